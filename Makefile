@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Builds the library, the program and the tests. `make help` lists the targets.
+
+VERSION  := 0.1.0
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+BUILD    ?= build
+CC       ?= gcc
+AR       ?= ar
+PKG_CONFIG ?= pkg-config
+
+PACKAGES := uuid libxxhash libgcrypt libisal
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+CFLAGS   ?= -O2 -g
+SANITIZE ?=
+
+override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' -Iinclude -Isrc
+override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+
+ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
+  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
+  ifneq ($(MISSING),)
+    $(error Missing libraries: $(MISSING). Install them with: sudo scripts/install-deps)
+  endif
+  override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
+  LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+endif
+
+LIBRARY_SOURCES := $(filter-out src/cmd/%,$(shell find src -name '*.c' | sort))
+PROGRAM_SOURCES := $(wildcard src/cmd/*.c)
+SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+TEST_SOURCES    := $(wildcard tests/unit/test_*.c)
+
+objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
+LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
+PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
+SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
+TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES))
+
+PROGRAM := $(BUILD)/btrfs-walk
+STATIC  := $(BUILD)/libbtrfs-walk.a
+SONAME  := libbtrfs-walk.so.0
+SHARED  := $(BUILD)/$(SONAME)
+
+all: $(PROGRAM) $(STATIC) $(SHARED) $(BUILD)/btrfs-walk.pc ## build the program and the library
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(STATIC): $(LIBRARY_OBJECTS)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
+	$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
+
+$(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/btrfs-walk.pc: src/btrfs-walk.pc.in Makefile
+	@mkdir -p $(@D)
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(PACKAGES)|' $< > $@
+
+$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+
+unit: $(TESTS) ## build and run the unit tests
+	scripts/run-tests $(TESTS)
+
+check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
+	BUILD=$(BUILD) scripts/run-tests $(TESTS) $(wildcard tests/command/*.sh)
+
+demo: $(PROGRAM) ## walk a bundled image
+	@scripts/unpack-fixtures $(BUILD)/fixtures plain
+	$(PROGRAM) $(BUILD)/fixtures/plain/dev1.img
+
+bench: $(PROGRAM) ## measure against the floor, the kernel and btrfs restore (needs root and time)
+	scripts/bench
+
+fuzz: ## run the fuzzers for a minute each (needs clang)
+	scripts/fuzz
+
+install: all ## install under DESTDIR and PREFIX
+	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/btrfs-walk
+	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
+	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
+	install -D -m 644 $(BUILD)/btrfs-walk.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
+	install -d $(DESTDIR)$(PREFIX)/include/btrfs-walk
+	install -m 644 include/btrfs-walk/*.h $(DESTDIR)$(PREFIX)/include/btrfs-walk
+	install -D -m 644 completions/btrfs-walk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
+	install -D -m 644 completions/_btrfs-walk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
+	install -D -m 644 completions/btrfs-walk.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
+
+uninstall: ## remove what install has put there
+	rm -f $(DESTDIR)$(PREFIX)/bin/btrfs-walk $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
+	rm -f $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
+	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
+	rm -rf $(DESTDIR)$(PREFIX)/include/btrfs-walk
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
+	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
+	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
+
+clean: ## remove the build folder
+	rm -rf $(BUILD)
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+
+.PHONY: all unit check demo bench fuzz install uninstall clean help
+.DELETE_ON_ERROR:

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Walking an open file system: the absolute path of every regular file, as `find -type f` shows them on a mount of
+ * the top-level subvolume.
+ */
+#ifndef BTRFS_WALK_WALK_H
+#define BTRFS_WALK_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bw_fs;
+
+/** What to walk and how to print it. All zeros but `consume` is a walk of everything. */
+struct bw_walk_options {
+    /** Only this subvolume, without those nested in it: an id, an absolute path, or "default"; NULL: all. */
+    const char *subvolume;
+    bool no_snapshots; /**< leave out the files of snapshots */
+    bool escape;       /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
+    char terminator;   /**< byte behind each path, usually '\n' or 0 */
+    unsigned threads;  /**< threads that read; 0: one per processor, at most 8 */
+    /**
+     * Receives runs of whole paths, in order, never from two threads at once. An error it returns ends the walk
+     * and is what bw_walk() returns; BW_ERROR_STOPPED says that there is enough.
+     */
+    struct bw_error *(*consume)(void *context, const char *paths, size_t length);
+    void *context; /**< passed to consume */
+};
+
+/** What a walk came past. */
+struct bw_walk_summary {
+    uint64_t files;       /**< paths of regular files */
+    uint64_t directories; /**< directories entered, top directories of subvolumes included */
+    uint64_t subvolumes;  /**< subvolumes entered */
+    uint64_t lost_blocks; /**< tree blocks that could not be read, counted once a subvolume */
+};
+
+/**
+ * Walks. Damage does not end it: it is reported through the file system's reporter, and what can be read is listed.
+ * Returns an error only if nothing more can be done. `summary` may be NULL. The order of the paths depends on the
+ * image and the options, not on the number of threads.
+ */
+struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
+                         struct bw_walk_summary *summary);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

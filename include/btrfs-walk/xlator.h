@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The layers (translators, "xlators") of the read pipeline.
+ *
+ * Every layer has the same operation table, a table of options, private state and children. A request is handed
+ * down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and the operation
+ * goes on to its only child.
+ *
+ * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND answers it
+ * later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's frame, the frame's
+ * "local" is automatic variables, the unwind is the return.
+ */
+#ifndef BTRFS_WALK_XLATOR_H
+#define BTRFS_WALK_XLATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/error.h"
+#include "btrfs-walk/key.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bw_graph;
+struct bw_xlator;
+
+/** What is being read. It narrows on the way down: the storage layer sees kinds only to count them. */
+enum bw_request_kind {
+    BW_REQUEST_SUPER,      /**< a superblock copy */
+    BW_REQUEST_TREE_BLOCK, /**< one metadata block */
+    BW_REQUEST_DATA,       /**< file data as stored */
+    BW_REQUEST_RAW,        /**< bytes nobody interprets: the other stripes of a parity rebuild */
+    BW_REQUEST_KINDS,
+};
+
+/** What an address means. Logical above the cluster layers, an offset on one device below them. */
+enum bw_address_space {
+    BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */
+    BW_ADDRESS_DEVICE,
+    BW_ADDRESS_LOGICAL,
+};
+
+/** What the pointer to a tree block promises about it. */
+struct bw_tree_block_expectation {
+    uint64_t owner;          /**< id of the tree the block is read for */
+    uint64_t generation;     /**< transaction that wrote it, exactly */
+    struct bw_key first_key; /**< its first key; checked if has_first_key */
+    uint8_t level;           /**< 0 for a leaf */
+    bool has_first_key;      /**< false for the root block of a tree */
+    bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful block */
+};
+
+/** One read. The caller fills the first part; the layers fill the reply. */
+struct bw_request {
+    enum bw_request_kind kind;
+    uint8_t copy;     /**< copy to read, counted from 1; 0: any */
+    bool keep;        /**< worth remembering in a cache: it will be asked for again */
+    uint32_t length;  /**< bytes; at least 1 */
+    uint64_t address; /**< in the address space the asked layer has above it */
+    void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
+    const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other kinds */
+
+    struct bw_error *error; /**< reply: NULL on success; owned by the caller */
+};
+
+/** Where one copy of a range lies. */
+struct bw_location {
+    uint64_t devid;
+    uint64_t offset; /**< on that device, in bytes */
+    bool present;    /**< whether the device was given */
+    bool rebuilt;    /**< the copy is computed from the other stripes of the row; devid and offset are of stripe 1 */
+};
+
+/** Reply of `map`: how many copies there are, and where the wanted one lies. */
+struct bw_map_reply {
+    unsigned copies;             /**< how many copies can be asked for, rebuilt ones included; at least 1 */
+    struct bw_location location; /**< of the copy asked for */
+    uint32_t length;             /**< how far the location is valid, in bytes; at most the length asked for */
+};
+
+/** A range worth reading ahead. */
+struct bw_range {
+    uint64_t address;
+    uint64_t length;
+};
+
+/** The way one request has come; lives on the stack of whoever starts it. */
+struct bw_frame {
+    const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
+    unsigned depth;                /**< 0 at the top */
+};
+
+/** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on. */
+struct bw_xlator_operations {
+    /** Takes the options, allocates private state. Called once, children first. */
+    struct bw_error *(*init)(struct bw_xlator *xlator);
+    /** Releases private state; also called after a failed init. */
+    void (*fini)(struct bw_xlator *xlator);
+    /** Answers `count` requests; may be called by several threads at once. */
+    void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                 size_t count);
+    /** Logical address to device, without I/O. `copy` is counted from 1. */
+    struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
+                            uint32_t length, unsigned copy, struct bw_map_reply *reply);
+    /** Says that ranges will be read soon. A hint: it cannot fail. */
+    void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count);
+};
+
+/** Types of option values. */
+enum bw_option_type {
+    BW_OPTION_BOOL,
+    BW_OPTION_INTEGER, /**< decimal, 0 to 2^64-1 */
+    BW_OPTION_SIZE,    /**< an integer with an optional K, M, G or T suffix (powers of 1024) */
+    BW_OPTION_STRING,
+};
+
+/** An option as data: validation, help and documentation are made from it. The table ends with a NULL name. */
+struct bw_option {
+    const char *name;
+    enum bw_option_type type;
+    const char *default_value; /**< as text; NULL: must be given */
+    uint64_t minimum, maximum; /**< inclusive, for integers and sizes */
+    const char *description;
+};
+
+/** A type of layer: everything the framework knows about it before one is made. */
+struct bw_xlator_class {
+    const char *type;        /**< "category/name" */
+    const char *description; /**< one line */
+    enum bw_address_space above, below;
+    unsigned minimum_children, maximum_children;
+    const struct bw_option *options; /**< may be NULL */
+    struct bw_xlator_operations operations;
+};
+
+/** Counters of one layer and kind. */
+struct bw_counters {
+    uint64_t calls;    /**< batches */
+    uint64_t requests; /**< single reads */
+    uint64_t bytes;    /**< asked for */
+    uint64_t errors;   /**< requests that failed */
+};
+
+/** Hands requests to a layer; the only place that counts, and that stamps the layer an error was born in. */
+void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests, size_t count);
+/** Asks a layer (or the first below it that answers) for a mapping. */
+struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
+                             uint32_t length, unsigned copy, struct bw_map_reply *reply);
+/** Gives a hint to a layer (or the first below it that takes hints). */
+void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, const struct bw_range *ranges,
+                    size_t count);
+
+/** Private state, as set by the layer's init. */
+void *bw_xlator_private(const struct bw_xlator *xlator);
+/** Sets it; NULL after fini. */
+void bw_xlator_set_private(struct bw_xlator *xlator, void *state);
+/** Name of the instance, unique in its graph. */
+const char *bw_xlator_name(const struct bw_xlator *xlator);
+/** Its type, "category/name". */
+const char *bw_xlator_type(const struct bw_xlator *xlator);
+size_t bw_xlator_child_count(const struct bw_xlator *xlator);
+struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
+/** Value of an option, as given or its default; the name must be in the class's table. */
+const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
+/** The same as a number: integers and sizes in units of 1, booleans as 0 or 1. */
+uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
+/** Tells the user of the graph something, once; takes the error. Safe from any thread. */
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error);
+/** Counters so far of one kind. */
+struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fixtures about block group profiles: how chunks lie on the devices.
+
+# shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
+# shellcheck disable=SC2034 # absent, check and others are read there
+
+# make_profile PROFILE DEVICES [SIZE]: the profile for data and metadata.
+make_profile() {
+	devices "$2" "${3-128M}"
+	format -m "$1" -d "$1"
+	attach
+	small_tree "$mnt"
+	wide_tree "$mnt" 5 50
+	detach
+	tree_has chunk "type METADATA\\|($1|${1^^})\$"
+}
+
+make_mixed() {
+	devices 1 "$1"
+	format --mixed --nodesize 4096 -m "$2" -d "$2"
+	attach
+	small_tree "$mnt"
+	wide_tree "$mnt" 4 30
+	detach
+	super_has MIXED_GROUPS
+}
+
+# make_degraded NAME INDEX...: the images of another fixture with some of them
+# missing, which the redundancy makes good for.
+make_degraded() {
+	images=$1
+	absent=${*:2}
+	check=no
+	about "devices-from: $1"
+	about "missing: $absent"
+	about 'stderr: missing'
+	lead=1
+	while [[ " $absent " == *" $lead "* ]]; do
+		lead=$((lead + 1))
+	done
+	unpack "$1"
+	record degraded
+	whole "$1" | cmp - "$out/paths0" ||
+		die "$name: the kernel does not find everything"
+}
+
+# make_insufficient NAME INDEX...: the same with more missing than can be made
+# good for.
+make_insufficient() {
+	images=$1
+	about "devices-from: $1"
+	about "missing: ${*:2}"
+	about 'stderr: missing'
+	about 'exit: 1'
+	about 'subset: yes'
+	unpack "$1"
+	whole "$1" > "$out/paths0"
+	recorded=yes
+}
+
+# whole NAME: the paths recorded for another fixture.
+whole() {
+	if [[ -e $fixtures/$1/paths0 ]]; then
+		cat "$fixtures/$1/paths0"
+	else
+		zstd -q -d -c "$fixtures/$1/paths0.zst"
+	fi
+}
+
+# Chunks of several profiles together, as an interrupted conversion leaves
+# them.  For that, more than one block group of metadata is needed: fill the
+# first one, then delete most of it again.
+make_conversion() {
+	local i
+	devices "$3" 256M
+	format -m "$1" -d "$1"
+	attach
+	small_tree "$mnt"
+	wide_tree "$mnt" 44 500 2040
+	sync -f "$mnt"
+	for ((i = 2; i < 42; i++)); do
+		rm -r "$mnt/dir-$i"
+	done
+	rm "$mnt"/dir-*/file-?? "$mnt"/dir-*/file-[1-4]??
+	sync -f "$mnt"
+	quiet btrfs balance start --force -dconvert="$2",limit=1 \
+		-mconvert="$2",limit=1 "$mnt"
+	detach
+	tree_has chunk "type METADATA\\|($1|${1^^})\$"
+	dump_has "type METADATA\\|${2^^}\$"
+}
+
+# Devices added and removed, so that device ids start at 2 and have gaps.
+make_device_gaps() {
+	devices 4 128M
+	format -m raid1 -d raid1
+	attach
+	small_tree "$mnt"
+	devices 2 128M
+	quiet btrfs device add -f "${dev[5]}" "$mnt"
+	quiet btrfs device remove "${dev[1]}" "$mnt"
+	quiet btrfs device add -f "${dev[6]}" "$mnt"
+	quiet btrfs device remove "${dev[3]}" "$mnt"
+	quiet btrfs device remove "${dev[5]}" "$mnt"
+	quiet btrfs balance start --full-balance "$mnt"
+	wide_tree "$mnt" 2 50
+	detach
+	release
+	file=([1]="${file[2]}" "${file[4]}" "${file[6]}")
+	tree_has chunk 'DEV_ITEMS DEV_ITEM 6\)'
+	dump_has 'DEV_ITEMS DEV_ITEM 4\)'
+}
+
+# A device replaced by another takes over its id.
+make_replaced() {
+	devices 2 256M
+	format -m raid1 -d raid1
+	attach
+	small_tree "$mnt"
+	devices 1 256M
+	quiet btrfs replace start -f -B 1 "${dev[3]}" "$mnt"
+	wide_tree "$mnt" 2 50
+	detach
+	release
+	file=([1]="${file[3]}" "${file[2]}")
+}
+
+fixture single 'metadata and data single, one device' make_profile single 1
+fixture single-3 'metadata and data single on three devices' \
+	make_profile single 3
+fixture dup 'metadata and data DUP' make_profile dup 1 256M
+for n in 1 2 3 5; do
+	fixture "raid0-$n" "RAID0 on $n devices" make_profile raid0 "$n"
+done
+for n in 2 3; do
+	fixture "raid1-$n" "RAID1 on $n devices" make_profile raid1 "$n"
+done
+fixture raid1c3-3 'RAID1C3 on 3 devices' make_profile raid1c3 3
+fixture raid1c4-4 'RAID1C4 on 4 devices' make_profile raid1c4 4
+for n in 2 4 6; do
+	fixture "raid10-$n" "RAID10 on $n devices" make_profile raid10 "$n"
+done
+for n in 2 3 5; do
+	fixture "raid5-$n" "RAID5 on $n devices" make_profile raid5 "$n"
+done
+for n in 3 4 6; do
+	fixture "raid6-$n" "RAID6 on $n devices" make_profile raid6 "$n"
+done
+
+# degraded NAME INDEX...
+degraded() {
+	local missing=${*:2}
+	fixture "$1-minus-${missing// /-}" "$1 without image $missing" \
+		make_degraded "$@"
+}
+
+# insufficient NAME INDEX...
+insufficient() {
+	local missing=${*:2}
+	fixture "$1-minus-${missing// /-}" \
+		"$1 without image $missing: not everything can be read" \
+		make_insufficient "$@"
+}
+
+degraded raid1-2 1
+degraded raid1-2 2
+degraded single-3 2
+degraded single-3 2 3
+for n in 1 2 3; do
+	degraded raid1-3 "$n"
+done
+degraded raid1c3-3 1 2
+degraded raid1c3-3 2 3
+degraded raid1c4-4 1 2 3
+degraded raid1c4-4 1 3 4
+for n in 1 2; do
+	degraded raid10-2 "$n"
+done
+for n in 1 2 3 4 '1 3' '2 4'; do
+	# shellcheck disable=SC2086 # one of each mirrored pair
+	degraded raid10-4 $n
+done
+for n in 1 2; do
+	degraded raid5-2 "$n"
+done
+for n in 1 2 3; do
+	degraded raid5-3 "$n"
+done
+for n in 1 2 3 4 5; do
+	degraded raid5-5 "$n"
+done
+for n in '1 2' '1 3' '2 3'; do
+	# shellcheck disable=SC2086 # two numbers
+	degraded raid6-3 $n
+done
+for n in '1' '1 2' '1 3' '1 4' '2 3' '2 4' '3 4'; do
+	# shellcheck disable=SC2086 # two numbers
+	degraded raid6-4 $n
+done
+for n in '1 2' '1 4' '2 5' '3 4' '3 6' '5 6'; do
+	# shellcheck disable=SC2086 # two numbers
+	degraded raid6-6 $n
+done
+insufficient single-3 1
+insufficient raid0-2 2
+insufficient raid10-4 1 2
+insufficient raid5-3 1 2
+insufficient raid6-4 1 2 3
+
+fixture mixed 'data and metadata in the same block groups' \
+	make_mixed 64M single
+fixture mixed-dup 'data and metadata in the same block groups, DUP' \
+	make_mixed 256M dup
+fixture conversion-single-raid1 'half converted from single to RAID1' \
+	make_conversion single raid1 2
+fixture conversion-raid1-raid5 'half converted from RAID1 to RAID5' \
+	make_conversion raid1 raid5 3
+fixture device-gaps 'RAID1 on the device ids 2, 4 and 6' make_device_gaps
+fixture replaced 'RAID1 with one device replaced by another' make_replaced

@@ -1,0 +1,139 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fixtures about subvolumes and snapshots.
+
+# shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
+
+subvolume() {
+	quiet btrfs subvolume create "$1"
+}
+
+snapshot() {
+	quiet btrfs subvolume snapshot "$@"
+}
+
+make_subvolumes() {
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	subvolume "$mnt/home"
+	small_tree "$mnt/home"
+	subvolume "$mnt/home/docs/nested"
+	printf 'in nested\n' > "$mnt/home/docs/nested/file"
+	subvolume "$mnt/home/docs/nested/deeper"
+	printf 'in deeper\n' > "$mnt/home/docs/nested/deeper/file"
+	subvolume "$mnt/home/empty-volume"
+
+	# In a snapshot, subvolumes inside of the original are empty folders.
+	snapshot "$mnt/home" "$mnt/home-snapshot"
+	snapshot -r "$mnt/home" "$mnt/home-read-only"
+	snapshot "$mnt/home-snapshot" "$mnt/docs/snapshot-of-snapshot"
+	snapshot -r "$mnt/docs/snapshot-of-snapshot" "$mnt/docs/third"
+	rmdir "$mnt/home-snapshot/empty-volume"
+
+	# A snapshot with changes on both sides.
+	rm "$mnt/home/docs/letters/01.txt"
+	printf 'later\n' > "$mnt/home/docs/letters/09.txt"
+	mv "$mnt/home-snapshot/docs/letters" "$mnt/home-snapshot/moved"
+
+	# A snapshot of the top level: it has `home` as an empty folder.
+	snapshot "$mnt" "$mnt/top-snapshot"
+
+	# A snapshot kept inside its original.
+	snapshot "$mnt/home" "$mnt/home/snapshot-inside"
+
+	# Renamed in place, moved to another folder, moved into a subvolume.
+	subvolume "$mnt/to-rename"
+	: > "$mnt/to-rename/file-a"
+	mv "$mnt/to-rename" "$mnt/renamed"
+	subvolume "$mnt/to-move"
+	: > "$mnt/to-move/file-b"
+	mv "$mnt/to-move" "$mnt/docs/moved"
+	subvolume "$mnt/to-move"
+	: > "$mnt/to-move/file-c"
+	mv "$mnt/to-move" "$mnt/home/docs/nested/deeper/moved-in"
+	mv "$mnt/renamed" "$mnt/to-move"
+
+	# Names of subvolumes which are not plain.
+	subvolume "$mnt/new"$'\n'"line \\ "$'\xff'
+	: > "$mnt/new"$'\n'"line \\ "$'\xff'"/file"
+	subvolume "$mnt/$(printf '%0255d' 0)"
+	: > "$mnt/$(printf '%0255d' 0)/file"
+	# Two which share an item of the directory, see collision_tree.
+	subvolume "$mnt/hash-c0649d5.dir"
+	subvolume "$mnt/hash-2689ea98-name"
+	: > "$mnt/hash-c0649d5.dir/file"
+	: > "$mnt/hash-2689ea98-name/file"
+	detach
+}
+
+make_default_subvolume() {
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	subvolume "$mnt/root"
+	wide_tree "$mnt/root" 2 10
+	quiet btrfs subvolume set-default "$mnt/root"
+	detach
+	tree_has root 'location key \(256 ROOT_ITEM'
+}
+
+make_deleted_subvolumes() {
+	local i
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	for i in 1 2 3 4 5 6; do
+		subvolume "$mnt/volume-$i"
+		small_tree "$mnt/volume-$i"
+		snapshot "$mnt/volume-$i" "$mnt/docs/snapshot-$i"
+	done
+	quiet btrfs subvolume delete --commit-each "$mnt/volume-2" \
+		"$mnt/docs/snapshot-3" "$mnt/volume-4" "$mnt/docs/snapshot-4"
+	# An empty subvolume may also be removed like a folder.
+	subvolume "$mnt/volume-5/inner"
+	rmdir "$mnt/volume-5/inner"
+	quiet btrfs subvolume sync "$mnt"
+	# The name is used again.
+	subvolume "$mnt/volume-2"
+	: > "$mnt/volume-2/again"
+	detach
+}
+
+# A chain of subvolumes inside of each other, and a long path.
+make_deep() {
+	local i path long top
+	devices 1 128M
+	format
+	attach
+	path=$mnt
+	for ((i = 0; i < 40; i++)); do
+		path+=/v$i
+		subvolume "$path"
+		: > "$path/file"
+	done
+	top=$PWD
+	printf -v long '%0200d' 7
+	cd "$mnt" || die "deep: cannot enter"
+	# Longer than PATH_MAX in the end, so one step at a time.
+	for ((i = 0; i < 60; i++)); do
+		mkdir "$long"
+		cd "$long" 2> "$work/log" || die 'deep: cannot enter'
+		: > "file-$i"
+	done
+	cd "$top" || die "deep: cannot return"
+	detach
+}
+
+fixture subvolumes 'nested subvolumes, snapshots, renamed and moved ones' \
+	make_subvolumes
+fixture default-subvolume 'another subvolume is the default one' \
+	make_default_subvolume
+fixture deleted-subvolumes 'some subvolumes were deleted' \
+	make_deleted_subvolumes
+fixture deep 'paths longer than 4096 bytes, 40 subvolumes in each other' \
+	make_deep

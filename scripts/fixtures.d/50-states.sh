@@ -1,0 +1,230 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fixtures of file systems which were not unmounted in peace: images copied
+# while mounted, as after a power failure, and devices which missed writes.
+
+# shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
+# shellcheck disable=SC2034 # check, lead and others are read there
+
+# Files created, renamed and deleted after the last commit, and made safe by
+# fsync: all that is only in the log trees.
+make_log_tree() {
+	live_store
+	devices 1 128M
+	format
+	attach commit=300
+	small_tree "$mnt"
+	quiet btrfs subvolume create "$mnt/volume"
+	small_tree "$mnt/volume"
+	sync -f "$mnt"
+	python3 - "$mnt" << 'PYTHON'
+import os, sys
+for top in (sys.argv[1], sys.argv[1] + "/volume"):
+    letters = top + "/docs/letters"
+    for i in range(20):
+        fd = os.open("%s/logged-%d" % (letters, i), os.O_WRONLY | os.O_CREAT)
+        os.write(fd, b"only in the log\n")
+        os.fsync(fd)
+        os.close(fd)
+    os.unlink(letters + "/01.txt")
+    os.rename(letters + "/02.txt", letters + "/renamed-after-commit")
+    fd = os.open(letters, os.O_RDONLY)
+    os.fsync(fd)
+    os.close(fd)
+PYTHON
+	copy_live
+	keep_copy
+	super_has '^log_root[[:space:]]+[1-9]'
+	about 'stderr: log tree'
+}
+
+# Files which are deleted but still open, and one with no name from the start.
+make_orphans() {
+	local fd
+	live_store
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	exec {fd}< "$mnt/docs/letters/03.txt"
+	python3 - "$mnt" "$work" << 'PYTHON' &
+import os, sys, time
+top, work = sys.argv[1:]
+fds = [os.open("%s/docs/letters/0%d.txt" % (top, i), os.O_RDONLY)
+       for i in (4, 5, 6)]
+fds.append(os.open(top, os.O_TMPFILE | os.O_RDWR))
+os.write(fds[-1], b"no name at all")
+for i in (4, 5, 6):
+    os.unlink("%s/docs/letters/0%d.txt" % (top, i))
+open(work + "/ready", "w").close()
+while os.path.exists(work + "/ready"):
+    time.sleep(0.05)
+PYTHON
+	rm "$mnt/docs/letters/03.txt"
+	until [[ -e $work/ready ]]; do
+		sleep 0.05
+	done
+	sync -f "$mnt"
+	copy_live
+	rm "$work/ready"
+	exec {fd}<&-
+	wait
+	keep_copy
+	tree_has 5 'ORPHAN ORPHAN_ITEM'
+}
+
+# A deleted subvolume which the cleaner has not begun with, because a file in
+# it is open.
+make_deletion_pending() {
+	local fd
+	live_store
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	quiet btrfs subvolume create "$mnt/volume"
+	wide_tree "$mnt/volume" 2 20
+	exec {fd}< "$mnt/volume/dir-1/file-1"
+	quiet btrfs subvolume delete --commit-after "$mnt/volume"
+	sync -f "$mnt"
+	copy_live
+	exec {fd}<&-
+	keep_copy
+	tree_has root 'key \(256 ROOT_ITEM'
+	dump_has 'refs 0( |$)'
+	dump_has 'ORPHAN ORPHAN_ITEM 256'
+}
+
+# A deleted subvolume whose tree the cleaner has dropped in part.  That is a
+# matter of the right moment: take many copies, keep the first one that shows
+# it.
+make_deletion_begun() {
+	local try
+	live_store
+	devices 1 256M
+	format --nodesize 4096
+	attach
+	small_tree "$mnt"
+	for try in 1 2 3 4 5 6 7 8; do
+		fstrim "$mnt"
+		quiet btrfs subvolume create "$mnt/volume-$try"
+		wide_tree "$mnt/volume-$try" 8 120 1900
+		sync -f "$mnt"
+		btrfs subvolume delete --commit-after "$mnt/volume-$try" \
+			> "$work/deletion" 2>&1 &
+		many_copies 20
+		wait
+		if first_copy 'drop_progress key \([1-9]'; then
+			break
+		fi
+	done
+	keep_copy
+	tree_has root 'drop_progress key \([1-9]'
+	dump_has 'refs 0( |$)'
+}
+
+# many_copies COUNT: copies of the first image as fast as possible.
+many_copies() {
+	local i
+	rm -f "$store"/many-*.img
+	for ((i = 0; i < $1; i++)); do
+		cp --reflink=always "$store/dev1.img" "$store/many-$i.img"
+		quiet btrfs filesystem sync "$mnt"
+	done
+}
+
+# first_copy REGEX: choose the first of these copies whose tree of roots shows
+# this; fails if there is none.
+first_copy() {
+	local i
+	for ((i = 0; ; i++)); do
+		[[ -e $store/many-$i.img ]] || return 1
+		btrfs inspect-internal dump-tree -t root \
+			"$store/many-$i.img" > "$work/dump" 2> "$work/log" ||
+			continue
+		if grep -Eq -- "$1" "$work/dump"; then
+			mv "$store/many-$i.img" "$store/copy.img"
+			return 0
+		fi
+	done
+}
+
+# Trees of a running relocation: a balance, with many snapshots to keep it
+# busy.
+make_relocation() {
+	local i
+	live_store
+	devices 1 256M
+	format --nodesize 4096
+	attach
+	small_tree "$mnt"
+	quiet btrfs subvolume create "$mnt/volume"
+	wide_tree "$mnt/volume" 4 50 1900
+	for ((i = 0; i < 12; i++)); do
+		quiet btrfs subvolume snapshot "$mnt/volume" "$mnt/snapshot-$i"
+		printf 'changed\n' > "$mnt/snapshot-$i/dir-1/file-$i"
+		printf 'changed\n' > "$mnt/volume/dir-2/file-$i"
+	done
+	sync -f "$mnt"
+	fstrim "$mnt"
+	for ((i = 0; i < 5; i++)); do
+		btrfs balance start -m --force "$mnt" > "$work/balance" 2>&1 &
+		many_copies 40
+		wait
+		if first_copy 'TREE_RELOC ROOT_ITEM'; then
+			break
+		fi
+	done
+	keep_copy
+	tree_has root 'TREE_RELOC ROOT_ITEM'
+}
+
+# changes DIR: change a small_tree thoroughly.
+changes() {
+	rm "$1/docs/letters/01.txt" "$1/source/library/part-02.c"
+	mv "$1/docs/letters" "$1/source/letters-moved"
+	printf 'new\n' > "$1/source/letters-moved/new.txt"
+	wide_tree "$1" 2 40
+}
+
+# make_stale INDEX [PROFILE DEVICES]: the device INDEX missed some commits,
+# and is then present again, out of date.
+make_stale() {
+	local i options=degraded,subvolid=5 profile=${2-raid1} count=${3-2}
+	devices "$count" 256M
+	format -m "$profile" -d "$profile"
+	attach
+	small_tree "$mnt"
+	detach
+	lead=1
+	[[ $1 != 1 ]] || lead=2
+	for i in "${!dev[@]}"; do
+		[[ $i == "$1" ]] || options+=,device=${dev[i]}
+	done
+	quiet mount -t btrfs -o "$options" "${dev[lead]}" "$mnt"
+	changes "$mnt"
+	sync -f "$mnt"
+	printf 'later\n' > "$mnt/later"
+	umount "$mnt"
+	forget
+	check=no
+	about "stderr: dev$1"
+}
+
+fixture log-tree 'changes made safe by fsync since the last commit' \
+	make_log_tree
+fixture orphans 'deleted files which were still open' make_orphans
+fixture deletion-pending 'deleted subvolume, cleaning up not begun' \
+	make_deletion_pending
+fixture deletion-begun 'deleted subvolume, cleaning up half done' \
+	make_deletion_begun
+fixture relocation 'copied during a balance, with relocation trees' \
+	make_relocation
+fixture stale-raid1-1 'RAID1, device 1 missed writes' make_stale 1
+fixture stale-raid1-2 'RAID1, device 2 missed writes' make_stale 2
+fixture stale-raid1c3-3 'RAID1C3, device 3 missed writes' \
+	make_stale 3 raid1c3 3
+fixture stale-raid10-2 'RAID10, device 2 missed writes' make_stale 2 raid10 4
+fixture stale-raid5-2 'RAID5, device 2 missed writes' make_stale 2 raid5 3
+fixture stale-raid6-1 'RAID6, device 1 missed writes' make_stale 1 raid6 4

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Cleanup bound to scope: a variable declared with one of these is released on every way out of its block.
+ */
+#ifndef BW_BASE_CLEANUP_H
+#define BW_BASE_CLEANUP_H
+
+#include <stdlib.h>
+
+#include "btrfs-walk/error.h"
+
+static inline void bw_cleanup_free(void *pointer)
+{
+    free(*(void **)pointer);
+}
+
+static inline void bw_cleanup_error(struct bw_error **error)
+{
+    bw_error_free(*error);
+}
+
+/** Frees the pointer with free() at the end of its scope. */
+#define BW_AUTO_FREE __attribute__((cleanup(bw_cleanup_free)))
+/** Frees the error at the end of its scope. */
+#define BW_AUTO_ERROR __attribute__((cleanup(bw_cleanup_error)))
+
+/** Returns from the enclosing function with the error of `call`, if there is one. */
+#define BW_TRY(call)                                                                                         \
+    do {                                                                                                     \
+        struct bw_error *bw_try_error = (call);                                                              \
+        if (bw_try_error)                                                                                    \
+            return bw_try_error;                                                                             \
+    } while (0)
+
+/** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL. */
+#define BW_TAKE(pointer)                                                                                     \
+    __extension__({                                                                                          \
+        __typeof__(pointer) bw_taken = (pointer);                                                            \
+        (pointer) = NULL;                                                                                    \
+        bw_taken;                                                                                            \
+    })
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Open addressing with linear probing; at most three quarters full. */
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct bw_map_entry {
+    uint32_t key_low, key_high; /* split, so that an entry takes 12 bytes; 0 is free */
+    uint32_t value;
+};
+
+static uint64_t key_of(const struct bw_map_entry *entry)
+{
+    return (uint64_t)entry->key_high << 32 | entry->key_low;
+}
+
+/* The entry that holds a key or, if it is not there, the free one where it would go. */
+static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
+{
+    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15);
+    size_t at = (size_t)(hash >> 32) & (map->capacity - 1);
+    while (key_of(&map->entries[at]) != 0 && key_of(&map->entries[at]) != key)
+        at = (at + 1) & (map->capacity - 1);
+    return &map->entries[at];
+}
+
+void bw_map_free(struct bw_map *map)
+{
+    free(map->entries);
+    *map = (struct bw_map){0};
+}
+
+void bw_map_clear(struct bw_map *map)
+{
+    if (map->count)
+        memset(map->entries, 0, map->capacity * sizeof *map->entries);
+    map->count = 0;
+}
+
+uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
+{
+    if (!map->count)
+        return UINT32_MAX;
+    const struct bw_map_entry *entry = find(map, key);
+    return key_of(entry) ? entry->value : UINT32_MAX;
+}
+
+static bool grow(struct bw_map *map)
+{
+    struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16, .count = map->count};
+    larger.entries = calloc(larger.capacity, sizeof *larger.entries);
+    if (!larger.entries)
+        return false;
+    for (size_t i = 0; i < map->capacity; i++)
+        if (key_of(&map->entries[i]))
+            *find(&larger, key_of(&map->entries[i])) = map->entries[i];
+    free(map->entries);
+    *map = larger;
+    return true;
+}
+
+bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value)
+{
+    if (map->count * 4 >= map->capacity * 3 && !grow(map))
+        return false;
+    struct bw_map_entry *entry = find(map, key);
+    if (!key_of(entry))
+        map->count++;
+    *entry = (struct bw_map_entry){(uint32_t)key, (uint32_t)(key >> 32), value};
+    return true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A hash map from 64-bit numbers (not 0) to 32-bit numbers; nothing is ever taken out. Directory inodes to their
+ * records, logical addresses that were already reported, subvolume ids.
+ */
+#ifndef BW_BASE_MAP_H
+#define BW_BASE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bw_map_entry;
+
+/** An empty map is all zeros. */
+struct bw_map {
+    struct bw_map_entry *entries; /**< capacity of them; a power of two, or NULL */
+    size_t capacity;
+    size_t count;
+};
+
+/** Frees the memory and leaves an empty map. */
+void bw_map_free(struct bw_map *map);
+
+/** Forgets all entries but keeps the memory. */
+void bw_map_clear(struct bw_map *map);
+
+/** The value of a key, or UINT32_MAX. Safe to call from several threads while nobody changes the map. */
+uint32_t bw_map_get(const struct bw_map *map, uint64_t key);
+
+/** Sets the value of a key, which must not be 0; false if memory runs out. */
+bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value);
+
+#endif

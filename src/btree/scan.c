@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop: levels fall by one
+ * a step, and a child only counts inside the key range its parent gives it, so that no block is reached by two ways.
+ * A lenient scan does without that promise of the keys and remembers the blocks it has seen instead.
+ */
+#include "btree/scan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "xlators/classes.h"
+
+struct state {
+    const struct bw_tree_reader *reader;
+    const struct bw_tree *tree;
+    const struct bw_scan *scan;
+    uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
+    uint8_t *leaves;              /* buffer of a batch */
+    struct bw_map seen;           /* lenient: addresses + 1 of the blocks visited */
+};
+
+static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
+
+static struct bw_error *lose(struct state *state, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    if (!state->scan->lost || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    state->scan->lost(state->scan->context, pointer, error);
+    return NULL;
+}
+
+static bool wanted(struct state *state, const struct bw_block_pointer *pointer)
+{
+    const struct bw_scan *scan = state->scan;
+    if (scan->lenient) {
+        bool seen = bw_map_get(&state->seen, pointer->bytenr + 1) != UINT32_MAX;
+        return !seen && bw_map_put(&state->seen, pointer->bytenr + 1, 1);
+    }
+    if (bw_key_compare(&pointer->low, &scan->last) > 0 || bw_key_compare(&pointer->high, &scan->first) <= 0)
+        return false;
+    return !scan->wants || scan->wants(scan->context, pointer);
+}
+
+static struct bw_error *read_leaves(struct state *state, const struct bw_block_pointer *pointers, unsigned count)
+{
+    struct bw_request requests[BW_BATCH];
+    for (unsigned i = 0; i < count; i++)
+        requests[i] = bw_block_request(state->reader, state->tree, &pointers[i],
+                                       state->leaves + (size_t)i * state->reader->nodesize);
+    bw_wind(NULL, state->reader->top, requests, count);
+    struct bw_error *result = NULL;
+    for (unsigned i = 0; i < count; i++) {
+        if (result) {
+            bw_error_free(requests[i].error);
+        } else if (requests[i].error) {
+            result = lose(state, &pointers[i], requests[i].error);
+        } else {
+            struct bw_node leaf = bw_node_view(requests[i].buffer, state->reader->nodesize);
+            result = state->scan->leaf(state->scan->context, &leaf);
+        }
+    }
+    return result;
+}
+
+static struct bw_error *scan_leaves(struct state *state, const struct bw_block_pointer *parent,
+                                    const struct bw_node *node)
+{
+    struct bw_block_pointer pointers[BW_BATCH];
+    unsigned batch = bw_block_batch(state->reader), count = 0;
+    if (!state->leaves)
+        state->leaves = malloc((size_t)batch * state->reader->nodesize);
+    if (!state->leaves)
+        return bw_error_no_memory();
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        pointers[count] = bw_tree_child_pointer(parent, node, slot);
+        count += wanted(state, &pointers[count]);
+        if (count == batch) {
+            BW_TRY(read_leaves(state, pointers, count));
+            count = 0;
+        }
+    }
+    return count ? read_leaves(state, pointers, count) : NULL;
+}
+
+/* Keys of a child must lie in the range the node itself was given; the rest of the node is lost otherwise. */
+static struct bw_error *check_range(struct state *state, const struct bw_block_pointer *parent,
+                                    const struct bw_node *node, uint32_t *usable)
+{
+    *usable = node->item_count;
+    if (parent->expectation.lenient)
+        return NULL;
+    while (*usable) {
+        struct bw_key key = bw_node_key(node, *usable - 1);
+        if (bw_key_compare(&key, &parent->high) < 0 || *usable == 1)
+            break;
+        --*usable;
+    }
+    if (*usable == node->item_count)
+        return NULL;
+    return lose(state, parent,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "tree block %" PRIu64 " of tree %" PRIu64 ": keys beyond those of its parent, slot %" PRIu32,
+                                parent->bytenr, parent->expectation.owner, *usable));
+}
+
+static struct bw_error *scan_children(struct state *state, const struct bw_block_pointer *parent,
+                                      struct bw_node node)
+{
+    uint32_t usable;
+    BW_TRY(check_range(state, parent, &node, &usable));
+    node.item_count = usable;
+    if (node.level == 1)
+        return scan_leaves(state, parent, &node);
+    for (uint32_t slot = 0; slot < node.item_count; slot++) {
+        struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
+        if (wanted(state, &child))
+            BW_TRY(scan_node(state, &child));
+    }
+    return NULL;
+}
+
+static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
+{
+    uint8_t level = pointer->expectation.level;
+    if (state->scan->stop_above_leaves && level <= 1)
+        return state->scan->pointer(state->scan->context, pointer);
+    if (!state->nodes[level])
+        state->nodes[level] = malloc(state->reader->nodesize);
+    if (!state->nodes[level])
+        return bw_error_no_memory();
+    struct bw_error *error = bw_block_read(state->reader, state->tree, pointer, state->nodes[level]);
+    if (error)
+        return lose(state, pointer, error);
+    struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);
+    return level ? scan_children(state, pointer, node) : state->scan->leaf(state->scan->context, &node);
+}
+
+struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,
+                              const struct bw_scan *scan)
+{
+    struct state state = {.reader = reader, .tree = tree, .scan = scan};
+    struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
+    struct bw_error *error = wanted(&state, &root) ? scan_node(&state, &root) : NULL;
+    for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
+        free(state.nodes[level]);
+    free(state.leaves);
+    bw_map_free(&state.seen);
+    return error;
+}

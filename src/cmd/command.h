@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Commands: what each is called, which options it takes, and what all of them share. One grammar for all:
+ * btrfs-walk [COMMAND] [OPTIONS] IMAGE [OPERANDS].
+ */
+#ifndef BW_CMD_COMMAND_H
+#define BW_CMD_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "btrfs-walk/fs.h"
+
+/** Exit status of the commands that list something. */
+enum {
+    STATUS_OK = 0,
+    STATUS_PARTIAL = 1,     /**< part of the answer is missing, or could not be written */
+    STATUS_CANNOT = 2,      /**< wrong usage, or the file system cannot be opened */
+    STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
+};
+
+/** An option as data: parsing, --help and the completions are made from it. A table ends with a zero `letter`. */
+struct cmd_option {
+    int letter;             /**< short form, or a number above 255 if there is none */
+    const char *name;       /**< long form */
+    const char *argument;   /**< name of its argument in the help text; NULL: it takes none */
+    const char *description;
+};
+
+/** What the options common to all commands have set. */
+struct cmd_common {
+    const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments */
+    size_t image_count;
+    int superblock_copy;
+    bool quiet, verbose;
+};
+
+struct command {
+    const char *name;
+    const char *operands; /**< what follows the options in the usage line */
+    const char *summary;  /**< one line */
+    const char *details;  /**< text of --help between usage and options; may be empty */
+    const char *examples; /**< lines of --help after the options */
+    const struct cmd_option *options;
+    /** Takes one option of the command's own table; false if its argument makes no sense. */
+    bool (*set)(void *state, int letter, const char *argument);
+    /** Does the work; returns the exit status. */
+    int (*run)(const struct cmd_common *common, void *state);
+    size_t state_size; /**< bytes of zeroed memory that set and run share */
+};
+
+extern const struct command cmd_walk;
+
+/** All commands; ends with NULL. The first is the default. */
+extern const struct command *const cmd_table[];
+
+/** Options that every command takes. */
+extern const struct cmd_option cmd_common_options[];
+
+/** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */
+int cmd_run(const struct command *command, int argc, char **argv);
+
+/** Writes the help of a command to stdout. */
+void cmd_help(const struct command *command);
+
+/** Parses a decimal number from `minimum` to `maximum`; false if `text` is anything else. */
+bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number);
+
+/** Opens the file system; on failure says why on stderr and returns the exit status, otherwise STATUS_OK. */
+int cmd_open(const struct cmd_common *common, struct bw_fs **fs);
+
+/** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
+int cmd_fail(struct bw_error *error);
+
+/** Writes bytes to stdout, all of them. SIGPIPE ends the program quietly, even if it was ignored. */
+struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
+
+#endif

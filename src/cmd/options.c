@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Parsing the command line from the option tables, and writing the help text from them. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/command.h"
+
+#ifndef BW_VERSION
+#define BW_VERSION "unknown"
+#endif
+
+enum { MAX_OPTIONS = 64 };
+
+const struct cmd_option cmd_common_options[] = {
+    {'d', "device", "FILE", "another device of the same file system (repeatable)"},
+    {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)"},
+    {'q', "quiet", NULL, "no warnings; only what ends the command is said"},
+    {'v', "verbose", NULL, "also say which bad copies were replaced by good ones"},
+    {'h', "help", NULL, "this text"},
+    {'V', "version", NULL, "version of the program"},
+    {0},
+};
+
+bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum && *number <= maximum;
+}
+
+static void help_options(const struct cmd_option *options)
+{
+    for (; options->letter; options++) {
+        char left[48];
+        int used = options->letter < 256 ? snprintf(left, sizeof left, "-%c, ", options->letter)
+                                         : snprintf(left, sizeof left, "    ");
+        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name, options->argument ? " " : "",
+                 options->argument ? options->argument : "");
+        printf("  %-22s %s\n", left, options->description);
+    }
+}
+
+void cmd_help(const struct command *command)
+{
+    bool is_default = command == cmd_table[0];
+    printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n%s\n", is_default ? "[" : "", command->name,
+           is_default ? "]" : "", command->operands, command->summary);
+    printf("%s\nOptions:\n", command->details);
+    help_options(command->options);
+    help_options(cmd_common_options);
+    printf("\nExamples:\n%s", command->examples);
+}
+
+/* The tables in the form that getopt_long() wants. */
+struct getopt_tables {
+    char letters[2 * MAX_OPTIONS + 1];
+    struct option names[MAX_OPTIONS + 1];
+    size_t letter_count, name_count;
+};
+
+static void add_options(struct getopt_tables *tables, const struct cmd_option *options)
+{
+    for (; options->letter && tables->name_count < MAX_OPTIONS; options++) {
+        tables->names[tables->name_count++] =
+            (struct option){options->name, options->argument ? required_argument : no_argument, NULL,
+                            options->letter};
+        if (options->letter >= 256)
+            continue;
+        tables->letters[tables->letter_count++] = (char)options->letter;
+        if (options->argument)
+            tables->letters[tables->letter_count++] = ':';
+    }
+}
+
+static int usage_error(const char *reason, const char *argument)
+{
+    fprintf(stderr, "btrfs-walk: %s%s%s\nTry 'btrfs-walk --help'.\n", reason, argument ? ": " : "",
+            argument ? argument : "");
+    return STATUS_CANNOT;
+}
+
+static bool set_common(struct cmd_common *common, int letter, const char *argument)
+{
+    unsigned long number;
+    switch (letter) {
+    case 'd':
+        common->images[common->image_count++] = argument;
+        return true;
+    case 's':
+        if (!cmd_parse_number(argument, 0, 2, &number))
+            return false;
+        common->superblock_copy = (int)number;
+        return true;
+    case 'q':
+        return common->quiet = true;
+    case 'v':
+        return common->verbose = true;
+    default:
+        return false;
+    }
+}
+
+static bool is_common(int letter)
+{
+    for (const struct cmd_option *option = cmd_common_options; option->letter; option++)
+        if (option->letter == letter)
+            return true;
+    return false;
+}
+
+/* Takes all options; -1 if all is well, else the exit status to end with. */
+static int take_options(const struct command *command, int argc, char **argv, struct cmd_common *common,
+                        void *state)
+{
+    struct getopt_tables tables = {0};
+    int letter, index = 0;
+    add_options(&tables, command->options);
+    add_options(&tables, cmd_common_options);
+    opterr = 0;
+    while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
+        if (letter == 'h') {
+            cmd_help(command);
+            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout")) : STATUS_OK;
+        }
+        if (letter == 'V') {
+            puts("btrfs-walk " BW_VERSION);
+            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout")) : STATUS_OK;
+        }
+        if (letter == '?' || letter == ':')
+            return usage_error("unknown option, or one without its argument", argv[optind - 1]);
+        bool good = is_common(letter) ? set_common(common, letter, optarg) : command->set(state, letter, optarg);
+        if (!good)
+            return usage_error("option with an invalid argument", optarg);
+    }
+    return -1;
+}
+
+int cmd_run(const struct command *command, int argc, char **argv)
+{
+    struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    common.images = calloc((size_t)argc + 1, sizeof *common.images);
+    void *state = calloc(1, command->state_size);
+    int status = STATUS_CANNOT;
+    if (!common.images || !state) {
+        status = cmd_fail(bw_error_no_memory());
+    } else {
+        status = take_options(command, argc, argv, &common, state);
+        if (status < 0) {
+            /* IMAGE comes first, so that its file system is the one meant; devices given by -d follow. */
+            size_t given = (size_t)(argc - optind);
+            memmove(common.images + given, common.images, common.image_count * sizeof *common.images);
+            memcpy(common.images, argv + optind, given * sizeof *common.images);
+            common.image_count += given;
+            status = given ? command->run(&common, state) : usage_error("no image given", NULL);
+        }
+    }
+    free(common.images);
+    free(state);
+    return status;
+}

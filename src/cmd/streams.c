@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What commands say: results on stdout, all else on stderr; and the exit status an error stands for. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/escape.h"
+#include "cmd/command.h"
+
+/* Messages hold names and paths: one line each, and nothing in it that a terminal would obey. */
+static void say(const char *kind, const struct bw_error *error)
+{
+    struct bw_buffer line = {0};
+    for (const char *byte = error->message; *byte; byte++) {
+        if (*byte == ' ')
+            bw_buffer_append_byte(&line, ' ');
+        else
+            bw_escape_append(&line, byte, 1);
+    }
+    fprintf(stderr, "btrfs-walk: %s%.*s\n", kind, (int)line.length, line.data ? line.data : "");
+    bw_buffer_free(&line);
+}
+
+static void report(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    const struct cmd_common *common = context;
+    if (common->quiet || (severity == BW_NOTE && !common->verbose))
+        return;
+    say(severity == BW_NOTE ? "note: " : severity == BW_WARNING ? "warning: " : "damage: ", error);
+}
+
+int cmd_fail(struct bw_error *error)
+{
+    int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
+    say("", error);
+    bw_error_free(error);
+    return status;
+}
+
+int cmd_open(const struct cmd_common *common, struct bw_fs **fs)
+{
+    const struct bw_fs_options options = {
+        .paths = common->images,
+        .path_count = common->image_count,
+        .superblock_copy = common->superblock_copy,
+        .reporter = {report, (void *)(uintptr_t)common},
+    };
+    struct bw_error *error = bw_fs_open(&options, fs);
+    return error ? cmd_fail(error) : STATUS_OK;
+}
+
+struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
+{
+    (void)context;
+    while (length) {
+        ssize_t written = write(STDOUT_FILENO, bytes, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0 && errno == EPIPE) {
+            /* Whoever ignores the signal still expects the program to end as if by it. */
+            signal(SIGPIPE, SIG_DFL);
+            raise(SIGPIPE);
+        }
+        if (written < 0)
+            return bw_error_from_errno(errno, "cannot write to stdout");
+        bytes += written;
+        length -= (size_t)written;
+    }
+    return NULL;
+}

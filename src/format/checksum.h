@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The four checksums of btrfs behind one dispatch, and the name hash of directories.
+ * Source of the numbers: enum btrfs_csum_type in the kernel's uapi/linux/btrfs_tree.h.
+ */
+#ifndef BW_FORMAT_CHECKSUM_H
+#define BW_FORMAT_CHECKSUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum bw_checksum_type {
+    BW_CHECKSUM_CRC32C = 0,
+    BW_CHECKSUM_XXHASH64 = 1,
+    BW_CHECKSUM_SHA256 = 2,
+    BW_CHECKSUM_BLAKE2B = 3,
+    BW_CHECKSUM_TYPES,
+};
+
+/** Whether `type`, as read from a superblock, is one of the four. */
+bool bw_checksum_known(unsigned type);
+
+/** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
+size_t bw_checksum_size(enum bw_checksum_type type);
+
+/** Name of a checksum ("crc32c"). `type` must be known. */
+const char *bw_checksum_name(enum bw_checksum_type type);
+
+/** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero padded. */
+void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length, uint8_t result[32]);
+
+/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to the end). */
+bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
+
+/** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */
+uint32_t bw_name_hash(const void *name, size_t length);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chunk items and the table of RAID profiles. */
+#include "format/chunk.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+
+static const struct bw_raid_profile profiles[] = {
+    {"single", 0, 1, 1, 0, false},
+    {"RAID0", BW_GROUP_RAID0, 1, 1, 0, true},
+    {"RAID1", BW_GROUP_RAID1, 1, 0, 0, false},
+    {"DUP", BW_GROUP_DUP, 1, 0, 0, false},
+    {"RAID10", BW_GROUP_RAID10, 2, 2, 0, true},
+    {"RAID5", BW_GROUP_RAID5, 2, 1, 1, true},
+    {"RAID6", BW_GROUP_RAID6, 3, 1, 2, true},
+    {"RAID1C3", BW_GROUP_RAID1C3, 1, 0, 0, false},
+    {"RAID1C4", BW_GROUP_RAID1C4, 1, 0, 0, false},
+};
+
+const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags)
+{
+    for (size_t i = 0; i < sizeof profiles / sizeof *profiles; i++)
+        if ((flags & BW_GROUP_PROFILE_MASK) == profiles[i].flag)
+            return &profiles[i];
+    return NULL;
+}
+
+static struct bw_error *corrupt(uint64_t logical, const char *what, uint64_t value)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical, what, value);
+}
+
+static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
+{
+    const struct bw_raid_profile *profile = chunk->profile;
+    if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE || chunk->logical + chunk->length < chunk->logical)
+        return corrupt(chunk->logical, "length", chunk->length);
+    if (bw_get64(disk->stripe_length) != BW_STRIPE_LENGTH)
+        return corrupt(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
+    if (!profile)
+        return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
+    /* Parity is computed in a field of 256 elements: no more stripes than that can share a row. */
+    if (chunk->stripe_count < profile->minimum_stripes || (profile->parity_stripes && chunk->stripe_count > 255))
+        return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
+    if (profile->flag == BW_GROUP_RAID10 && (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
+        return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
+    return NULL;
+}
+
+size_t bw_chunk_item_size(const uint8_t *data, size_t size)
+{
+    const struct bw_disk_chunk *disk = (const void *)data;
+    if (size < sizeof *disk)
+        return 0;
+    size_t wanted = sizeof *disk + bw_get16(disk->stripe_count) * sizeof(struct bw_disk_stripe);
+    return wanted <= size ? wanted : 0;
+}
+
+struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk)
+{
+    const struct bw_disk_chunk *disk = (const void *)data;
+    if (!bw_chunk_item_size(data, size))
+        return corrupt(logical, "item size", size);
+    *chunk = (struct bw_chunk){
+        .logical = logical,
+        .length = bw_get64(disk->length),
+        .type = bw_get64(disk->type),
+        .profile = bw_raid_profile_of(bw_get64(disk->type)),
+        .stripe_count = bw_get16(disk->stripe_count),
+        .stripes = (const void *)(disk + 1),
+    };
+    return check(chunk, disk);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Decoding of root items, references and names. */
+#include "format/items.h"
+
+#include <inttypes.h>
+
+bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    if (key->type == BW_INODE_EXTREF) {
+        const struct bw_disk_inode_extref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){bw_get64(disk->parent), bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
+    } else {
+        const struct bw_disk_inode_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+        if (!disk)
+            return false;
+        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL, bw_get16(disk->name_length)};
+    }
+    ref->name = bw_cursor_take(cursor, ref->name_length);
+    return ref->name != NULL;
+}
+
+/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit only then. */
+static uint64_t has_zero_byte(uint64_t word)
+{
+    return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);
+}
+
+bool bw_name_is_valid(const uint8_t *name, size_t length)
+{
+    const uint64_t slashes = UINT64_C(0x2f2f2f2f2f2f2f2f);
+    if (length == 0 || length > BW_NAME_MAX)
+        return false;
+    if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
+        return false;
+    size_t position = 0;
+    for (; position + 8 <= length; position += 8) {
+        uint64_t word;
+        memcpy(&word, name + position, sizeof word);
+        if (has_zero_byte(word) | has_zero_byte(word ^ slashes))
+            return false;
+    }
+    for (; position < length; position++)
+        if (name[position] == '/' || name[position] == '\0')
+            return false;
+    return true;
+}
+
+struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root)
+{
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    if (item->size < offsetof(struct bw_disk_root_item, generation_v2))
+        return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid size %" PRIu32,
+                               item->key.objectid, item->size);
+    *root = (struct bw_root_item){
+        .root = {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level},
+        .flags = bw_get64(disk->flags),
+        .last_snapshot = bw_get64(disk->last_snapshot),
+        .references = bw_get32(disk->reference_count),
+    };
+    if (disk->level >= BW_MAX_LEVEL)
+        return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid level %u",
+                               item->key.objectid, disk->level);
+    /* A kernel that does not know the longer item leaves generation_v2 behind: its uuids are stale then. */
+    static const uint8_t no_uuid[BW_UUID_SIZE];
+    if (item->size >= sizeof *disk && bw_get64(disk->generation_v2) == root->root.generation)
+        root->is_snapshot = memcmp(disk->parent_uuid, no_uuid, BW_UUID_SIZE) != 0;
+    return NULL;
+}
+
+bool bw_root_ref_decode(const struct bw_item *item, struct bw_root_ref *ref)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    const struct bw_disk_root_ref *disk = (const void *)bw_cursor_take(&cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    *ref = (struct bw_root_ref){bw_get64(disk->directory), bw_get64(disk->sequence), NULL,
+                                bw_get16(disk->name_length)};
+    ref->name = bw_cursor_take(&cursor, ref->name_length);
+    return ref->name != NULL;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The check that every tree block passes once, right after its checksum. */
+#include "format/node.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+
+static const struct bw_disk_header *header_of(const uint8_t *block)
+{
+    return (const struct bw_disk_header *)block;
+}
+
+struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize)
+{
+    const struct bw_disk_header *header = header_of(block);
+    return (struct bw_node){block, nodesize, bw_get32(header->item_count), header->level};
+}
+
+bool bw_owner_is_subvolume(uint64_t owner)
+{
+    return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_RELOC ||
+           (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
+}
+
+static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what, want, have);
+}
+
+static struct bw_error *check_header(const struct bw_disk_header *header, uint32_t nodesize, uint64_t bytenr,
+                                     const struct bw_tree_block_expectation *expectation)
+{
+    if (bw_get64(header->bytenr) != bytenr)
+        return mismatch("bytenr", bytenr, bw_get64(header->bytenr));
+    if (header->level != expectation->level)
+        return mismatch("level", expectation->level, header->level);
+    if (bw_get64(header->generation) != expectation->generation)
+        return mismatch("generation", expectation->generation, bw_get64(header->generation));
+    uint64_t owner = bw_get64(header->owner);
+    if (bw_owner_is_subvolume(expectation->owner) ? !bw_owner_is_subvolume(owner)
+                                                  : owner != expectation->owner)
+        return mismatch("owner", expectation->owner, owner);
+    size_t entry = header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    uint32_t count = bw_get32(header->item_count);
+    if (count > (nodesize - sizeof *header) / entry)
+        return bw_error_create(BW_ERROR_CORRUPT, "invalid item count %" PRIu32, count);
+    if (count == 0 && (header->level || expectation->has_first_key))
+        return bw_error_create(BW_ERROR_CORRUPT, "no items in a block that its parent points to");
+    return NULL;
+}
+
+static struct bw_error *bad_key(const char *what, uint32_t slot, const struct bw_key *key)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", what,
+                           slot, key->objectid, key->type, key->offset);
+}
+
+static struct bw_error *check_first_key(const struct bw_node *node,
+                                        const struct bw_tree_block_expectation *expectation)
+{
+    if (!expectation->has_first_key)
+        return NULL;
+    struct bw_key first = node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
+    if (bw_key_compare(&first, &expectation->first_key) == 0)
+        return NULL;
+    return bad_key("first key mismatch", 0, &first);
+}
+
+static struct bw_error *check_pointers(const struct bw_node *node)
+{
+    struct bw_key previous = {0};
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+        if (pointer.bytenr % BW_MIN_SECTORSIZE)
+            return bw_error_create(BW_ERROR_CORRUPT, "unaligned pointer, slot %" PRIu32 " bytenr %" PRIu64,
+                                   slot, pointer.bytenr);
+        if (slot && bw_key_compare(&previous, &pointer.key) >= 0)
+            return bad_key("keys out of order", slot, &pointer.key);
+        previous = pointer.key;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
+                               const struct bw_tree_block_expectation *expectation)
+{
+    BW_TRY(check_header(header_of(block), nodesize, bytenr, expectation));
+    if (expectation->lenient)
+        return NULL;
+    struct bw_node node = bw_node_view(block, nodesize);
+    BW_TRY(check_first_key(&node, expectation));
+    return node.level ? check_pointers(&node) : NULL;
+}
+
+bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
+                               const struct bw_tree_block_expectation *expectation)
+{
+    struct bw_node node = bw_node_view(block, nodesize);
+    BW_AUTO_ERROR struct bw_error *header = check_header(header_of(block), nodesize, bytenr, expectation);
+    if (header)
+        return false;
+    BW_AUTO_ERROR struct bw_error *first_key = check_first_key(&node, expectation);
+    return !first_key;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The superblock: decoding, validation, and where its copies lie. First thing read of every device.
+ */
+#ifndef BW_FORMAT_SUPERBLOCK_H
+#define BW_FORMAT_SUPERBLOCK_H
+
+#include "btrfs-walk/error.h"
+#include "format/checksum.h"
+#include "format/disk.h"
+
+/** A root that the superblock points to. */
+struct bw_root_pointer {
+    uint64_t bytenr;     /**< logical address; 0 if there is no such root */
+    uint64_t generation; /**< transaction that wrote it */
+    uint8_t level;       /**< 0 to 7 */
+};
+
+/** What the superblock says of the device it lies on. */
+struct bw_device_identity {
+    uint64_t devid;
+    uint64_t total_bytes;
+    uint8_t uuid[BW_UUID_SIZE];
+    uint8_t fsid[BW_UUID_SIZE];
+};
+
+/** Roots of one of the last four transactions. */
+struct bw_backup_root {
+    struct bw_root_pointer tree_root;
+    struct bw_root_pointer chunk_root;
+};
+
+/** A validated superblock in host byte order. Sizes are in bytes. */
+struct bw_superblock {
+    uint8_t fsid[BW_UUID_SIZE];          /**< the file system's public id */
+    uint8_t metadata_uuid[BW_UUID_SIZE]; /**< the id that tree blocks carry; equals fsid unless it was changed */
+    uint64_t flags;
+    uint64_t generation;
+    struct bw_root_pointer root;
+    struct bw_root_pointer chunk_root;
+    struct bw_root_pointer remap_root;
+    uint64_t log_root; /**< logical address of the log tree's root, 0 if there is none */
+    uint64_t total_bytes;
+    uint64_t bytes_used;
+    uint64_t device_count;
+    uint32_t sectorsize; /**< power of two, 4 KiB to 64 KiB */
+    uint32_t nodesize;   /**< power of two, sectorsize to 64 KiB */
+    uint64_t compat_ro_flags;
+    uint64_t incompat_flags;
+    enum bw_checksum_type checksum_type;
+    struct bw_device_identity device;
+    char label[BW_LABEL_SIZE + 1];
+    uint32_t system_chunk_array_size; /**< at most BW_SYSTEM_CHUNK_ARRAY_SIZE */
+    uint8_t system_chunk_array[BW_SYSTEM_CHUNK_ARRAY_SIZE];
+    struct bw_backup_root backup_roots[BW_BACKUP_ROOTS];
+};
+
+/** Device offset of superblock copy 0, 1 or 2: 64 KiB, 64 MiB, 256 GiB. */
+uint64_t bw_superblock_offset(unsigned copy);
+
+/**
+ * Validates the 4096 bytes read at `offset` (magic, own address, checksum, sane sizes and levels) and decodes them.
+ * BW_ERROR_NOT_BTRFS if the magic is absent, BW_ERROR_UNSUPPORTED for a checksum type unknown here, else
+ * BW_ERROR_CORRUPT. Feature bits are not judged; see features.h.
+ */
+struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset, struct bw_superblock *superblock);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Wiring the default graph, and filling its address map. */
+#include "fs/bootstrap.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "format/chunk.h"
+#include "format/features.h"
+#include "xlators/cluster/chunk_map.h"
+#include "xlators/cluster/remap.h"
+#include "xlators/features/verify.h"
+
+static struct bw_xlator *find_layer(const struct bw_fs *fs, const char *type)
+{
+    for (size_t i = 0; i < bw_graph_size(fs->graph); i++)
+        if (strcmp(bw_xlator_type(bw_graph_layer(fs->graph, i)), type) == 0)
+            return bw_graph_layer(fs->graph, i);
+    return NULL;
+}
+
+static struct bw_error *add_on_top(struct bw_fs *fs, const char *type)
+{
+    const struct bw_layer layer = {
+        .type = type, .name = strchr(type, '/') + 1, .children = &fs->reader.top, .child_count = 1};
+    return bw_graph_add(fs->graph, &layer, &fs->reader.top);
+}
+
+static struct bw_error *add_chunk_map(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    BW_AUTO_FREE struct bw_xlator **children = calloc(set->count, sizeof *children);
+    if (!children)
+        return bw_error_no_memory();
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role != BW_IMAGE_UNUSED)
+            children[count++] = set->images[i].storage;
+    const struct bw_layer layer = {
+        .type = "cluster/chunk-map", .name = "chunk-map", .children = children, .child_count = count};
+    struct bw_xlator *map = NULL;
+    BW_TRY(bw_graph_add(fs->graph, &layer, &map));
+    fs->reader.top = map;
+    count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_device_identity *device = &set->images[i].superblock.device;
+        if (set->images[i].role != BW_IMAGE_UNUSED)
+            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, count++));
+    }
+    return NULL;
+}
+
+static struct bw_error *configure_verify(const struct bw_fs *fs, const struct bw_image_set *set)
+{
+    struct bw_xlator *verify = find_layer(fs, "features/verify");
+    bw_verify_set_checksum(verify, fs->superblock.checksum_type);
+    BW_TRY(bw_verify_allow_fsid(verify, fs->superblock.metadata_uuid));
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role == BW_IMAGE_SEED)
+            BW_TRY(bw_verify_allow_fsid(verify, set->images[i].superblock.metadata_uuid));
+    return NULL;
+}
+
+struct bw_error *bw_bootstrap_graph(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role == BW_IMAGE_UNUSED)
+            bw_graph_remove(fs->graph, set->images[i].storage);
+    BW_TRY(add_chunk_map(fs, set));
+    if (fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE)
+        BW_TRY(add_on_top(fs, "cluster/remap"));
+    BW_TRY(add_on_top(fs, "features/verify"));
+    BW_TRY(add_on_top(fs, "performance/read-ahead"));
+    BW_TRY(add_on_top(fs, "performance/node-cache"));
+    fs->reader.nodesize = fs->superblock.nodesize;
+    return configure_verify(fs, set);
+}
+
+/* The superblock's array: key, chunk item, key, chunk item, ... */
+static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *map)
+{
+    const uint8_t *next = fs->superblock.system_chunk_array;
+    size_t left = fs->superblock.system_chunk_array_size;
+    while (left) {
+        struct bw_chunk chunk;
+        const struct bw_disk_key *disk = (const void *)next;
+        size_t size = left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
+        if (!size || disk->type != BW_CHUNK_ITEM)
+            return bw_error_create(BW_ERROR_CORRUPT, "superblock: system chunk array is cut off, %zu bytes left",
+                                   left);
+        BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
+        BW_TRY(bw_chunk_map_add_chunk(map, &chunk));
+        next += sizeof *disk + size;
+        left -= sizeof *disk + size;
+    }
+    return NULL;
+}
+
+struct chunk_walk {
+    struct bw_fs *fs;
+    struct bw_xlator *map;
+    struct bw_image_set set;
+    bool *matched; /* per image: the chunk tree knows this device */
+};
+
+static void match_device(struct chunk_walk *walk, const struct bw_item *item)
+{
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    char uuid[37];
+    bool found = false;
+    if (item->size < sizeof *disk)
+        return;
+    for (size_t i = 0; i < walk->set.count; i++) {
+        const struct bw_device_identity *device = &walk->set.images[i].superblock.device;
+        if (walk->set.images[i].role == BW_IMAGE_UNUSED || device->devid != bw_get64(disk->devid) ||
+            memcmp(device->uuid, disk->uuid, BW_UUID_SIZE) != 0)
+            continue;
+        walk->matched[i] = found = true;
+    }
+    if (found)
+        return;
+    walk->fs->status.missing_devices++;
+    bw_uuid_text(disk->uuid, uuid);
+    bw_fs_report(walk->fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_MISSING_DEVICE,
+                                 "device %" PRIu64 " (uuid %s) is missing: the file system is degraded",
+                                 bw_get64(disk->devid), uuid));
+}
+
+static struct bw_error *add_chunk_item(struct chunk_walk *walk, const struct bw_item *item)
+{
+    struct bw_chunk chunk;
+    BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
+    return bw_chunk_map_add_chunk(walk->map, &chunk);
+}
+
+static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
+{
+    struct chunk_walk *walk = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_error *error = NULL;
+        if (!bw_leaf_item(leaf, slot, &item))
+            error = bw_error_create(BW_ERROR_CORRUPT, "chunk tree: item %" PRIu32 " lies outside its leaf", slot);
+        else if (item.key.type == BW_CHUNK_ITEM)
+            error = add_chunk_item(walk, &item);
+        else if (item.key.type == BW_DEVICE_ITEM)
+            match_device(walk, &item);
+        if (error)
+            bw_fs_report(walk->fs, BW_DAMAGE, error);
+    }
+    return NULL;
+}
+
+static void chunk_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    struct chunk_walk *walk = context;
+    (void)pointer;
+    bw_fs_report(walk->fs, BW_DAMAGE, error);
+}
+
+/* The newest chunk tree whose root can be read: the present one or, failing that, one of the backups. */
+static struct bw_error *find_chunk_tree(struct bw_fs *fs, struct bw_tree *tree)
+{
+    *tree = (struct bw_tree){BW_CHUNK_TREE, fs->superblock.chunk_root, 0};
+    BW_AUTO_FREE uint8_t *block = malloc(fs->reader.nodesize);
+    if (!block)
+        return bw_error_no_memory();
+    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
+    struct bw_error *error = bw_block_read(&fs->reader, tree, &pointer, block);
+    for (size_t i = 0; error && i < BW_BACKUP_ROOTS; i++) {
+        tree->root = fs->superblock.backup_roots[i].chunk_root;
+        if (!tree->root.bytenr || tree->root.level >= BW_MAX_LEVEL)
+            continue;
+        pointer = bw_tree_root_pointer(tree, false);
+        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, tree, &pointer, block);
+        if (again)
+            continue;
+        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "using the chunk tree of generation %" PRIu64 " instead",
+                                                    tree->root.generation));
+        return NULL;
+    }
+    return error;
+}
+
+static void report_unmatched(struct chunk_walk *walk)
+{
+    for (size_t i = 0; i < walk->set.count; i++) {
+        const struct bw_image *image = &walk->set.images[i];
+        if (image->role == BW_IMAGE_UNUSED || walk->matched[i])
+            continue;
+        walk->fs->status.unused_images++;
+        bw_fs_report(walk->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is no part of the file system",
+                                     image->path, image->superblock.device.devid));
+    }
+}
+
+struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    BW_AUTO_FREE bool *matched = calloc(set->count, sizeof *matched);
+    if (!matched)
+        return bw_error_no_memory();
+    struct chunk_walk walk = {fs, find_layer(fs, "cluster/chunk-map"), *set, matched};
+    struct bw_tree tree;
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
+    BW_TRY(add_system_chunks(fs, walk.map));
+    BW_TRY(find_chunk_tree(fs, &tree));
+    uint64_t damages = fs->status.damages;
+    BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
+    if (damages == fs->status.damages)
+        report_unmatched(&walk);
+    return NULL;
+}
+
+static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_fs *fs = context;
+    struct bw_xlator *remap = find_layer(fs, "cluster/remap");
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        if (item.key.type != BW_REMAP)
+            continue;
+        bw_le64 address;
+        if (!inside || item.size < sizeof address)
+            return bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
+        memcpy(&address, item.data, sizeof address);
+        struct bw_error *error = bw_remap_add(remap, item.key.objectid, item.key.offset, bw_get64(address));
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, error);
+    }
+    return NULL;
+}
+
+static void remap_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)pointer;
+    bw_fs_report(context, BW_DAMAGE, error);
+}
+
+struct bw_error *bw_bootstrap_remap(struct bw_fs *fs)
+{
+    const struct bw_tree tree = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = remap_leaf, .lost = remap_lost, .context = fs};
+    return tree.root.bytenr ? bw_tree_scan(&fs->reader, &tree, &scan) : NULL;
+}

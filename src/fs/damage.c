@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Messages of an open file system: every one passes through here on its way to the user. */
+#include "fs/damage.h"
+
+#include "fs/fs.h"
+
+void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
+{
+    bw_graph_report(fs->graph, severity, error);
+}
+
+void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)
+{
+    pthread_mutex_lock(&fs->lost_lock);
+    bool first = bw_map_get(&fs->lost, bytenr + 1) == UINT32_MAX;
+    if (first)
+        bw_map_put(&fs->lost, bytenr + 1, 1);
+    pthread_mutex_unlock(&fs->lost_lock);
+    if (first)
+        bw_fs_report(fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error);
+}

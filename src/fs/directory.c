@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Paths from the bottom up, through the references of inodes and of subvolumes. */
+#include "fs/directory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "btree/scan.h"
+#include "format/checksum.h"
+#include "format/items.h"
+#include "fs/fs.h"
+
+struct search {
+    uint64_t inode;
+    struct bw_parent_step *step;
+    bool found;
+};
+
+static struct bw_error *take_reference(void *context, const struct bw_node *leaf)
+{
+    struct search *search = context;
+    for (uint32_t slot = 0; slot < leaf->item_count && !search->found; slot++) {
+        struct bw_item item;
+        struct bw_inode_ref ref;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        if (!inside || item.key.objectid != search->inode ||
+            (item.key.type != BW_INODE_REF && item.key.type != BW_INODE_EXTREF))
+            continue;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        if (!bw_inode_ref_next(&cursor, &item.key, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
+            continue;
+        search->step->parent = ref.parent;
+        search->step->name_length = ref.name_length;
+        memcpy(search->step->name, ref.name, ref.name_length);
+        search->found = true;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                  struct bw_parent_step *step)
+{
+    struct search search = {inode, step, false};
+    const struct bw_scan scan = {.first = {inode, BW_INODE_REF, 0},
+                                 .last = {inode, BW_INODE_EXTREF, UINT64_MAX},
+                                 .leaf = take_reference,
+                                 .context = &search};
+    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
+    if (search.found) {
+        bw_error_free(error);
+        return NULL;
+    }
+    return error ? error
+                 : bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
+                                   tree->id);
+}
+
+struct name_search {
+    struct bw_key key;
+    const void *name;
+    size_t name_length;
+    uint8_t *type;
+    bool found;
+};
+
+static struct bw_error *take_named_entry(void *context, const struct bw_node *leaf)
+{
+    struct name_search *search = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_dir_entry entry;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        if (!inside || bw_key_compare(&item.key, &search->key) != 0)
+            continue;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        while (bw_dir_entry_next(&cursor, &entry)) {
+            if (entry.name_length != search->name_length || memcmp(entry.name, search->name, entry.name_length) != 0)
+                continue;
+            *search->type = entry.type;
+            search->found = true;
+        }
+    }
+    return NULL;
+}
+
+struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
+                                         const void *name, size_t name_length, uint8_t *type)
+{
+    struct name_search search = {.key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)},
+                                 .name = name,
+                                 .name_length = name_length,
+                                 .type = type};
+    const struct bw_scan scan = {
+        .first = search.key, .last = search.key, .leaf = take_named_entry, .context = &search};
+    BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
+    if (search.found)
+        return NULL;
+    return bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name",
+                           directory, tree->id);
+}
+
+static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
+{
+    if (!bw_buffer_reserve(path, length + 1))
+        return bw_error_no_memory();
+    memmove(path->data + length + 1, path->data, path->length);
+    memcpy(path->data, name, length);
+    path->data[length] = '/';
+    path->length += length + 1;
+    return NULL;
+}
+
+static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                              struct bw_buffer *path, struct bw_map *passed)
+{
+    while (inode != BW_SUBVOLUME_ROOT_INODE) {
+        struct bw_parent_step step;
+        BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
+        if (step.parent == 0 || bw_map_get(passed, inode) != UINT32_MAX)
+            return bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 " is its own parent",
+                                   tree->id, inode);
+        if (!bw_map_put(passed, inode, 1))
+            return bw_error_no_memory();
+        BW_TRY(put_in_front(path, step.name, step.name_length));
+        inode = step.parent;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                   struct bw_buffer *path)
+{
+    struct bw_map passed = {0};
+    struct bw_error *error = inode ? climb(fs, tree, inode, path, &passed)
+                                   : bw_error_create(BW_ERROR_CORRUPT, "inode 0 is no directory");
+    bw_map_free(&passed);
+    return error;
+}
+
+static struct bw_error *no_such_subvolume(uint64_t id)
+{
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %" PRIu64, id);
+}
+
+struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    path->length = 0;
+    for (size_t steps = 0; id != BW_TOP_SUBVOLUME; steps++) {
+        const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
+        if (!subvolume || subvolume->deleted || !subvolume->parent)
+            return no_such_subvolume(id);
+        if (steps > table->count)
+            return bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 " is its own parent", id);
+        const struct bw_subvolume *parent = bw_subvolume_find(table, subvolume->parent);
+        if (!parent)
+            return no_such_subvolume(subvolume->parent);
+        BW_TRY(put_in_front(path, bw_subvolume_name(table, subvolume), subvolume->name_length));
+        BW_TRY(bw_directory_path(fs, &parent->tree, subvolume->directory, path));
+        id = subvolume->parent;
+    }
+    return put_in_front(path, "", 0);
+}
+
+/* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends. */
+static bool is_path(const struct bw_buffer *path, const char *text)
+{
+    while (*text == '/')
+        text++;
+    size_t length = strlen(text);
+    while (length && text[length - 1] == '/')
+        length--;
+    size_t inner = path->length > 1 ? path->length - 2 : 0;
+    return inner == length && memcmp(path->data + 1, text, length) == 0;
+}
+
+static bool ends_with_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume,
+                           const char *text, size_t length)
+{
+    size_t name = subvolume->name_length;
+    return name && name <= length && memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
+}
+
+static struct bw_error *lookup_path(const struct bw_fs *fs, const char *text, uint64_t *id)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    size_t length = strlen(text);
+    while (length && text[length - 1] == '/')
+        length--;
+    *id = BW_TOP_SUBVOLUME;
+    if (!length)
+        return NULL;
+    struct bw_buffer path = {0};
+    for (size_t i = 0; i < table->count; i++) {
+        /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
+        if (!ends_with_name(table, &table->items[i], text, length))
+            continue;
+        BW_AUTO_ERROR struct bw_error *error = bw_subvolume_path(fs, table->items[i].tree.id, &path);
+        if (error || !is_path(&path, text))
+            continue;
+        *id = table->items[i].tree.id;
+        bw_buffer_free(&path);
+        return NULL;
+    }
+    bw_buffer_free(&path);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", text);
+}
+
+struct bw_error *bw_subvolume_lookup(const struct bw_fs *fs, const char *text, uint64_t *id)
+{
+    char *end;
+    if (strcmp(text, "default") == 0) {
+        *id = fs->subvolumes.default_id;
+        return bw_subvolume_find(&fs->subvolumes, *id) ? NULL : no_such_subvolume(*id);
+    }
+    errno = 0;
+    *id = strtoull(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && *end == '\0' && !errno) {
+        const struct bw_subvolume *subvolume = bw_subvolume_find(&fs->subvolumes, *id);
+        if (subvolume && !subvolume->deleted)
+            return NULL;
+    }
+    return lookup_path(fs, text, id);
+}

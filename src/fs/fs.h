@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* An open file system, as the folders above src/fs see it. */
+#ifndef BW_FS_FS_H
+#define BW_FS_FS_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "btree/block.h"
+#include "btrfs-walk/fs.h"
+#include "fs/subvolume.h"
+#include "graph/graph.h"
+
+struct bw_fs {
+    struct bw_graph *graph;
+    struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
+    struct bw_superblock superblock;
+    struct bw_tree root_tree;
+    struct bw_subvolume_table subvolumes;
+    struct bw_reporter reporter; /**< the user's */
+    struct bw_fs_status status;
+    pthread_mutex_t lost_lock;
+    struct bw_map lost; /**< addresses + 1 of blocks whose loss was reported; under the lock */
+};
+
+/** Tells the user something and counts it; takes the error. Safe from any thread. */
+void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
+
+#endif

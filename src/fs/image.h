@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The images given, each with its best superblock, and which of them are devices of the one file system that is
+ * opened. First step of opening; no tree has been read yet.
+ */
+#ifndef BW_FS_IMAGE_H
+#define BW_FS_IMAGE_H
+
+#include "fs/fs.h"
+
+/** What an image turned out to be. */
+enum bw_image_role {
+    BW_IMAGE_UNUSED, /**< no superblock, another file system, a second copy of a device */
+    BW_IMAGE_DEVICE, /**< a device of the file system */
+    BW_IMAGE_SEED,   /**< a seed device: another fsid, but perhaps part of this file system */
+};
+
+struct bw_image {
+    const char *path;
+    struct bw_xlator *storage;
+    struct bw_superblock superblock; /**< valid unless `bad` is set */
+    struct bw_error *bad;            /**< why there is no superblock; owned */
+    enum bw_image_role role;
+};
+
+struct bw_image_set {
+    struct bw_image *images;
+    size_t count;
+};
+
+/** Opens every path as a storage/file layer of fs->graph and reads its superblock. Free with bw_images_free(). */
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set);
+
+/** Frees the set; the layers stay with the graph. */
+void bw_images_free(struct bw_image_set *set);
+
+/**
+ * Chooses the file system to open (that of the first image with a superblock, or the one that sprouted from it),
+ * sets every image's role and fs->superblock, and reports images that are foreign, duplicate or stale.
+ */
+struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
+
+/** Text form of a uuid, 36 characters and a NUL. */
+void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37]);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which of the images given belong together: choosing the file system, and naming what does not fit it. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "fs/image.h"
+
+/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the metadata uuid. */
+#define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
+
+static bool same_uuid(const uint8_t *a, const uint8_t *b)
+{
+    return memcmp(a, b, BW_UUID_SIZE) == 0;
+}
+
+static bool same_file_system(const struct bw_superblock *a, const struct bw_superblock *b)
+{
+    if (!same_uuid(a->metadata_uuid, b->metadata_uuid))
+        return false;
+    return same_uuid(a->fsid, b->fsid) || ((a->flags | b->flags) & CHANGING_FSID);
+}
+
+static bool is_seed(const struct bw_superblock *superblock)
+{
+    return superblock->flags & BW_SUPER_FLAG_SEEDING;
+}
+
+static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
+{
+    image->role = BW_IMAGE_UNUSED;
+    fs->status.unused_images++;
+    bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
+}
+
+/* The first image decides; but a seed gives way to a file system that may have sprouted from it. */
+static const struct bw_superblock *choose(const struct bw_image_set *set)
+{
+    const struct bw_superblock *chosen = NULL;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_superblock *candidate = &set->images[i].superblock;
+        if (set->images[i].bad)
+            continue;
+        if (!chosen || (is_seed(chosen) && !is_seed(candidate)))
+            chosen = candidate;
+    }
+    return chosen;
+}
+
+static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
+{
+    if (image->bad) {
+        ignore(fs, image, bw_error_create(image->bad->code, "no superblock: %s", image->bad->message));
+    } else if (same_file_system(&image->superblock, chosen)) {
+        image->role = BW_IMAGE_DEVICE;
+    } else if (is_seed(&image->superblock)) {
+        image->role = BW_IMAGE_SEED;
+    } else {
+        char given[37], wanted[37];
+        bw_uuid_text(image->superblock.fsid, given);
+        bw_uuid_text(chosen->fsid, wanted);
+        ignore(fs, image,
+               bw_error_create(BW_ERROR_USAGE, "it belongs to another file system (fsid %s, not %s)", given, wanted));
+    }
+}
+
+/* Of two images that claim to be the same device the newer one stays; of equals, the first. */
+static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        for (size_t j = i + 1; j < set->count && set->images[i].role != BW_IMAGE_UNUSED; j++) {
+            struct bw_image *first = &set->images[i], *second = &set->images[j];
+            if (second->role != first->role ||
+                first->superblock.device.devid != second->superblock.device.devid ||
+                !same_uuid(first->superblock.device.uuid, second->superblock.device.uuid))
+                continue;
+            bool newer = second->superblock.generation > first->superblock.generation;
+            struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
+            /* The file system is all there, so this is worth saying but costs nothing. */
+            dropped->role = BW_IMAGE_UNUSED;
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE, "%s is not used: duplicate of device %" PRIu64 ", %s",
+                                         dropped->path, dropped->superblock.device.devid, kept->path));
+        }
+    }
+}
+
+static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        if (image->role != BW_IMAGE_DEVICE || image->superblock.generation == fs->superblock.generation)
+            continue;
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is stale: device %" PRIu64 " has generation %" PRIu64
+                                     ", the newest is %" PRIu64,
+                                     image->path, image->superblock.device.devid, image->superblock.generation,
+                                     fs->superblock.generation));
+    }
+}
+
+static struct bw_error *nothing_usable(const struct bw_image_set *set)
+{
+    const struct bw_image *image = &set->images[0];
+    for (size_t i = 1; i < set->count && image->bad->code == BW_ERROR_NOT_BTRFS; i++)
+        image = &set->images[i];
+    if (image->bad->code == BW_ERROR_NOT_BTRFS)
+        return bw_error_create(BW_ERROR_NOT_BTRFS, "%s is not a btrfs file system: %s", set->images[0].path,
+                               set->images[0].bad->message);
+    return bw_error_create(image->bad->code == BW_ERROR_UNSUPPORTED ? BW_ERROR_UNSUPPORTED : BW_ERROR_NOT_BTRFS,
+                           "%s: no good superblock: %s", image->path, image->bad->message);
+}
+
+struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
+{
+    const struct bw_superblock *chosen = choose(set);
+    if (!chosen)
+        return nothing_usable(set);
+    for (size_t i = 0; i < set->count; i++)
+        set_role(fs, &set->images[i], chosen);
+    fs->superblock = *chosen;
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role == BW_IMAGE_DEVICE &&
+            set->images[i].superblock.generation > fs->superblock.generation)
+            fs->superblock = set->images[i].superblock;
+    drop_duplicates(fs, set);
+    report_stale(fs, set);
+    return NULL;
+}

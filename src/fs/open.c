@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the root tree, the
+ * subvolumes.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "format/features.h"
+#include "fs/bootstrap.h"
+#include "fs/fs.h"
+#include "fs/image.h"
+#include "xlators/classes.h"
+
+/* Every message of the file system and of its graph passes here, one at a time: the graph holds the lock. */
+static void forward_report(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    struct bw_fs *fs = context;
+    if (severity == BW_DAMAGE)
+        fs->status.damages++;
+    if (fs->reporter.report)
+        fs->reporter.report(fs->reporter.context, severity, error);
+}
+
+/* The newest root tree whose root block can be read: the present one or, failing that, one of the backups. */
+static struct bw_error *find_root_tree(struct bw_fs *fs)
+{
+    BW_AUTO_FREE uint8_t *block = malloc(fs->reader.nodesize);
+    if (!block)
+        return bw_error_no_memory();
+    fs->root_tree = (struct bw_tree){BW_ROOT_TREE, fs->superblock.root, 0};
+    struct bw_block_pointer pointer = bw_tree_root_pointer(&fs->root_tree, false);
+    struct bw_error *error = bw_block_read(&fs->reader, &fs->root_tree, &pointer, block);
+    for (uint64_t below = fs->superblock.generation; error;) {
+        const struct bw_root_pointer *best = NULL;
+        for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
+            const struct bw_root_pointer *backup = &fs->superblock.backup_roots[i].tree_root;
+            if (backup->bytenr && backup->level < BW_MAX_LEVEL && backup->generation < below &&
+                (!best || backup->generation > best->generation))
+                best = backup;
+        }
+        if (!best)
+            return error;
+        below = best->generation;
+        fs->root_tree.root = *best;
+        pointer = bw_tree_root_pointer(&fs->root_tree, false);
+        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &fs->root_tree, &pointer, block);
+        if (again)
+            continue;
+        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(BW_TAKE(error), "using the root tree of generation %" PRIu64
+                                                    " instead", best->generation));
+    }
+    return NULL;
+}
+
+static void note_log_tree(struct bw_fs *fs)
+{
+    if (!fs->superblock.log_root)
+        return;
+    fs->status.log_tree = true;
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_UNSUPPORTED,
+                                 "there is a log tree at %" PRIu64 ": changes that were fsynced after generation "
+                                 "%" PRIu64 " are not replayed, the committed state is read",
+                                 fs->superblock.log_root, fs->superblock.generation));
+}
+
+static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
+{
+    BW_TRY(bw_images_open(fs, options, set));
+    BW_TRY(bw_images_match(fs, set));
+    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
+    BW_TRY(bw_bootstrap_graph(fs, set));
+    BW_TRY(bw_bootstrap_chunks(fs, set));
+    BW_TRY(bw_bootstrap_remap(fs));
+    BW_TRY(find_root_tree(fs));
+    BW_TRY(bw_subvolumes_load(fs));
+    note_log_tree(fs);
+    return NULL;
+}
+
+struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **result)
+{
+    if (!options->path_count)
+        return bw_error_create(BW_ERROR_USAGE, "no image given");
+    struct bw_fs *fs = calloc(1, sizeof *fs);
+    if (!fs)
+        return bw_error_no_memory();
+    fs->reporter = options->reporter;
+    pthread_mutex_init(&fs->lost_lock, NULL);
+    const struct bw_reporter forward = {forward_report, fs};
+    struct bw_image_set set = {0};
+    struct bw_error *error = bw_graph_create(bw_builtin_classes, forward, &fs->graph);
+    if (!error)
+        error = open_images(fs, options, &set);
+    bw_images_free(&set);
+    if (error)
+        bw_fs_close(fs);
+    else
+        *result = fs;
+    return error;
+}
+
+void bw_fs_close(struct bw_fs *fs)
+{
+    if (!fs)
+        return;
+    bw_graph_destroy(fs->graph);
+    bw_subvolumes_free(&fs->subvolumes);
+    bw_map_free(&fs->lost);
+    pthread_mutex_destroy(&fs->lost_lock);
+    free(fs);
+}
+
+struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
+{
+    return fs->status;
+}
+
+uint64_t bw_fs_bytes_read(const struct bw_fs *fs)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
+        const struct bw_xlator *layer = bw_graph_layer(fs->graph, i);
+        for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS; kind++)
+            bytes += bw_xlator_counters(layer, (enum bw_request_kind)kind).bytes;
+    }
+    return bytes;
+}

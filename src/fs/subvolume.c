@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loading the subvolume table from the root tree. */
+#include "fs/subvolume.h"
+
+#include <inttypes.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "format/items.h"
+#include "fs/fs.h"
+
+void bw_subvolumes_free(struct bw_subvolume_table *table)
+{
+    free(table->items);
+    bw_buffer_free(&table->names);
+    *table = (struct bw_subvolume_table){0};
+}
+
+static struct bw_subvolume *find(const struct bw_subvolume_table *table, uint64_t id)
+{
+    size_t low = 0, high = table->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (table->items[middle].tree.id == id)
+            return &table->items[middle];
+        if (table->items[middle].tree.id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id)
+{
+    return find(table, id);
+}
+
+const char *bw_subvolume_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume)
+{
+    return table->names.data + subvolume->name_offset;
+}
+
+static bool is_subvolume_id(uint64_t id)
+{
+    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+}
+
+/* Leaves come in key order, so the table is filled at its end; anything else is damage. */
+static struct bw_error *append(struct bw_subvolume_table *table, const struct bw_subvolume *subvolume)
+{
+    if (table->count && table->items[table->count - 1].tree.id >= subvolume->tree.id)
+        return bw_error_create(BW_ERROR_CORRUPT, "root tree: second or misplaced root item of tree %" PRIu64,
+                               subvolume->tree.id);
+    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
+        return bw_error_no_memory();
+    table->items[table->count++] = *subvolume;
+    return NULL;
+}
+
+static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *item)
+{
+    struct bw_root_item root;
+    BW_TRY(bw_root_item_decode(item, &root));
+    const struct bw_subvolume subvolume = {
+        .tree = {item->key.objectid, root.root, root.last_snapshot},
+        .deleted = root.references == 0 || (root.flags & BW_ROOT_DEAD),
+        .is_snapshot = root.is_snapshot,
+    };
+    return append(&fs->subvolumes, &subvolume);
+}
+
+/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the parent's (ROOT_REF). */
+static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child, uint64_t parent)
+{
+    struct bw_subvolume_table *table = &fs->subvolumes;
+    struct bw_subvolume *subvolume = find(table, child);
+    struct bw_root_ref ref;
+    if (!subvolume || subvolume->parent)
+        return NULL;
+    if (!bw_root_ref_decode(item, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
+        return bw_error_create(BW_ERROR_CORRUPT, "root tree: invalid root ref of tree %" PRIu64 " in %" PRIu64,
+                               child, parent);
+    if (table->names.length > UINT32_MAX - BW_NAME_MAX)
+        return bw_error_no_memory();
+    uint32_t offset = (uint32_t)table->names.length;
+    bw_buffer_append(&table->names, ref.name, ref.name_length);
+    if (table->names.failed)
+        return bw_error_no_memory();
+    subvolume->parent = parent;
+    subvolume->directory = ref.directory;
+    subvolume->index = ref.index;
+    subvolume->name_offset = offset;
+    subvolume->name_length = ref.name_length;
+    return NULL;
+}
+
+/* The root tree has a directory of its own, number 6, whose entry "default" points to the default subvolume. */
+static void read_default(struct bw_fs *fs, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0 && entry.location.type == BW_ROOT_ITEM)
+            fs->subvolumes.default_id = entry.location.objectid;
+}
+
+static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
+{
+    const struct bw_key *key = &item->key;
+    if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
+        read_default(fs, item);
+    if (!is_subvolume_id(key->objectid))
+        return NULL;
+    if (key->type == BW_ROOT_ITEM)
+        return add_root_item(fs, item);
+    return key->type == BW_ROOT_BACKREF ? set_name(fs, item, key->objectid, key->offset) : NULL;
+}
+
+static struct bw_error *take_leaf(struct bw_fs *fs, const struct bw_node *leaf,
+                                  struct bw_error *(*take)(struct bw_fs *, const struct bw_item *))
+{
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_error *error = NULL;
+        if (bw_leaf_item(leaf, slot, &item))
+            error = take(fs, &item);
+        else
+            error = bw_error_create(BW_ERROR_CORRUPT, "root tree: item %" PRIu32 " lies outside its leaf", slot);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            bw_fs_report(fs, BW_DAMAGE, error);
+    }
+    return NULL;
+}
+
+static struct bw_error *load_leaf(void *context, const struct bw_node *leaf)
+{
+    return take_leaf(context, leaf, take_item);
+}
+
+static struct bw_error *take_forward_ref(struct bw_fs *fs, const struct bw_item *item)
+{
+    return item->key.type == BW_ROOT_REF ? set_name(fs, item, item->key.offset, item->key.objectid) : NULL;
+}
+
+static struct bw_error *load_forward_refs(void *context, const struct bw_node *leaf)
+{
+    return take_leaf(context, leaf, take_forward_ref);
+}
+
+static void lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)pointer;
+    bw_fs_report(context, BW_DAMAGE, error);
+}
+
+static void lost_again(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)context;
+    (void)pointer;
+    bw_error_free(error);
+}
+
+struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = load_leaf, .lost = lost, .context = fs};
+    uint64_t damages = fs->status.damages;
+    fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
+    if (damages == fs->status.damages)
+        return NULL;
+    const struct bw_scan second = {
+        BW_SCAN_ALL, .leaf = load_forward_refs, .lost = lost_again, .context = fs};
+    return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one name under which it
+ * hangs in its parent. Read once, when the file system is opened.
+ */
+#ifndef BW_FS_SUBVOLUME_H
+#define BW_FS_SUBVOLUME_H
+
+#include "base/buffer.h"
+#include "btree/block.h"
+
+struct bw_fs;
+
+/** A subvolume or snapshot. */
+struct bw_subvolume {
+    struct bw_tree tree;
+    uint64_t parent;      /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a deleted one) */
+    uint64_t directory;   /**< inode there */
+    uint64_t index;       /**< offset of the DIR_INDEX key there */
+    uint32_t name_offset; /**< in the table's names */
+    uint16_t name_length;
+    bool deleted;         /**< it is being deleted: not to be entered */
+    bool is_snapshot;
+};
+
+struct bw_subvolume_table {
+    struct bw_subvolume *items; /**< ascending by tree.id */
+    size_t count, capacity;
+    struct bw_buffer names;
+    uint64_t default_id; /**< the default subvolume; 5 unless the user has set another */
+};
+
+/** Reads all subvolumes from the root tree into fs->subvolumes; reports parts of it that are lost. */
+struct bw_error *bw_subvolumes_load(struct bw_fs *fs);
+
+/** Frees the table's memory. */
+void bw_subvolumes_free(struct bw_subvolume_table *table);
+
+/** The subvolume of an id, or NULL. */
+const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id);
+
+/** Its name in its parent directory: name_length bytes. */
+const char *bw_subvolume_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume);
+
+#endif

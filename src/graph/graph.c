@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Building, checking and taking down a graph of layers. */
+#include "graph/graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "graph/instance.h"
+
+struct bw_error *bw_graph_create(const struct bw_xlator_class *const *classes, struct bw_reporter reporter,
+                                 struct bw_graph **graph)
+{
+    struct bw_graph *made = calloc(1, sizeof *made);
+    if (!made)
+        return bw_error_no_memory();
+    made->classes = classes;
+    made->reporter = reporter;
+    pthread_mutex_init(&made->report_lock, NULL);
+    *graph = made;
+    return NULL;
+}
+
+static void destroy_layer(struct bw_xlator *xlator)
+{
+    if (!xlator)
+        return;
+    if (xlator->type->operations.fini)
+        xlator->type->operations.fini(xlator);
+    bw_options_free(xlator);
+    free(xlator->children);
+    free(xlator->name);
+    free(xlator);
+}
+
+void bw_graph_destroy(struct bw_graph *graph)
+{
+    if (!graph)
+        return;
+    while (graph->size)
+        destroy_layer(graph->layers[--graph->size]);
+    pthread_mutex_destroy(&graph->report_lock);
+    free(graph->layers);
+    free(graph);
+}
+
+void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator)
+{
+    for (size_t i = 0; i < graph->size; i++) {
+        if (graph->layers[i] != xlator)
+            continue;
+        graph->size--;
+        memmove(graph->layers + i, graph->layers + i + 1, (graph->size - i) * sizeof *graph->layers);
+        break;
+    }
+    destroy_layer(xlator);
+}
+
+static const struct bw_xlator_class *find_class(const struct bw_graph *graph, const char *type)
+{
+    for (const struct bw_xlator_class *const *known = graph->classes; *known; known++)
+        if (strcmp((*known)->type, type) == 0)
+            return *known;
+    return NULL;
+}
+
+static struct bw_error *check_layer(const struct bw_graph *graph, const struct bw_layer *layer,
+                                    const struct bw_xlator_class *type)
+{
+    if (!type)
+        return bw_error_create(BW_ERROR_USAGE, "volume %s: unknown type %s", layer->name, layer->type);
+    for (size_t i = 0; i < graph->size; i++)
+        if (strcmp(graph->layers[i]->name, layer->name) == 0)
+            return bw_error_create(BW_ERROR_USAGE, "volume %s: name is taken", layer->name);
+    if (layer->child_count < type->minimum_children || layer->child_count > type->maximum_children)
+        return bw_error_create(BW_ERROR_USAGE, "volume %s: %s takes %u to %u subvolumes, not %zu", layer->name,
+                               type->type, type->minimum_children, type->maximum_children, layer->child_count);
+    for (size_t i = 0; i < layer->child_count; i++)
+        if (layer->children[i]->type->above != type->below)
+            return bw_error_create(BW_ERROR_USAGE, "volume %s: address space of subvolume %s does not fit",
+                                   layer->name, layer->children[i]->name);
+    return NULL;
+}
+
+static struct bw_xlator *allocate_layer(struct bw_graph *graph, const struct bw_layer *layer,
+                                        const struct bw_xlator_class *type)
+{
+    struct bw_xlator *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->type = type;
+    made->graph = graph;
+    made->name = strdup(layer->name);
+    made->child_count = layer->child_count;
+    made->children = calloc(layer->child_count + 1, sizeof *made->children);
+    if (!made->name || !made->children) {
+        free(made->children);
+        free(made->name);
+        free(made);
+        return NULL;
+    }
+    if (layer->child_count)
+        memcpy(made->children, layer->children, layer->child_count * sizeof *made->children);
+    return made;
+}
+
+static struct bw_error *initialise(struct bw_xlator *xlator, const struct bw_layer *layer)
+{
+    BW_TRY(bw_options_apply(xlator, layer->options));
+    return xlator->type->operations.init ? xlator->type->operations.init(xlator) : NULL;
+}
+
+struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator)
+{
+    const struct bw_xlator_class *type = find_class(graph, layer->type);
+    BW_TRY(check_layer(graph, layer, type));
+    struct bw_xlator **layers = realloc(graph->layers, (graph->size + 1) * sizeof *layers);
+    if (!layers)
+        return bw_error_no_memory();
+    graph->layers = layers;
+    struct bw_xlator *made = allocate_layer(graph, layer, type);
+    if (!made)
+        return bw_error_no_memory();
+    struct bw_error *error = initialise(made, layer);
+    if (error) {
+        destroy_layer(made);
+        return error;
+    }
+    graph->layers[graph->size++] = made;
+    *xlator = made;
+    return NULL;
+}
+
+size_t bw_graph_size(const struct bw_graph *graph)
+{
+    return graph->size;
+}
+
+struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index)
+{
+    return graph->layers[index];
+}
+
+void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)
+{
+    if (graph->reporter.report) {
+        pthread_mutex_lock(&graph->report_lock);
+        graph->reporter.report(graph->reporter.context, severity, error);
+        pthread_mutex_unlock(&graph->report_lock);
+    }
+    bw_error_free(error);
+}
+
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error)
+{
+    if (!error->layer && error != bw_error_no_memory())
+        error->layer = xlator->type->type;
+    bw_graph_report(xlator->graph, severity, error);
+}
+
+void *bw_xlator_private(const struct bw_xlator *xlator)
+{
+    return xlator->state;
+}
+
+void bw_xlator_set_private(struct bw_xlator *xlator, void *state)
+{
+    xlator->state = state;
+}
+
+const char *bw_xlator_name(const struct bw_xlator *xlator)
+{
+    return xlator->name;
+}
+
+const char *bw_xlator_type(const struct bw_xlator *xlator)
+{
+    return xlator->type->type;
+}
+
+size_t bw_xlator_child_count(const struct bw_xlator *xlator)
+{
+    return xlator->child_count;
+}
+
+struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index)
+{
+    return xlator->children[index];
+}

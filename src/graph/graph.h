@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A graph of layers: made child first, checked as it grows, taken down top first. Owns its layers.
+ * Used by fs/open, which wires the default graph; the layers themselves only see include/btrfs-walk/xlator.h.
+ */
+#ifndef BW_GRAPH_GRAPH_H
+#define BW_GRAPH_GRAPH_H
+
+#include "btrfs-walk/xlator.h"
+
+/** An option as given by the user or by the default graph. */
+struct bw_option_value {
+    const char *name;
+    const char *value;
+};
+
+/**
+ * Makes an empty graph that knows the layer types of `classes` (an array that ends with NULL and outlives the
+ * graph). Layers report through `reporter`, which may have a NULL function.
+ */
+struct bw_error *bw_graph_create(const struct bw_xlator_class *const *classes, struct bw_reporter reporter,
+                                 struct bw_graph **graph);
+
+/** Takes down all layers, newest first, and frees the graph; NULL is allowed. */
+void bw_graph_destroy(struct bw_graph *graph);
+
+/** What a layer is made of. */
+struct bw_layer {
+    const char *type; /**< "category/name" */
+    const char *name; /**< unique in the graph */
+    const struct bw_option_value *options; /**< ends with a NULL name; NULL: defaults only */
+    struct bw_xlator *const *children;
+    size_t child_count;
+};
+
+/**
+ * Adds a layer and runs its init. Refused (BW_ERROR_USAGE, naming the layer): an unknown type or option, a bad
+ * value, a wrong number of children, a child whose address space does not fit, a name that is taken.
+ */
+struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator);
+
+/** Takes one layer out of the graph; it must be nobody's child. */
+void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator);
+
+/** Number of layers, and the layers in the order they were added (children before parents). */
+size_t bw_graph_size(const struct bw_graph *graph);
+struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index);
+
+/** Delivers a message to the graph's reporter, one at a time; takes the error. */
+void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Winding: handing an operation to a layer. Everything that is true of every call between two layers happens here
+ * and nowhere else: passing on what a layer does not implement, counting, and stamping new errors with their layer.
+ */
+#include "graph/instance.h"
+
+static void count(struct bw_atomic_counters *counters, const struct bw_counters *more)
+{
+    atomic_fetch_add_explicit(&counters->calls, more->calls, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->requests, more->requests, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->bytes, more->bytes, memory_order_relaxed);
+    if (more->errors)
+        atomic_fetch_add_explicit(&counters->errors, more->errors, memory_order_relaxed);
+}
+
+static void stamp(struct bw_xlator *xlator, struct bw_request *request)
+{
+    struct bw_error *error = request->error;
+    if (error->layer || error == bw_error_no_memory())
+        return;
+    error->layer = xlator->type->type;
+    error->address = request->address;
+    error->has_address = true;
+}
+
+/* A batch is of one kind nearly always, so totals are kept per run of equal kinds. */
+static void account(struct bw_xlator *xlator, struct bw_request *requests, size_t total)
+{
+    for (size_t i = 0; i < total;) {
+        enum bw_request_kind kind = requests[i].kind;
+        struct bw_counters run = {.calls = 1};
+        for (; i < total && requests[i].kind == kind; i++) {
+            run.requests++;
+            run.bytes += requests[i].length;
+            if (requests[i].error) {
+                run.errors++;
+                stamp(xlator, &requests[i]);
+            }
+        }
+        count(&xlator->counters[kind], &run);
+    }
+}
+
+void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests, size_t total)
+{
+    if (total == 0)
+        return;
+    while (!xlator->type->operations.read)
+        xlator = xlator->children[0];
+    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
+    xlator->type->operations.read(&frame, xlator, requests, total);
+    account(xlator, requests, total);
+}
+
+struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
+                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
+{
+    while (!xlator->type->operations.map) {
+        if (!xlator->child_count)
+            return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses", xlator->name);
+        xlator = xlator->children[0];
+    }
+    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
+    return xlator->type->operations.map(&frame, xlator, address, length, copy, reply);
+}
+
+void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, const struct bw_range *ranges,
+                    size_t total)
+{
+    while (!xlator->type->operations.advise) {
+        if (!xlator->child_count)
+            return;
+        xlator = xlator->children[0];
+    }
+    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
+    xlator->type->operations.advise(&frame, xlator, ranges, total);
+}
+
+struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind)
+{
+    const struct bw_atomic_counters *from = &xlator->counters[kind];
+    return (struct bw_counters){
+        .calls = atomic_load_explicit(&from->calls, memory_order_relaxed),
+        .requests = atomic_load_explicit(&from->requests, memory_order_relaxed),
+        .bytes = atomic_load_explicit(&from->bytes, memory_order_relaxed),
+        .errors = atomic_load_explicit(&from->errors, memory_order_relaxed),
+    };
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window does not hold. */
+#include "walk/leaves.h"
+
+#include <stdlib.h>
+
+#include "xlators/classes.h"
+
+enum { NO_SLOT = UINT8_MAX };
+
+bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader)
+{
+    leaves->reader = reader;
+    leaves->batch = bw_block_batch(reader);
+    leaves->node_block = malloc(reader->nodesize);
+    leaves->blocks = malloc((size_t)reader->nodesize * leaves->batch);
+    leaves->slot_leaf = calloc(leaves->batch, sizeof *leaves->slot_leaf);
+    return leaves->node_block && leaves->blocks && leaves->slot_leaf;
+}
+
+void bw_leaves_destroy(struct bw_leaves *leaves)
+{
+    free(leaves->node_block);
+    free(leaves->blocks);
+    free(leaves->slot_leaf);
+}
+
+struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
+                                const struct bw_block_pointer *pointer)
+{
+    leaves->tree = tree;
+    leaves->pointer = *pointer;
+    leaves->node = (struct bw_node){.nodesize = leaves->reader->nodesize};
+    leaves->count = 1;
+    memset(leaves->wanted, 0, sizeof leaves->wanted);
+    memset(leaves->slot_of, NO_SLOT, sizeof leaves->slot_of);
+    for (unsigned slot = 0; slot < leaves->batch; slot++)
+        leaves->slot_leaf[slot] = UINT32_MAX;
+    if (pointer->expectation.level == 0)
+        return NULL;
+    struct bw_error *error = bw_block_read(leaves->reader, tree, pointer, leaves->node_block);
+    if (error)
+        return error;
+    leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
+    leaves->count = leaves->node.item_count;
+    return NULL;
+}
+
+uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key)
+{
+    uint32_t low = 0, high = leaves->node.item_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        struct bw_key first = bw_node_key(&leaves->node, middle);
+        if (bw_key_compare(&first, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? low - 1 : 0;
+}
+
+struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)
+{
+    if (leaves->pointer.expectation.level == 0)
+        return leaves->pointer;
+    return bw_tree_child_pointer(&leaves->pointer, &leaves->node, leaf);
+}
+
+/* The next wanted leaf from `from` on; at least leaves->count if there is none. */
+static uint32_t next_wanted(const struct bw_leaves *leaves, uint32_t from)
+{
+    for (uint32_t word = from / 64; word * 64 < leaves->count; word++) {
+        uint64_t bits = leaves->wanted[word];
+        if (word == from / 64)
+            bits &= ~UINT64_C(0) << from % 64;
+        if (bits)
+            return word * 64 + (uint32_t)__builtin_ctzll(bits);
+    }
+    return leaves->count;
+}
+
+static void unwant(struct bw_leaves *leaves, uint32_t leaf)
+{
+    leaves->wanted[leaf / 64] &= ~(UINT64_C(1) << leaf % 64);
+}
+
+void bw_leaves_advise(struct bw_leaves *leaves)
+{
+    size_t count = 0;
+    for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count; leaf = next_wanted(leaves, leaf + 1))
+        leaves->ranges[count++] =
+            (struct bw_range){bw_leaves_pointer(leaves, leaf).bytenr, leaves->reader->nodesize};
+    if (count > 1)
+        bw_wind_advise(NULL, leaves->reader->top, leaves->ranges, count);
+}
+
+/* The wanted leaves from `first` on that the window lacks; slots that hold other wanted ones are marked as kept. */
+static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first, uint32_t *missing, bool *kept)
+{
+    unsigned count = 0, seen = 0;
+    for (uint32_t leaf = first; leaf < leaves->count && seen < leaves->batch;
+         leaf = next_wanted(leaves, leaf + 1), seen++) {
+        if (leaves->slot_of[leaf] == NO_SLOT)
+            missing[count++] = leaf;
+        else
+            kept[leaves->slot_of[leaf]] = true;
+    }
+    return count;
+}
+
+static void assign_slot(struct bw_leaves *leaves, uint32_t leaf, unsigned slot)
+{
+    if (leaves->slot_leaf[slot] != UINT32_MAX)
+        leaves->slot_of[leaves->slot_leaf[slot]] = NO_SLOT;
+    leaves->slot_leaf[slot] = leaf;
+    leaves->slot_of[leaf] = (uint8_t)slot;
+}
+
+static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost *lost, void *context)
+{
+    uint32_t missing[BW_BATCH];
+    bool kept[BW_BATCH] = {false};
+    struct bw_block_pointer pointers[BW_BATCH];
+    struct bw_request requests[BW_BATCH];
+    unsigned count = find_missing(leaves, first, missing, kept), slot = 0;
+    for (unsigned i = 0; i < count; i++, slot++) {
+        while (kept[slot])
+            slot++;
+        assign_slot(leaves, missing[i], slot);
+        pointers[i] = bw_leaves_pointer(leaves, missing[i]);
+        requests[i] = bw_block_request(leaves->reader, leaves->tree, &pointers[i],
+                                       leaves->blocks + (size_t)slot * leaves->reader->nodesize);
+    }
+    bw_wind(NULL, leaves->reader->top, requests, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (!requests[i].error)
+            continue;
+        unsigned bad = leaves->slot_of[missing[i]];
+        leaves->slot_of[missing[i]] = NO_SLOT;
+        leaves->slot_leaf[bad] = UINT32_MAX;
+        unwant(leaves, missing[i]);
+        lost(context, &pointers[i], requests[i].error);
+    }
+}
+
+bool bw_leaves_next(struct bw_leaves *leaves, uint32_t *leaf, struct bw_node *view, bw_leaf_lost *lost,
+                    void *context)
+{
+    for (;;) {
+        *leaf = next_wanted(leaves, 0);
+        if (*leaf >= leaves->count)
+            return false;
+        if (leaves->slot_of[*leaf] != NO_SLOT)
+            break;
+        read_missing(leaves, *leaf, lost, context);
+    }
+    unwant(leaves, *leaf);
+    size_t offset = (size_t)leaves->slot_of[*leaf] * leaves->reader->nodesize;
+    *view = bw_node_view(leaves->blocks + offset, leaves->reader->nodesize);
+    return true;
+}

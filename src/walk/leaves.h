@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them are wanted, and a
+ * window of those that have been read. The wanted leaf with the lowest number always comes next, so a leaf may be
+ * wanted again at any time; what the window still holds is not read twice.
+ */
+#ifndef BW_WALK_LEAVES_H
+#define BW_WALK_LEAVES_H
+
+#include "btree/block.h"
+
+enum {
+    BW_MAX_LEAVES =
+        (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
+    BW_WANTED_WORDS = BW_MAX_LEAVES / 64 + 1,
+};
+
+struct bw_leaves {
+    const struct bw_tree_reader *reader;
+    const struct bw_tree *tree;
+    struct bw_block_pointer pointer; /**< of the node */
+    struct bw_node node;             /**< no items if the block of `pointer` is itself a leaf */
+    uint32_t count;                  /**< leaves below the node */
+    unsigned batch;                  /**< leaves the window holds */
+    uint8_t *node_block;
+    uint8_t *blocks;                     /**< the window's buffers */
+    uint32_t *slot_leaf;                 /**< leaf a slot of the window holds, or UINT32_MAX */
+    uint8_t slot_of[BW_MAX_LEAVES + 1];  /**< slot of a leaf, or UINT8_MAX */
+    uint64_t wanted[BW_WANTED_WORDS];    /**< a bit per leaf */
+    struct bw_range ranges[BW_MAX_LEAVES + 1];
+};
+
+/** Allocates the buffers; false if memory runs out. */
+bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader);
+void bw_leaves_destroy(struct bw_leaves *leaves);
+
+/** Begins with another node: reads it, wants nothing yet. */
+struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
+                                const struct bw_block_pointer *pointer);
+
+/** The last leaf whose first key is at most `key`; 0 if there is none. */
+uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
+
+/** The pointer to a leaf. */
+struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf);
+
+static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
+{
+    leaves->wanted[leaf / 64] |= UINT64_C(1) << leaf % 64;
+}
+
+/** Tells the read-ahead which leaves are wanted now. */
+void bw_leaves_advise(struct bw_leaves *leaves);
+
+/** Receives a leaf that cannot be read, and takes the error. */
+typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
+
+/**
+ * The lowest wanted leaf, which is wanted no more: its number and a view that is valid until the next call.
+ * False when none is wanted.
+ */
+bool bw_leaves_next(struct bw_leaves *leaves, uint32_t *leaf, struct bw_node *view, bw_leaf_lost *lost,
+                    void *context);
+
+#endif

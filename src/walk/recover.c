@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recovery reads the whole tree, leniently. An INODE_REF names directory, index and name: together they tell which
+ * DIR_INDEX key held the entry, and if that key was in a lost block the entry is listed from here. Directories that
+ * come back this way are walked like any other. The reading may meet lost blocks that no one had needed before;
+ * then it goes round once more for what those held.
+ */
+#include "walk/recover.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/array.h"
+#include "btree/scan.h"
+#include "format/items.h"
+#include "fs/damage.h"
+#include "fs/directory.h"
+#include "fs/fs.h"
+
+/* Key ranges, sorted and not overlapping. */
+struct range_list {
+    struct bw_lost_range *items;
+    size_t count;
+};
+
+struct recovery {
+    struct bw_subvolume_walk *walk;
+    struct range_list lost;    /* all that is known to be lost */
+    struct range_list handled; /* what the rounds before this one have looked for */
+    struct bw_map unreachable; /* directories whose way up is lost */
+    uint64_t inode;            /* the inode of the last INODE_ITEM */
+    uint32_t mode;             /* and its mode */
+};
+
+static int by_low_key(const void *a, const void *b)
+{
+    const struct bw_lost_range *left = a, *right = b;
+    return bw_key_compare(&left->low, &right->low);
+}
+
+/* Sorts ranges and merges those that touch. */
+static struct bw_error *make_list(const struct bw_lost_range *ranges, size_t count, struct range_list *list)
+{
+    list->items = malloc(count * sizeof *list->items);
+    if (!list->items)
+        return bw_error_no_memory();
+    memcpy(list->items, ranges, count * sizeof *list->items);
+    qsort(list->items, count, sizeof *list->items, by_low_key);
+    size_t last = 0;
+    for (size_t i = 1; i < count; i++) {
+        if (bw_key_compare(&list->items[i].low, &list->items[last].high) > 0)
+            list->items[++last] = list->items[i];
+        else if (bw_key_compare(&list->items[i].high, &list->items[last].high) > 0)
+            list->items[last].high = list->items[i].high;
+    }
+    list->count = last + 1;
+    return NULL;
+}
+
+static bool same_lists(const struct range_list *a, const struct range_list *b)
+{
+    bool same = a->count == b->count;
+    for (size_t i = 0; same && i < a->count; i++)
+        same = bw_key_compare(&a->items[i].low, &b->items[i].low) == 0 &&
+               bw_key_compare(&a->items[i].high, &b->items[i].high) == 0;
+    return same;
+}
+
+static bool contains(const struct range_list *list, const struct bw_key *key)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bw_key_compare(&list->items[middle].low, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && bw_key_compare(key, &list->items[low - 1].high) < 0;
+}
+
+/* Whether the entry with this key is to be brought back in this round. */
+static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64_t index)
+{
+    const struct bw_key key = {directory, BW_DIR_INDEX, index};
+    return contains(&recovery->lost, &key) && !contains(&recovery->handled, &key);
+}
+
+/* One directory on the way up, and its name in the next. */
+struct step {
+    uint64_t inode;
+    struct bw_parent_step up;
+};
+
+struct way_up {
+    struct step *steps;
+    size_t count, capacity;
+};
+
+/* Goes up from an unknown directory to one in the table, whose index is returned. */
+static uint32_t climb(struct recovery *recovery, uint64_t inode, struct way_up *way)
+{
+    const struct bw_subvolume_walk *walk = recovery->walk;
+    uint32_t index;
+    while ((index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
+        /* Marked on the way, unmarked when it turns out to lead to the top: a circle meets its own mark. */
+        if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1 ||
+            !bw_map_put(&recovery->unreachable, inode, 1) ||
+            !BW_ARRAY_RESERVE(way->steps, way->count, way->capacity))
+            return BW_NO_DIRECTORY;
+        struct step *step = &way->steps[way->count];
+        step->inode = inode;
+        BW_AUTO_ERROR struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &step->up);
+        if (error)
+            return BW_NO_DIRECTORY;
+        inode = step->up.parent;
+        way->count++;
+    }
+    return index;
+}
+
+/* The table index of a directory, which is added with all the unknown ones above it; BW_NO_DIRECTORY if it can't. */
+static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
+{
+    struct way_up way = {0};
+    uint32_t index = climb(recovery, inode, &way);
+    while (index != BW_NO_DIRECTORY && way.count) {
+        const struct step *step = &way.steps[--way.count];
+        bw_map_put(&recovery->unreachable, step->inode, 0);
+        index = bw_subvolume_walk_add(recovery->walk, step->inode, index, step->up.name, step->up.name_length);
+    }
+    free(way.steps);
+    return index;
+}
+
+/* The type of a name's inode: from the INODE_ITEM just passed or, if that is lost, from the DIR_ITEM. */
+static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
+{
+    uint8_t type = BW_FILE_UNKNOWN;
+    if (recovery->inode == inode)
+        return S_ISDIR(recovery->mode)   ? BW_FILE_DIRECTORY
+               : S_ISREG(recovery->mode) ? BW_FILE_REGULAR
+                                         : BW_FILE_UNKNOWN;
+    BW_AUTO_ERROR struct bw_error *error = bw_directory_entry_type(
+        recovery->walk->fs, recovery->walk->scope.tree, ref->parent, ref->name, ref->name_length, &type);
+    return error ? BW_FILE_UNKNOWN : type;
+}
+
+static void take_name(struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
+{
+    if (!was_lost(recovery, ref->parent, ref->index) || !bw_name_is_valid(ref->name, ref->name_length))
+        return;
+    uint8_t type = type_of(recovery, inode, ref);
+    if (type == BW_FILE_DIRECTORY) {
+        ensure_directory(recovery, inode);
+    } else if (type == BW_FILE_REGULAR) {
+        uint32_t directory = ensure_directory(recovery, ref->parent);
+        if (directory != BW_NO_DIRECTORY)
+            bw_subvolume_walk_list(recovery->walk, directory, ref->name, ref->name_length);
+    }
+}
+
+static void take_item(struct recovery *recovery, const struct bw_item *item)
+{
+    struct bw_inode_ref ref;
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        recovery->inode = item->size >= sizeof *inode ? item->key.objectid : 0;
+        recovery->mode = recovery->inode ? bw_get32(inode->mode) : 0;
+        break;
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        while (bw_inode_ref_next(&cursor, &item->key, &ref))
+            take_name(recovery, item->key.objectid, &ref);
+        break;
+    default:
+        break;
+    }
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct recovery *recovery = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        if (bw_leaf_item(leaf, slot, &item))
+            take_item(recovery, &item);
+    }
+    return recovery->walk->memory_short ? bw_error_no_memory() : NULL;
+}
+
+static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    struct recovery *recovery = context;
+    const struct bw_lost_range range = {pointer->bytenr, pointer->low, pointer->high};
+    bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
+    bw_subvolume_walk_lose(recovery->walk, &range);
+}
+
+/* Subvolumes whose entry was lost: the root tree knows their names. */
+static void recover_subvolumes(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_subvolume_table *table = &walk->fs->subvolumes;
+    for (size_t i = 0; i < table->count; i++) {
+        const struct bw_subvolume *subvolume = &table->items[i];
+        if (subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
+            !was_lost(recovery, subvolume->directory, subvolume->index))
+            continue;
+        uint32_t directory = ensure_directory(recovery, subvolume->directory);
+        if (directory != BW_NO_DIRECTORY)
+            bw_subvolume_walk_add_entry(walk, subvolume->tree.id, directory, bw_subvolume_name(table, subvolume),
+                                        subvolume->name_length);
+    }
+}
+
+static struct bw_error *run_round(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_scan scan = {
+        BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose, .context = recovery};
+    BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    recover_subvolumes(recovery);
+    return bw_subvolume_walk_waves(walk);
+}
+
+static struct bw_error *run_rounds(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    while (!bw_output_stopped(&walk->output)) {
+        free(recovery->handled.items);
+        recovery->handled = recovery->lost;
+        recovery->lost = (struct range_list){0};
+        BW_TRY(make_list(walk->lost, walk->lost_count, &recovery->lost));
+        if (same_lists(&recovery->lost, &recovery->handled))
+            break;
+        BW_TRY(run_round(recovery));
+    }
+    return NULL;
+}
+
+/* How many different blocks were lost: a block may be met by the walk and again by recovery. */
+static uint64_t count_blocks(const struct bw_subvolume_walk *walk)
+{
+    struct bw_map seen = {0};
+    for (size_t i = 0; i < walk->lost_count; i++)
+        bw_map_put(&seen, walk->lost[i].bytenr + 1, 1);
+    uint64_t count = seen.count;
+    bw_map_free(&seen);
+    return count;
+}
+
+struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
+{
+    if (!walk->lost_count)
+        return NULL;
+    struct recovery recovery = {.walk = walk};
+    struct bw_error *error = run_rounds(&recovery);
+    walk->summary->lost_blocks += count_blocks(walk);
+    free(recovery.lost.items);
+    free(recovery.handled.items);
+    bw_map_free(&recovery.unreachable);
+    return error;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Waves of tasks: cutting the pending directories into tasks, running them, and merging what they found. */
+#include "walk/subvolume_walk.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btree/scan.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+#include "walk/recover.h"
+
+bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs, const struct bw_walk_options *options,
+                            struct bw_walk_summary *summary)
+{
+    *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .summary = summary};
+    bw_output_init(&walk->output, options->consume, options->context);
+    walk->pool = bw_pool_create(options->threads);
+    walk->scratch = calloc(options->threads, sizeof *walk->scratch);
+    return walk->pool && walk->scratch;
+}
+
+struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
+{
+    for (unsigned i = 0; walk->scratch && i < walk->options->threads; i++)
+        bw_task_scratch_destroy(walk->scratch[i]);
+    free(walk->scratch);
+    bw_pool_destroy(walk->pool);
+    bw_directories_free(&walk->directories);
+    free(walk->pending);
+    free(walk->tasks);
+    free(walk->lost);
+    free(walk->entries);
+    bw_buffer_free(&walk->paths);
+    return bw_output_destroy(&walk->output);
+}
+
+/* The first pending directory that may have entries at or behind `key`. */
+static size_t first_reaching(const struct bw_subvolume_walk *walk, const struct bw_key *key)
+{
+    size_t low = 0, high = walk->pending_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        struct bw_key last = bw_last_entry_key(walk->pending[middle].inode);
+        if (bw_key_compare(&last, key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool entries_begin_below(const struct bw_pending *pending, const struct bw_key *key)
+{
+    struct bw_key first = bw_first_entry_key(pending->inode);
+    return bw_key_compare(&first, key) < 0;
+}
+
+static bool wants(void *context, const struct bw_block_pointer *pointer)
+{
+    const struct bw_subvolume_walk *walk = context;
+    size_t first = first_reaching(walk, &pointer->low);
+    return first < walk->pending_count && entries_begin_below(&walk->pending[first], &pointer->high);
+}
+
+static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
+{
+    struct bw_subvolume_walk *walk = context;
+    if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
+        return bw_error_no_memory();
+    size_t first = first_reaching(walk, &pointer->low), end = first;
+    while (end < walk->pending_count && entries_begin_below(&walk->pending[end], &pointer->high))
+        end++;
+    walk->tasks[walk->task_count++] = (struct bw_task){
+        .pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
+    return NULL;
+}
+
+void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
+{
+    if (BW_ARRAY_RESERVE(walk->lost, walk->lost_count, walk->lost_capacity))
+        walk->lost[walk->lost_count++] = *range;
+    else
+        walk->memory_short = true;
+}
+
+static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    struct bw_subvolume_walk *walk = context;
+    const struct bw_lost_range range = {pointer->bytenr, pointer->low, pointer->high};
+    bw_fs_report_lost(walk->fs, pointer->bytenr, error);
+    bw_subvolume_walk_lose(walk, &range);
+}
+
+static void run_task(void *context, unsigned worker, size_t number)
+{
+    struct bw_subvolume_walk *walk = context;
+    if (!walk->scratch[worker])
+        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader);
+    if (walk->scratch[worker]) {
+        bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
+        return;
+    }
+    struct bw_buffer none;
+    bw_output_fail(&walk->output, bw_error_no_memory());
+    bw_output_begin(&walk->output, number, &none);
+    bw_output_finish(&walk->output, number, &none);
+}
+
+uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent, const void *name,
+                               size_t name_length)
+{
+    uint32_t index = bw_directories_add(&walk->directories, inode, parent, name, name_length);
+    if (index == BW_NO_DIRECTORY || !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
+        walk->memory_short = true;
+        return BW_NO_DIRECTORY;
+    }
+    walk->pending[walk->pending_count++] = (struct bw_pending){inode, index};
+    return index;
+}
+
+void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory, const char *name,
+                                 size_t name_length)
+{
+    if (!BW_ARRAY_RESERVE(walk->entries, walk->entry_count, walk->entry_capacity)) {
+        walk->memory_short = true;
+        return;
+    }
+    size_t offset = walk->paths.length;
+    bw_buffer_append(&walk->paths, walk->scope.prefix, walk->scope.prefix_length);
+    bw_directories_path(&walk->directories, directory, &walk->paths);
+    bw_buffer_append(&walk->paths, name, name_length);
+    bw_buffer_append_byte(&walk->paths, '/');
+    walk->memory_short |= walk->paths.failed;
+    walk->entries[walk->entry_count++] = (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
+}
+
+/* An entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale. */
+static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
+                            const struct bw_found_subvolume *found, uint32_t directory)
+{
+    const struct bw_subvolume_table *table = &walk->fs->subvolumes;
+    const struct bw_subvolume *subvolume = bw_subvolume_find(table, found->id);
+    const char *name = result->names.data + found->name_offset;
+    if (!subvolume || subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
+        subvolume->directory != found->directory || subvolume->name_length != found->name_length ||
+        memcmp(bw_subvolume_name(table, subvolume), name, found->name_length) != 0)
+        return;
+    bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
+}
+
+static uint32_t resolve(uint32_t parent, const uint32_t *places)
+{
+    return parent & BW_FOUND_LOCAL ? places[parent & ~BW_FOUND_LOCAL] : parent;
+}
+
+/* Adds what a task found to the directory table. `places` gets the table index of each found directory. */
+static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_task_result *result, uint32_t *places)
+{
+    for (size_t i = 0; i < result->found_count; i++) {
+        const struct bw_found_directory *found = &result->found[i];
+        const char *name = result->names.data + found->name_offset;
+        uint32_t parent = resolve(found->parent, places);
+        places[i] = bw_directories_find(&walk->directories, found->inode);
+        if (places[i] != BW_NO_DIRECTORY)
+            bw_fs_report(walk->fs, BW_DAMAGE,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "tree %" PRIu64 ": directory inode %" PRIu64 ": it has a second entry",
+                                         walk->scope.tree->id, found->inode));
+        else if (found->walked)
+            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length);
+        else
+            places[i] = bw_subvolume_walk_add(walk, found->inode, parent, name, found->name_length);
+        if (places[i] == BW_NO_DIRECTORY) {
+            walk->memory_short = true;
+            places[i] = 0;
+        }
+    }
+}
+
+static void merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
+{
+    BW_AUTO_FREE uint32_t *places = malloc((result->found_count + 1) * sizeof *places);
+    if (!places) {
+        walk->memory_short = true;
+        return;
+    }
+    merge_directories(walk, result, places);
+    for (size_t i = 0; i < result->subvolume_count; i++)
+        merge_subvolume(walk, result, &result->subvolumes[i], resolve(result->subvolumes[i].parent, places));
+    for (size_t i = 0; i < result->lost_count; i++)
+        bw_subvolume_walk_lose(walk, &result->lost[i]);
+    walk->summary->files += result->files;
+}
+
+static int by_inode(const void *a, const void *b)
+{
+    const struct bw_pending *left = a, *right = b;
+    return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+static struct bw_error *run_wave(struct bw_subvolume_walk *walk)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL,
+                                 .stop_above_leaves = true,
+                                 .wants = wants,
+                                 .pointer = add_task,
+                                 .lost = lost_node,
+                                 .context = walk};
+    walk->task_count = 0;
+    qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
+    BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    bw_output_restart(&walk->output);
+    bw_pool_run(walk->pool, walk->task_count, run_task, walk);
+    walk->pending_count = 0;
+    for (size_t i = 0; i < walk->task_count; i++) {
+        merge(walk, &walk->tasks[i].result);
+        bw_task_result_free(&walk->tasks[i].result);
+    }
+    return walk->memory_short ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
+{
+    while (walk->pending_count && !bw_output_stopped(&walk->output))
+        BW_TRY(run_wave(walk));
+    return NULL;
+}
+
+void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, const void *name,
+                            size_t name_length)
+{
+    struct bw_buffer path = {0}, text = {0};
+    if (walk->scope.silent)
+        return;
+    bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
+    bw_directories_path(&walk->directories, directory, &path);
+    bw_buffer_append(&path, name, name_length);
+    bw_output_restart(&walk->output);
+    bw_output_begin(&walk->output, 0, &text);
+    if (walk->scope.escape)
+        bw_escape_append(&text, path.data, path.length);
+    else
+        bw_buffer_append(&text, path.data, path.length);
+    bw_buffer_append_byte(&text, walk->scope.terminator);
+    text.failed |= path.failed;
+    bw_output_finish(&walk->output, 0, &text);
+    bw_buffer_free(&path);
+    walk->summary->files++;
+}
+
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
+                                       const char *prefix, size_t prefix_length, bool silent)
+{
+    walk->scope = (struct bw_task_scope){.fs = walk->fs,
+                                         .tree = &subvolume->tree,
+                                         .directories = &walk->directories,
+                                         .prefix = prefix,
+                                         .prefix_length = prefix_length,
+                                         .silent = silent,
+                                         .escape = walk->options->escape,
+                                         .terminator = walk->options->terminator,
+                                         .output = &walk->output};
+    walk->pending_count = walk->lost_count = 0;
+    if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||
+        !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
+        return bw_error_no_memory();
+    walk->pending[walk->pending_count++] = (struct bw_pending){BW_SUBVOLUME_ROOT_INODE, 0};
+    BW_TRY(bw_subvolume_walk_waves(walk));
+    BW_TRY(bw_recover(walk));
+    walk->summary->subvolumes++;
+    walk->summary->directories += walk->directories.count;
+    return NULL;
+}

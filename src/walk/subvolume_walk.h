@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in key order; what
+ * they find makes the next wave. When blocks were lost, recovery looks for the names they held.
+ */
+#ifndef BW_WALK_SUBVOLUME_WALK_H
+#define BW_WALK_SUBVOLUME_WALK_H
+
+#include "btrfs-walk/walk.h"
+#include "fs/subvolume.h"
+#include "walk/pool.h"
+#include "walk/task.h"
+
+/** A directory entry that leads into another subvolume. */
+struct bw_subvolume_entry {
+    uint64_t id;
+    size_t path_offset, path_length; /**< absolute path, '/' at both ends, in the walk's paths */
+};
+
+/** State of a walk; reused from subvolume to subvolume. */
+struct bw_subvolume_walk {
+    struct bw_fs *fs;
+    const struct bw_walk_options *options;
+    struct bw_walk_summary *summary;
+    struct bw_ordered_output output;
+    struct bw_pool *pool;
+    struct bw_task_scratch **scratch; /**< one a worker, made when first needed */
+
+    /* Of the subvolume being walked. */
+    struct bw_task_scope scope;
+    struct bw_directory_table directories;
+    struct bw_pending *pending; /**< directories of the next wave */
+    size_t pending_count, pending_capacity;
+    struct bw_task *tasks;
+    size_t task_count, task_capacity;
+    struct bw_lost_range *lost;
+    size_t lost_count, lost_capacity;
+    bool memory_short;
+
+    /* What was found on the way: subvolumes to walk later. */
+    struct bw_subvolume_entry *entries;
+    size_t entry_count, entry_capacity;
+    struct bw_buffer paths;
+};
+
+/** Prepares a walk; false if memory runs out. */
+bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs, const struct bw_walk_options *options,
+                            struct bw_walk_summary *summary);
+
+/** Releases everything; returns the error that ended the output, if one did. */
+struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
+
+/** Walks a subvolume whose top directory has the absolute path `prefix` ('/' at both ends). */
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
+                                       const char *prefix, size_t prefix_length, bool silent);
+
+/** Runs waves until no directory is pending. Also used by recovery, for the directories it brings back. */
+struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk);
+
+/** Adds a directory to the table and to the next wave; its index, or BW_NO_DIRECTORY if memory runs out. */
+uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent, const void *name,
+                               size_t name_length);
+
+/** Notes that a block is lost, and which keys with it. */
+void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range);
+
+/** Notes that a subvolume hangs in directory `directory` (index in the table) under `name`. */
+void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory, const char *name,
+                                 size_t name_length);
+
+/** Lists one file, outside of any task. For recovery. */
+void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, const void *name,
+                            size_t name_length);
+
+#endif

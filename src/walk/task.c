@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Running a task: choosing leaves by the directories known, reading them in batches, and going through their
+ * DIR_INDEX items. This is the hot path of the whole program.
+ */
+#include "walk/task.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "format/items.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+#include "walk/leaves.h"
+
+/* A directory in reach of the task. */
+struct record {
+    uint64_t inode;
+    uint32_t directory; /* index in the table, or in `found` with BW_FOUND_LOCAL */
+    uint32_t next_leaf; /* the first of its leaves that has not been gone through */
+};
+
+struct bw_task_scratch {
+    struct bw_leaves leaves;
+    struct record *records;
+    size_t record_count, record_capacity;
+    struct bw_map by_inode;  /* inode to record */
+    struct bw_buffer prefix; /* path of the directory being gone through, as it is printed */
+    struct bw_buffer raw;    /* the same before escaping */
+};
+
+/* A task under way. */
+struct sweep {
+    const struct bw_task_scope *scope;
+    struct bw_task_scratch *scratch;
+    struct bw_task *task;
+    struct bw_task_result *result;
+    size_t number;
+    uint32_t leaf; /* the leaf being gone through; UINT32_MAX between leaves */
+    struct bw_buffer text;
+};
+
+struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader)
+{
+    struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
+    if (!scratch || bw_leaves_create(&scratch->leaves, reader))
+        return scratch;
+    bw_task_scratch_destroy(scratch);
+    return NULL;
+}
+
+void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
+{
+    if (!scratch)
+        return;
+    bw_leaves_destroy(&scratch->leaves);
+    free(scratch->records);
+    bw_map_free(&scratch->by_inode);
+    bw_buffer_free(&scratch->prefix);
+    bw_buffer_free(&scratch->raw);
+    free(scratch);
+}
+
+void bw_task_result_free(struct bw_task_result *result)
+{
+    bw_buffer_free(&result->names);
+    free(result->found);
+    free(result->subvolumes);
+    free(result->lost);
+    *result = (struct bw_task_result){0};
+}
+
+static void no_memory(struct sweep *sweep)
+{
+    bw_output_fail(sweep->scope->output, bw_error_no_memory());
+}
+
+static void complain(struct sweep *sweep, uint64_t inode, const char *what)
+{
+    bw_fs_report(sweep->scope->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                                 sweep->scope->tree->id, inode, what));
+}
+
+static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    struct sweep *sweep = context;
+    struct bw_task_result *result = sweep->result;
+    bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
+    if (!BW_ARRAY_RESERVE(result->lost, result->lost_count, result->lost_capacity)) {
+        no_memory(sweep);
+        return;
+    }
+    result->lost[result->lost_count++] =
+        (struct bw_lost_range){pointer->bytenr, pointer->low, pointer->high};
+}
+
+/*
+ * Brings a directory into reach. `position` is the inode whose entries are being gone through in the current leaf,
+ * or UINT64_MAX between leaves: entries of a greater inode will still be met there, so it need not be read again.
+ */
+static void add_record(struct sweep *sweep, uint64_t inode, uint32_t directory, uint64_t position)
+{
+    struct bw_task_scratch *scratch = sweep->scratch;
+    struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
+    uint32_t first = bw_leaves_find(&scratch->leaves, &first_key);
+    uint32_t last = bw_leaves_find(&scratch->leaves, &last_key);
+    if (!BW_ARRAY_RESERVE(scratch->records, scratch->record_count, scratch->record_capacity) ||
+        !bw_map_put(&scratch->by_inode, inode, (uint32_t)scratch->record_count)) {
+        no_memory(sweep);
+        return;
+    }
+    scratch->records[scratch->record_count++] = (struct record){inode, directory, first};
+    for (uint32_t leaf = first; leaf <= last; leaf++)
+        if (leaf != sweep->leaf || inode < position)
+            bw_leaves_want(&scratch->leaves, leaf);
+}
+
+static bool in_reach(const struct sweep *sweep, uint64_t inode)
+{
+    const struct bw_block_pointer *pointer = &sweep->task->pointer;
+    struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
+    return bw_key_compare(&first, &pointer->low) >= 0 && bw_key_compare(&last, &pointer->high) < 0;
+}
+
+static uint32_t keep_name(struct sweep *sweep, const struct bw_dir_entry *entry)
+{
+    uint32_t offset = (uint32_t)sweep->result->names.length;
+    bw_buffer_append(&sweep->result->names, entry->name, entry->name_length);
+    if (sweep->result->names.failed || sweep->result->names.length > UINT32_MAX - BW_NAME_MAX)
+        no_memory(sweep);
+    return offset;
+}
+
+static void found_directory(struct sweep *sweep, const struct record *parent, const struct bw_dir_entry *entry)
+{
+    struct bw_task_result *result = sweep->result;
+    uint64_t inode = entry->location.objectid, position = parent->inode;
+    uint32_t parent_directory = parent->directory;
+    if (inode <= BW_SUBVOLUME_ROOT_INODE) {
+        complain(sweep, parent->inode, "an entry points to an inode that cannot be one");
+        return;
+    }
+    const struct bw_directory_table *directories = sweep->scope->directories;
+    uint32_t known = bw_directories_find(directories, inode);
+    if (known != BW_NO_DIRECTORY &&
+        bw_directories_is(directories, known, parent_directory, entry->name, entry->name_length))
+        return; /* recovery knew it already */
+    if (known != BW_NO_DIRECTORY || bw_map_get(&sweep->scratch->by_inode, inode) != UINT32_MAX) {
+        complain(sweep, inode, "it has a second entry");
+        return;
+    }
+    uint32_t index = (uint32_t)result->found_count | BW_FOUND_LOCAL;
+    if (index == UINT32_MAX || !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
+        no_memory(sweep);
+        return;
+    }
+    bool walked = in_reach(sweep, inode);
+    result->found[result->found_count++] = (struct bw_found_directory){
+        inode, parent_directory, keep_name(sweep, entry), entry->name_length, walked};
+    if (walked)
+        add_record(sweep, inode, index, position);
+}
+
+static void found_subvolume(struct sweep *sweep, const struct record *parent, const struct bw_dir_entry *entry)
+{
+    struct bw_task_result *result = sweep->result;
+    if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count, result->subvolume_capacity)) {
+        no_memory(sweep);
+        return;
+    }
+    result->subvolumes[result->subvolume_count++] =
+        (struct bw_found_subvolume){entry->location.objectid, parent->inode, parent->directory,
+                                    keep_name(sweep, entry), entry->name_length};
+}
+
+static inline void emit(struct sweep *sweep, const struct bw_dir_entry *entry)
+{
+    const struct bw_buffer *prefix = &sweep->scratch->prefix;
+    struct bw_buffer *text = &sweep->text;
+    sweep->result->files++;
+    if (!bw_buffer_reserve(text, prefix->length + entry->name_length + 1))
+        return;
+    memcpy(text->data + text->length, prefix->data, prefix->length);
+    text->length += prefix->length;
+    if (sweep->scope->escape)
+        bw_escape_append(text, entry->name, entry->name_length);
+    else
+        bw_buffer_append(text, entry->name, entry->name_length);
+    bw_buffer_append_byte(text, sweep->scope->terminator);
+}
+
+static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+{
+    if (!bw_name_is_valid(entry->name, entry->name_length))
+        complain(sweep, directory->inode, "an entry has an invalid name");
+    else if (entry->location.type == BW_ROOT_ITEM)
+        found_subvolume(sweep, directory, entry);
+    else if (entry->type == BW_FILE_DIRECTORY)
+        found_directory(sweep, directory, entry);
+    else if (entry->type == BW_FILE_REGULAR && !sweep->scope->silent)
+        emit(sweep, entry);
+}
+
+/* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
+static void append_path(const struct sweep *sweep, uint32_t directory, struct bw_buffer *path)
+{
+    const struct bw_task_result *result = sweep->result;
+    size_t length = 0, start;
+    uint32_t at = directory;
+    for (; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent)
+        length += result->found[at & ~BW_FOUND_LOCAL].name_length + 1u;
+    bw_directories_path(sweep->scope->directories, at, path);
+    start = path->length;
+    if (!bw_buffer_reserve(path, length))
+        return;
+    path->length += length;
+    char *end = path->data + start + length;
+    for (at = directory; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent) {
+        const struct bw_found_directory *found = &result->found[at & ~BW_FOUND_LOCAL];
+        *--end = '/';
+        end -= found->name_length;
+        memcpy(end, result->names.data + found->name_offset, found->name_length);
+    }
+}
+
+static void set_prefix(struct sweep *sweep, uint32_t directory)
+{
+    struct bw_buffer *raw = sweep->scope->escape ? &sweep->scratch->raw : &sweep->scratch->prefix;
+    raw->length = 0;
+    bw_buffer_append(raw, sweep->scope->prefix, sweep->scope->prefix_length);
+    append_path(sweep, directory, raw);
+    if (sweep->scope->escape) {
+        sweep->scratch->prefix.length = 0;
+        bw_escape_append(&sweep->scratch->prefix, raw->data, raw->length);
+    }
+    if (raw->failed || sweep->scratch->prefix.failed)
+        no_memory(sweep);
+}
+
+/* The record of a directory whose entries begin here, if it is known and they have not been gone through. */
+static bool enter_directory(struct sweep *sweep, uint64_t inode, struct record *directory)
+{
+    uint32_t index = bw_map_get(&sweep->scratch->by_inode, inode);
+    if (index == UINT32_MAX || sweep->scratch->records[index].next_leaf > sweep->leaf)
+        return false;
+    sweep->scratch->records[index].next_leaf = sweep->leaf + 1;
+    *directory = sweep->scratch->records[index];
+    if (!sweep->scope->silent)
+        set_prefix(sweep, directory->directory);
+    return true;
+}
+
+static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t slot, const struct record *directory)
+{
+    struct bw_item item;
+    struct bw_dir_entry entry;
+    if (!bw_leaf_item(leaf, slot, &item)) {
+        complain(sweep, directory->inode, "an item lies outside its leaf");
+        return;
+    }
+    struct bw_cursor cursor = bw_cursor_of(&item);
+    while (bw_dir_entry_next(&cursor, &entry))
+        take_entry(sweep, directory, &entry);
+    if (bw_cursor_bad(&cursor))
+        complain(sweep, directory->inode, "an entry is cut off");
+}
+
+static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)
+{
+    struct record directory = {0};
+    bool entered = false;
+    uint64_t current = 0;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+        if (disk->key.type != BW_DIR_INDEX)
+            continue;
+        uint64_t inode = bw_get64(disk->key.objectid);
+        if (inode != current) {
+            if (inode < current)
+                complain(sweep, inode, "its entries are out of order");
+            current = inode;
+            entered = enter_directory(sweep, inode, &directory);
+        }
+        if (entered)
+            take_item(sweep, leaf, slot, &directory);
+    }
+    bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
+}
+
+static void run(struct sweep *sweep)
+{
+    struct bw_leaves *leaves = &sweep->scratch->leaves;
+    struct bw_node leaf;
+    for (size_t i = 0; i < sweep->task->pending_count; i++)
+        add_record(sweep, sweep->task->pending[i].inode, sweep->task->pending[i].directory, UINT64_MAX);
+    bw_leaves_advise(leaves);
+    while (!bw_output_stopped(sweep->scope->output) &&
+           bw_leaves_next(leaves, &sweep->leaf, &leaf, lose, sweep))
+        take_leaf(sweep, &leaf);
+}
+
+void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,
+                 size_t number)
+{
+    struct sweep sweep = {.scope = scope,
+                          .scratch = scratch,
+                          .task = task,
+                          .result = &task->result,
+                          .number = number,
+                          .leaf = UINT32_MAX};
+    bw_output_begin(scope->output, number, &sweep.text);
+    scratch->record_count = 0;
+    bw_map_clear(&scratch->by_inode);
+    if (!bw_output_stopped(scope->output)) {
+        struct bw_error *error = bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer);
+        if (error)
+            lose(&sweep, &task->pointer, error);
+        else
+            run(&sweep);
+    }
+    bw_output_finish(scope->output, number, &sweep.text);
+}

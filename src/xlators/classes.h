@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The layers that are built in. Each is described in the file of its name. */
+#ifndef BW_XLATORS_CLASSES_H
+#define BW_XLATORS_CLASSES_H
+
+#include "btrfs-walk/xlator.h"
+
+extern const struct bw_xlator_class bw_storage_file_class;
+extern const struct bw_xlator_class bw_cluster_chunk_map_class;
+extern const struct bw_xlator_class bw_cluster_remap_class;
+extern const struct bw_xlator_class bw_features_verify_class;
+extern const struct bw_xlator_class bw_performance_read_ahead_class;
+extern const struct bw_xlator_class bw_performance_node_cache_class;
+
+/** All of them; ends with NULL. */
+extern const struct bw_xlator_class *const bw_builtin_classes[];
+
+/** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
+enum { BW_BATCH = 64 };
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices. Requests of a
+ * batch go down grouped by device; what is cut by a stripe boundary, or must be computed from parity, goes piece by
+ * piece.
+ */
+#include "xlators/cluster/chunk_map.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+#include "xlators/cluster/layout.h"
+#include "xlators/cluster/rebuild.h"
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct bw_layout *layout = calloc(1, sizeof *layout);
+    bw_xlator_set_private(xlator, layout);
+    return layout ? NULL : bw_error_no_memory();
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct bw_layout *layout = bw_xlator_private(xlator);
+    if (layout)
+        bw_layout_free(layout);
+    free(layout);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devid,
+                                         const uint8_t uuid[BW_UUID_SIZE], size_t child)
+{
+    struct bw_layout_device device = {.devid = devid, .child = (uint32_t)child};
+    memcpy(device.uuid, uuid, BW_UUID_SIZE);
+    return bw_layout_add_device(bw_xlator_private(xlator), &device);
+}
+
+struct bw_error *bw_chunk_map_add_chunk(struct bw_xlator *xlator, const struct bw_chunk *chunk)
+{
+    return bw_layout_add_chunk(bw_xlator_private(xlator), chunk);
+}
+
+static struct bw_error *missing(const struct bw_layout_stripe *stripe)
+{
+    return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", stripe->devid);
+}
+
+/* The stripe to read a copy from; NULL if it has to be computed or there is no such copy. */
+static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece, unsigned copy)
+{
+    if (copy)
+        return copy <= piece->direct_copies ? bw_piece_stripe(piece, copy) : NULL;
+    for (unsigned any = 1; any <= piece->direct_copies; any++)
+        if (bw_piece_stripe(piece, any)->child != BW_NO_CHILD)
+            return bw_piece_stripe(piece, any);
+    return piece->chunk->profile->parity_stripes ? NULL : bw_piece_stripe(piece, 1);
+}
+
+/* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
+static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   const struct bw_request *whole, const struct bw_piece *piece, uint8_t *buffer)
+{
+    const struct bw_layout_stripe *stripe = choose_stripe(piece, whole->copy);
+    if (!stripe) {
+        if (whole->copy > bw_piece_copies(piece))
+            return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
+        return bw_rebuild_piece(frame, xlator, piece, whole->copy, buffer);
+    }
+    if (stripe->child == BW_NO_CHILD)
+        return missing(stripe);
+    struct bw_request part = {.kind = whole->kind,
+                              .length = piece->length,
+                              .address = stripe->offset + piece->stripe_offset,
+                              .buffer = buffer};
+    bw_wind(frame, bw_xlator_child(xlator, stripe->child), &part, 1);
+    return part.error;
+}
+
+static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                    const struct bw_request *request)
+{
+    for (uint32_t done = 0; done < request->length;) {
+        struct bw_piece piece;
+        BW_TRY(bw_layout_find(bw_xlator_private(xlator), request->address + done, request->length - done,
+                              &piece));
+        BW_TRY(read_piece(frame, xlator, request, &piece, (uint8_t *)request->buffer + done));
+        done += piece.length;
+    }
+    return NULL;
+}
+
+/* A part of a batch that lies on one piece each, on its way to the devices. */
+struct slice {
+    struct bw_request parts[BW_BATCH];
+    struct bw_request *wholes[BW_BATCH];
+    uint32_t children[BW_BATCH];
+    size_t count;
+};
+
+/* Puts a request into the slice if it can be read directly and in one piece; answers it otherwise. */
+static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
+                         struct slice *slice)
+{
+    struct bw_piece piece;
+    request->error = bw_layout_find(bw_xlator_private(xlator), request->address, request->length, &piece);
+    if (request->error)
+        return;
+    const struct bw_layout_stripe *stripe = choose_stripe(&piece, request->copy);
+    if (piece.length < request->length || !stripe || stripe->child == BW_NO_CHILD) {
+        request->error = read_pieces(frame, xlator, request);
+        return;
+    }
+    size_t at = slice->count++;
+    slice->parts[at] = *request;
+    slice->parts[at].address = stripe->offset + piece.stripe_offset;
+    slice->parts[at].copy = 0;
+    slice->wholes[at] = request;
+    slice->children[at] = stripe->child;
+}
+
+/* Brings the requests for one child together at the front of `rest`; returns how many there are. */
+static size_t gather_child(struct slice *slice, size_t rest)
+{
+    size_t end = rest + 1;
+    for (size_t i = end; i < slice->count; i++) {
+        if (slice->children[i] != slice->children[rest])
+            continue;
+        struct bw_request part = slice->parts[end], *whole = slice->wholes[end];
+        uint32_t child = slice->children[end];
+        slice->parts[end] = slice->parts[i];
+        slice->wholes[end] = slice->wholes[i];
+        slice->children[end] = slice->children[i];
+        slice->parts[i] = part;
+        slice->wholes[i] = whole;
+        slice->children[i] = child;
+        end++;
+    }
+    return end - rest;
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                       size_t count)
+{
+    struct slice slice;
+    slice.count = 0;
+    for (size_t i = 0; i < count; i++)
+        add_to_slice(frame, xlator, &requests[i], &slice);
+    for (size_t done = 0, group; done < slice.count; done += group) {
+        group = gather_child(&slice, done);
+        bw_wind(frame, bw_xlator_child(xlator, slice.children[done]), slice.parts + done, group);
+    }
+    for (size_t i = 0; i < slice.count; i++)
+        slice.wholes[i]->error = slice.parts[i].error;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(frame, xlator, requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+}
+
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
+                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+{
+    (void)frame;
+    struct bw_piece piece;
+    BW_TRY(bw_layout_find(bw_xlator_private(xlator), address, length, &piece));
+    bool rebuilt = copy > piece.direct_copies;
+    const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, rebuilt || !copy ? 1 : copy);
+    *reply = (struct bw_map_reply){
+        .copies = bw_piece_copies(&piece),
+        .location = {stripe->devid, stripe->offset + piece.stripe_offset, stripe->child != BW_NO_CHILD, rebuilt},
+        .length = piece.length,
+    };
+    return NULL;
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address = ranges[i].address, end = address + ranges[i].length;
+        while (address < end) {
+            struct bw_piece piece;
+            uint32_t length = end - address > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - address);
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_layout_find(bw_xlator_private(xlator), address, length, &piece);
+            if (error)
+                break;
+            const struct bw_layout_stripe *stripe = choose_stripe(&piece, 0);
+            struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0, piece.length};
+            if (stripe && stripe->child != BW_NO_CHILD)
+                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1);
+            address += piece.length;
+        }
+    }
+}
+
+const struct bw_xlator_class bw_cluster_chunk_map_class = {
+    .type = "cluster/chunk-map",
+    .description = "maps logical addresses to devices, through every RAID profile",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_DEVICE,
+    .minimum_children = 1,
+    .maximum_children = UINT32_MAX,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise},
+};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The chunk table and the arithmetic of the RAID profiles. */
+#include "xlators/cluster/layout.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+void bw_layout_free(struct bw_layout *layout)
+{
+    for (size_t i = 0; i < layout->chunk_count; i++)
+        free(layout->chunks[i].stripes);
+    free(layout->chunks);
+    free(layout->devices);
+    *layout = (struct bw_layout){0};
+}
+
+struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_layout_device *device)
+{
+    struct bw_layout_device *grown =
+        realloc(layout->devices, (layout->device_count + 1) * sizeof *layout->devices);
+    if (!grown)
+        return bw_error_no_memory();
+    layout->devices = grown;
+    layout->devices[layout->device_count++] = *device;
+    return NULL;
+}
+
+static uint32_t find_child(const struct bw_layout *layout, uint64_t devid, const uint8_t *uuid)
+{
+    for (size_t i = 0; i < layout->device_count; i++)
+        if (layout->devices[i].devid == devid && memcmp(layout->devices[i].uuid, uuid, BW_UUID_SIZE) == 0)
+            return layout->devices[i].child;
+    return BW_NO_CHILD;
+}
+
+/* Index of the first chunk that ends behind `address`. */
+static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
+{
+    size_t low = 0, high = layout->chunk_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (address - layout->chunks[middle].logical < layout->chunks[middle].length)
+            return middle;
+        if (layout->chunks[middle].logical < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool make_room(struct bw_layout *layout, size_t index)
+{
+    if (!BW_ARRAY_RESERVE(layout->chunks, layout->chunk_count, layout->chunk_capacity))
+        return false;
+    memmove(layout->chunks + index + 1, layout->chunks + index,
+            (layout->chunk_count - index) * sizeof *layout->chunks);
+    layout->chunk_count++;
+    return true;
+}
+
+static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout, const struct bw_chunk *chunk)
+{
+    struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
+    for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
+        uint64_t devid = bw_get64(chunk->stripes[i].devid);
+        stripes[i] = (struct bw_layout_stripe){devid, bw_get64(chunk->stripes[i].offset),
+                                               find_child(layout, devid, chunk->stripes[i].device_uuid)};
+    }
+    return stripes;
+}
+
+struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk)
+{
+    size_t index = lower_bound(layout, chunk->logical);
+    bool same = index < layout->chunk_count && layout->chunks[index].logical == chunk->logical;
+    size_t next = same ? index + 1 : index;
+    if (next < layout->chunk_count && layout->chunks[next].logical - chunk->logical < chunk->length)
+        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64, chunk->logical,
+                               layout->chunks[next].logical);
+    if (!same && index < layout->chunk_count && layout->chunks[index].logical < chunk->logical)
+        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64, chunk->logical,
+                               layout->chunks[index].logical);
+    struct bw_layout_stripe *stripes = convert_stripes(layout, chunk);
+    if (!stripes || (!same && !make_room(layout, index))) {
+        free(stripes);
+        return bw_error_no_memory();
+    }
+    if (same)
+        free(layout->chunks[index].stripes);
+    layout->chunks[index] = (struct bw_layout_chunk){chunk->logical, chunk->length, chunk->profile, stripes,
+                                                     chunk->stripe_count};
+    return NULL;
+}
+
+unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk)
+{
+    return chunk->stripe_count - chunk->profile->parity_stripes;
+}
+
+const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk, uint64_t row,
+                                                    unsigned part)
+{
+    return &chunk->stripes[(row + part) % chunk->stripe_count];
+}
+
+/* Striped profiles: pieces of one stripe length rotate over the stripes (or groups of equal stripes). */
+static void find_striped(uint64_t offset, struct bw_piece *piece)
+{
+    const struct bw_layout_chunk *chunk = piece->chunk;
+    uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
+    unsigned copies = chunk->profile->copies;
+    unsigned columns = chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk) : chunk->stripe_count / copies;
+    piece->row = number / columns;
+    piece->data_stripe = (uint16_t)(number % columns);
+    if (chunk->profile->parity_stripes)
+        piece->first_stripe = (uint16_t)((piece->row + piece->data_stripe) % chunk->stripe_count);
+    else
+        piece->first_stripe = (uint16_t)(piece->data_stripe * copies);
+    piece->direct_copies = (uint16_t)copies;
+    piece->stripe_offset = piece->row * BW_STRIPE_LENGTH + within;
+    if (piece->length > BW_STRIPE_LENGTH - within)
+        piece->length = (uint32_t)(BW_STRIPE_LENGTH - within);
+}
+
+struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
+                                struct bw_piece *piece)
+{
+    size_t index = lower_bound(layout, address);
+    if (index == layout->chunk_count || layout->chunks[index].logical > address)
+        return bw_error_create(BW_ERROR_CORRUPT, "no chunk holds logical address %" PRIu64, address);
+    const struct bw_layout_chunk *chunk = &layout->chunks[index];
+    uint64_t offset = address - chunk->logical;
+    *piece = (struct bw_piece){.chunk = chunk, .length = length};
+    if (length > chunk->length - offset)
+        piece->length = (uint32_t)(chunk->length - offset);
+    if (chunk->profile->striped) {
+        find_striped(offset, piece);
+        return NULL;
+    }
+    piece->direct_copies = chunk->profile->copies ? chunk->profile->copies : chunk->stripe_count;
+    piece->stripe_offset = offset;
+    return NULL;
+}
+
+unsigned bw_piece_copies(const struct bw_piece *piece)
+{
+    switch (piece->chunk->profile->parity_stripes) {
+    case 0:
+        return piece->direct_copies;
+    case 1:
+        return 2;
+    default:
+        /* As it is, by P, and by Q with each of the other stripes but Q taken for bad as well. */
+        return piece->chunk->stripe_count;
+    }
+}
+
+const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy)
+{
+    return &piece->chunk->stripes[piece->first_stripe + copy - 1];
+}

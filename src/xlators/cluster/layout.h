@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which chunk holds a
+ * logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
+ */
+#ifndef BW_XLATORS_CLUSTER_LAYOUT_H
+#define BW_XLATORS_CLUSTER_LAYOUT_H
+
+#include <stdbool.h>
+
+#include "btrfs-walk/error.h"
+#include "format/chunk.h"
+
+enum { BW_NO_CHILD = UINT32_MAX };
+
+/** One stripe of a chunk: a range of a device. */
+struct bw_layout_stripe {
+    uint64_t devid;
+    uint64_t offset; /**< where the stripe begins on the device */
+    uint32_t child;  /**< index of the child that is the device, or BW_NO_CHILD if it is missing */
+};
+
+struct bw_layout_chunk {
+    uint64_t logical, length;
+    const struct bw_raid_profile *profile;
+    struct bw_layout_stripe *stripes; /**< owned */
+    uint16_t stripe_count;
+};
+
+struct bw_layout_device {
+    uint64_t devid;
+    uint8_t uuid[BW_UUID_SIZE];
+    uint32_t child;
+};
+
+struct bw_layout {
+    struct bw_layout_chunk *chunks; /**< sorted by logical address, not overlapping */
+    size_t chunk_count, chunk_capacity;
+    struct bw_layout_device *devices;
+    size_t device_count;
+};
+
+/** A range that lies in one piece on each of its copies. */
+struct bw_piece {
+    const struct bw_layout_chunk *chunk;
+    uint16_t first_stripe;  /**< stripe of the first copy; the other copies follow it */
+    uint16_t direct_copies; /**< copies that can be read as they are */
+    uint16_t data_stripe;   /**< with parity: number of the data piece in its row */
+    uint64_t row;           /**< with striping: which row of pieces */
+    uint64_t stripe_offset; /**< offset from the beginning of the stripe */
+    uint32_t length;
+};
+
+/** Releases what the layout owns. */
+void bw_layout_free(struct bw_layout *layout);
+
+/** See bw_chunk_map_add_device() and bw_chunk_map_add_chunk(). */
+struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_layout_device *device);
+struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk);
+
+/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds it. */
+struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
+                                struct bw_piece *piece);
+
+/** How many copies of a piece can be asked for: stripes that hold it, and ways to compute it from parity. */
+unsigned bw_piece_copies(const struct bw_piece *piece);
+
+/** The stripe that a copy (counted from 1, at most direct_copies) lies on. */
+const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy);
+
+/** Data stripes of a chunk with parity, and the stripe that part `part` of a row lies on (parity parts last). */
+unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk);
+const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk, uint64_t row,
+                                                    unsigned part);
+
+#endif

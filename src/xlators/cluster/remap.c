@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * cluster/remap: the second level of logical addresses of file systems with the remap-tree feature. Relocation there
+ * leaves extents under their old address and notes the new one in the remap tree; this layer looks it up. Only in
+ * the graph when the superblock has the feature.
+ */
+#include "xlators/cluster/remap.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+struct moved_range {
+    uint64_t from, length, to;
+};
+
+struct remap {
+    struct moved_range *ranges; /* ascending */
+    size_t count, capacity;
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct remap *remap = calloc(1, sizeof *remap);
+    bw_xlator_set_private(xlator, remap);
+    return remap ? NULL : bw_error_no_memory();
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct remap *remap = bw_xlator_private(xlator);
+    if (remap)
+        free(remap->ranges);
+    free(remap);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+struct bw_error *bw_remap_add(struct bw_xlator *xlator, uint64_t from, uint64_t length, uint64_t to)
+{
+    struct remap *remap = bw_xlator_private(xlator);
+    const struct moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
+    if (length == 0 || from + length < from || to + length < to || (last && from - last->from < last->length) ||
+        (last && from < last->from))
+        return bw_error_create(BW_ERROR_CORRUPT, "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range",
+                               length, from);
+    if (!BW_ARRAY_RESERVE(remap->ranges, remap->count, remap->capacity))
+        return bw_error_no_memory();
+    remap->ranges[remap->count++] = (struct moved_range){from, length, to};
+    return NULL;
+}
+
+/* Where an address lies now; `length` is cut to what stays together. */
+static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t *length)
+{
+    size_t low = 0, high = remap->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (remap->ranges[middle].from <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t limit = low < remap->count ? remap->ranges[low].from - address : UINT64_MAX;
+    const struct moved_range *range = low ? &remap->ranges[low - 1] : NULL;
+    bool moved = range && address - range->from < range->length;
+    if (moved)
+        limit = range->length - (address - range->from);
+    if (*length > limit)
+        *length = (uint32_t)limit;
+    return moved ? range->to + (address - range->from) : address;
+}
+
+static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   const struct bw_request *request)
+{
+    for (uint32_t done = 0; done < request->length;) {
+        struct bw_request part = *request;
+        part.length = request->length - done;
+        part.address = translate(bw_xlator_private(xlator), request->address + done, &part.length);
+        part.buffer = (uint8_t *)request->buffer + done;
+        bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
+        if (part.error)
+            return part.error;
+        done += part.length;
+    }
+    return NULL;
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                       size_t count)
+{
+    struct bw_request parts[BW_BATCH];
+    struct bw_request *wholes[BW_BATCH];
+    size_t direct = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t length = requests[i].length;
+        uint64_t address = translate(bw_xlator_private(xlator), requests[i].address, &length);
+        if (length < requests[i].length) {
+            requests[i].error = read_parts(frame, xlator, &requests[i]);
+            continue;
+        }
+        parts[direct] = requests[i];
+        parts[direct].address = address;
+        wholes[direct++] = &requests[i];
+    }
+    bw_wind(frame, bw_xlator_child(xlator, 0), parts, direct);
+    for (size_t i = 0; i < direct; i++)
+        wholes[i]->error = parts[i].error;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(frame, xlator, requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+}
+
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
+                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+{
+    address = translate(bw_xlator_private(xlator), address, &length);
+    return bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
+        struct bw_range below = {translate(bw_xlator_private(xlator), ranges[i].address, &length), length};
+        below.length = length;
+        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
+    }
+}
+
+const struct bw_xlator_class bw_cluster_remap_class = {
+    .type = "cluster/remap",
+    .description = "finds extents that relocation has moved (remap-tree feature)",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_LOGICAL,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise},
+};

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum, the file system's
+ * id and what the parent promised; on a mismatch it asks for the next copy (which may be computed from parity). A
+ * block without a good copy fails with an error that lists every copy tried. Other kinds of requests pass.
+ */
+#include "xlators/features/verify.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "format/node.h"
+#include "xlators/classes.h"
+
+struct verify {
+    enum bw_checksum_type checksum;
+    uint8_t (*fsids)[BW_UUID_SIZE];
+    size_t fsid_count;
+    pthread_mutex_t lock;
+    struct bw_map reported; /* blocks whose repair was reported already; under the lock */
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct verify *verify = calloc(1, sizeof *verify);
+    if (!verify)
+        return bw_error_no_memory();
+    pthread_mutex_init(&verify->lock, NULL);
+    bw_xlator_set_private(xlator, verify);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct verify *verify = bw_xlator_private(xlator);
+    if (!verify)
+        return;
+    pthread_mutex_destroy(&verify->lock);
+    bw_map_free(&verify->reported);
+    free(verify->fsids);
+    free(verify);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+void bw_verify_set_checksum(struct bw_xlator *xlator, enum bw_checksum_type type)
+{
+    struct verify *verify = bw_xlator_private(xlator);
+    verify->checksum = type;
+}
+
+struct bw_error *bw_verify_allow_fsid(struct bw_xlator *xlator, const uint8_t fsid[BW_UUID_SIZE])
+{
+    struct verify *verify = bw_xlator_private(xlator);
+    void *grown = realloc(verify->fsids, (verify->fsid_count + 1) * sizeof *verify->fsids);
+    if (!grown)
+        return bw_error_no_memory();
+    verify->fsids = grown;
+    memcpy(verify->fsids[verify->fsid_count++], fsid, BW_UUID_SIZE);
+    return NULL;
+}
+
+static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
+{
+    for (size_t i = 0; i < verify->fsid_count; i++)
+        if (memcmp(verify->fsids[i], fsid, BW_UUID_SIZE) == 0)
+            return true;
+    return false;
+}
+
+static struct bw_error *check(const struct verify *verify, const struct bw_request *request)
+{
+    const uint8_t *block = request->buffer;
+    if (!bw_checksum_matches_block(verify->checksum, block, request->length))
+        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch", bw_checksum_name(verify->checksum));
+    if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
+        return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
+    return bw_node_check(block, request->length, request->address, request->expectation);
+}
+
+static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                  struct bw_request request, unsigned copy)
+{
+    request.copy = (uint8_t)copy;
+    request.error = NULL;
+    bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
+    return request.error ? request.error : check(bw_xlator_private(xlator), &request);
+}
+
+/* Says on which device a copy lies, and what is wrong with it. */
+static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          const struct bw_request *request, unsigned copy, const struct bw_error *reason,
+                          struct bw_buffer *text)
+{
+    struct bw_map_reply reply;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_wind_map(frame, bw_xlator_child(xlator, 0), request->address, request->length, copy, &reply);
+    bw_buffer_format(text, "%scopy %u", text->length ? "; " : "", copy);
+    if (!error && reply.location.rebuilt)
+        bw_buffer_format(text, " (rebuilt from parity)");
+    else if (!error)
+        bw_buffer_format(text, " on device %" PRIu64 " at %" PRIu64, reply.location.devid, reply.location.offset);
+    bw_buffer_format(text, ": %s", reason->message);
+}
+
+static bool first_report(struct verify *verify, uint64_t address)
+{
+    pthread_mutex_lock(&verify->lock);
+    bool first = bw_map_get(&verify->reported, address + 1) == UINT32_MAX;
+    if (first)
+        bw_map_put(&verify->reported, address + 1, 1);
+    pthread_mutex_unlock(&verify->lock);
+    return first;
+}
+
+static void report_repair(struct bw_xlator *xlator, const struct bw_request *request, unsigned copy,
+                          const struct bw_buffer *bad)
+{
+    if (!first_report(bw_xlator_private(xlator), request->address))
+        return;
+    struct bw_error *note = bw_error_create(
+        BW_ERROR_CORRUPT, "tree block %" PRIu64 " of tree %" PRIu64 ": used copy %u instead of a bad one (%.*s)",
+        request->address, request->expectation->owner, copy, (int)bad->length, bad->data);
+    bw_xlator_report(xlator, BW_NOTE, note);
+}
+
+static unsigned copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
+                           const struct bw_request *request)
+{
+    struct bw_map_reply reply;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_wind_map(frame, bw_xlator_child(xlator, 0), request->address, request->length, 1, &reply);
+    return error ? 1 : reply.copies;
+}
+
+/* Tries copy after copy; returns NULL as soon as one is good. */
+static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   struct bw_request *request)
+{
+    struct bw_buffer bad = {0};
+    enum bw_error_code code = BW_ERROR_CORRUPT;
+    unsigned copies = copy_count(frame, xlator, request);
+    unsigned first = request->copy ? request->copy : 1, last = request->copy ? request->copy : copies;
+    for (unsigned copy = first; copy <= last; copy++) {
+        BW_AUTO_ERROR struct bw_error *reason = read_copy(frame, xlator, *request, copy);
+        if (!reason) {
+            if (bad.length)
+                report_repair(xlator, request, copy, &bad);
+            bw_buffer_free(&bad);
+            return NULL;
+        }
+        code = reason->code;
+        describe_copy(frame, xlator, request, copy, reason, &bad);
+    }
+    struct bw_error *error = bw_error_create(
+        code, "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s", request->address,
+        request->expectation->owner, request->expectation->level, (int)bad.length, bad.data ? bad.data : "");
+    bw_buffer_free(&bad);
+    return error;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    const struct verify *verify = bw_xlator_private(xlator);
+    bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        if (request->kind != BW_REQUEST_TREE_BLOCK)
+            continue;
+        if (!request->error)
+            request->error = check(verify, request);
+        if (!request->error)
+            continue;
+        bw_error_free(request->error);
+        request->error = try_copies(frame, xlator, request);
+    }
+}
+
+const struct bw_xlator_class bw_features_verify_class = {
+    .type = "features/verify",
+    .description = "checks every tree block and tries its other copies",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_LOGICAL,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .operations = {.init = init, .fini = fini, .read = read_requests},
+};

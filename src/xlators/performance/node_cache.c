@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in the request): the
+ * internal nodes, and leaves that snapshots may share. Everything else passes, so that a scan does not flush it.
+ *
+ * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to give up; a block
+ * comes in unmarked and is marked when it is hit, so that a scan larger than the cache replaces its own tail and a
+ * second scan still finds most of the first.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/node.h"
+#include "xlators/classes.h"
+
+enum { SHARDS = 16, BUCKETS = 256 };
+
+struct slot {
+    struct slot *next; /* in its bucket */
+    uint64_t address;
+    uint32_t length;
+    bool hit;
+    uint8_t *block;
+};
+
+struct shard {
+    pthread_mutex_t lock;
+    struct slot *buckets[BUCKETS];
+    struct slot **slots; /* the clock's face; grows until the shard's share is used up */
+    size_t count, hand;
+    uint64_t bytes;
+};
+
+struct node_cache {
+    uint64_t shard_size; /* bytes a shard may hold */
+    struct shard shards[SHARDS];
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct node_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return bw_error_no_memory();
+    cache->shard_size = bw_xlator_option_number(xlator, "size") / SHARDS;
+    for (size_t i = 0; i < SHARDS; i++)
+        pthread_mutex_init(&cache->shards[i].lock, NULL);
+    bw_xlator_set_private(xlator, cache);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct node_cache *cache = bw_xlator_private(xlator);
+    for (size_t i = 0; cache && i < SHARDS; i++) {
+        struct shard *shard = &cache->shards[i];
+        while (shard->count) {
+            struct slot *slot = shard->slots[--shard->count];
+            free(slot->block);
+            free(slot);
+        }
+        free(shard->slots);
+        pthread_mutex_destroy(&shard->lock);
+    }
+    free(cache);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+static uint64_t hash_of(uint64_t address)
+{
+    return (address >> 12) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+static struct shard *shard_of(struct node_cache *cache, uint64_t address)
+{
+    return &cache->shards[hash_of(address) >> 60];
+}
+
+static struct slot **bucket_of(struct shard *shard, uint64_t address)
+{
+    return &shard->buckets[hash_of(address) >> 52 & (BUCKETS - 1)];
+}
+
+static struct slot *find(struct shard *shard, uint64_t address)
+{
+    struct slot *slot = *bucket_of(shard, address);
+    while (slot && slot->address != address)
+        slot = slot->next;
+    return slot;
+}
+
+/* Answers a request from the cache if the block is there and is what this request expects. */
+static bool answer(struct node_cache *cache, struct bw_request *request)
+{
+    struct shard *shard = shard_of(cache, request->address);
+    pthread_mutex_lock(&shard->lock);
+    struct slot *slot = find(shard, request->address);
+    bool found = slot && slot->length == request->length &&
+                 bw_node_meets_expectation(slot->block, slot->length, request->address, request->expectation);
+    if (found) {
+        memcpy(request->buffer, slot->block, request->length);
+        slot->hit = true;
+    }
+    pthread_mutex_unlock(&shard->lock);
+    if (found)
+        request->error = NULL;
+    return found;
+}
+
+static void unlink_slot(struct shard *shard, const struct slot *slot)
+{
+    struct slot **link = bucket_of(shard, slot->address);
+    while (*link != slot)
+        link = &(*link)->next;
+    *link = slot->next;
+}
+
+static struct slot *add_slot(struct shard *shard, uint32_t length)
+{
+    struct slot **slots = realloc(shard->slots, (shard->count + 1) * sizeof *slots);
+    if (!slots)
+        return NULL;
+    shard->slots = slots;
+    struct slot *slot = calloc(1, sizeof *slot);
+    uint8_t *block = malloc(length);
+    if (!slot || !block) {
+        free(slot);
+        free(block);
+        return NULL;
+    }
+    slot->block = block;
+    slot->length = length;
+    shard->slots[shard->count++] = slot;
+    shard->bytes += length;
+    return slot;
+}
+
+/* Advances the hand to a block that was not hit since the hand passed it last, and gives that up. */
+static struct slot *reuse_slot(struct shard *shard, uint32_t length)
+{
+    if (!shard->count)
+        return NULL;
+    while (shard->slots[shard->hand]->hit) {
+        shard->slots[shard->hand]->hit = false;
+        shard->hand = (shard->hand + 1) % shard->count;
+    }
+    struct slot *slot = shard->slots[shard->hand];
+    if (slot->length != length)
+        return NULL;
+    unlink_slot(shard, slot);
+    return slot;
+}
+
+static void remember(struct node_cache *cache, const struct bw_request *request)
+{
+    struct shard *shard = shard_of(cache, request->address);
+    pthread_mutex_lock(&shard->lock);
+    struct slot *slot = NULL;
+    if (!find(shard, request->address)) {
+        bool room = shard->bytes + request->length <= cache->shard_size;
+        slot = room ? add_slot(shard, request->length) : reuse_slot(shard, request->length);
+    }
+    if (slot) {
+        struct slot **bucket = bucket_of(shard, request->address);
+        slot->address = request->address;
+        slot->hit = false;
+        memcpy(slot->block, request->buffer, request->length);
+        slot->next = *bucket;
+        *bucket = slot;
+    }
+    pthread_mutex_unlock(&shard->lock);
+}
+
+static bool cacheable(const struct bw_request *request)
+{
+    return request->keep && request->kind == BW_REQUEST_TREE_BLOCK && request->copy == 0 &&
+           !request->expectation->lenient;
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                       size_t count)
+{
+    struct node_cache *cache = bw_xlator_private(xlator);
+    struct bw_request misses[BW_BATCH];
+    struct bw_request *wholes[BW_BATCH];
+    size_t missed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (cacheable(&requests[i]) && answer(cache, &requests[i]))
+            continue;
+        misses[missed] = requests[i];
+        wholes[missed++] = &requests[i];
+    }
+    bw_wind(frame, bw_xlator_child(xlator, 0), misses, missed);
+    for (size_t i = 0; i < missed; i++) {
+        wholes[i]->error = misses[i].error;
+        if (!misses[i].error && cacheable(&misses[i]))
+            remember(cache, &misses[i]);
+    }
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(frame, xlator, requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+}
+
+static const struct bw_option options[] = {
+    {"size", BW_OPTION_SIZE, "14M", 0, UINT64_C(1) << 40, "memory for cached blocks"},
+    {0},
+};
+
+const struct bw_xlator_class bw_performance_node_cache_class = {
+    .type = "performance/node-cache",
+    .description = "remembers tree blocks that are asked for again",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_LOGICAL,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests},
+};

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in ascending order.
+ * Blocks that lie closer together than `gap` become one range: reading the gap is cheaper than skipping it.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "xlators/classes.h"
+
+struct read_ahead {
+    uint64_t gap;
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct read_ahead *state = calloc(1, sizeof *state);
+    if (!state)
+        return bw_error_no_memory();
+    state->gap = bw_xlator_option_number(xlator, "gap");
+    bw_xlator_set_private(xlator, state);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    free(bw_xlator_private(xlator));
+    bw_xlator_set_private(xlator, NULL);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct bw_range *left = a, *right = b;
+    return (left->address > right->address) - (left->address < right->address);
+}
+
+/* Merges sorted ranges in place; returns how many are left. */
+static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
+{
+    size_t last = 0;
+    for (size_t i = 1; i < count; i++) {
+        uint64_t end = ranges[last].address + ranges[last].length;
+        if (ranges[i].address <= end || ranges[i].address - end <= gap) {
+            uint64_t new_end = ranges[i].address + ranges[i].length;
+            if (new_end > end)
+                ranges[last].length = new_end - ranges[last].address;
+        } else {
+            ranges[++last] = ranges[i];
+        }
+    }
+    return last + 1;
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count)
+{
+    const struct read_ahead *state = bw_xlator_private(xlator);
+    struct bw_range *sorted = count ? malloc(count * sizeof *sorted) : NULL;
+    if (!sorted)
+        return;
+    memcpy(sorted, ranges, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_address);
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, state->gap));
+    free(sorted);
+}
+
+static const struct bw_option options[] = {
+    {"gap", BW_OPTION_SIZE, "128K", 0, UINT64_C(1) << 30, "ranges closer together than this become one"},
+    {0},
+};
+
+const struct bw_xlator_class bw_performance_read_ahead_class = {
+    .type = "performance/read-ahead",
+    .description = "merges hints about coming reads",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_LOGICAL,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .advise = advise},
+};

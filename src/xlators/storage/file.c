@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * storage/file: bottom of the pipeline, reads one image file or block device. The only place with pread.
+ *
+ * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the page cache
+ * (RWF_NOWAIT): on a warm image nothing more is needed, and the first miss says that the image is cold, from when
+ * on hints are passed to the kernel.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+#include "xlators/storage/file.h"
+
+struct file {
+    const char *path; /* the option's text, owned by the layer */
+    int descriptor;
+    uint64_t size;
+    atomic_bool cold; /* a read has missed the page cache */
+};
+
+uint64_t bw_storage_file_size(const struct bw_xlator *xlator)
+{
+    const struct file *file = bw_xlator_private(xlator);
+    return file->size;
+}
+
+static struct bw_error *open_file(struct file *file)
+{
+    struct stat status;
+    file->descriptor = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file->descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", file->path);
+    if (fstat(file->descriptor, &status))
+        return bw_error_from_errno(errno, "cannot stat %s", file->path);
+    if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+        return bw_error_create(BW_ERROR_USAGE, "%s is %s, not an image file or a block device", file->path,
+                               S_ISDIR(status.st_mode) ? "a directory" : "a special file");
+    off_t end = lseek(file->descriptor, 0, SEEK_END);
+    if (end < 0)
+        return bw_error_from_errno(errno, "cannot find the size of %s", file->path);
+    file->size = (uint64_t)end;
+    return NULL;
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct file *file = calloc(1, sizeof *file);
+    if (!file)
+        return bw_error_no_memory();
+    file->descriptor = -1;
+    file->path = bw_xlator_option_text(xlator, "path");
+    bw_xlator_set_private(xlator, file);
+    return open_file(file);
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct file *file = bw_xlator_private(xlator);
+    if (file && file->descriptor >= 0)
+        close(file->descriptor);
+    free(file);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+/* Reads one request to its end, through interruptions and short reads. */
+static struct bw_error *read_one(const struct file *file, const struct bw_request *request)
+{
+    size_t done = 0;
+    while (done < request->length) {
+        uint64_t offset = request->address + done;
+        if (offset >= file->size)
+            return bw_error_create(BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64, file->path,
+                                   file->size, request->address + request->length);
+        ssize_t got = pread(file->descriptor, (char *)request->buffer + done, request->length - done,
+                            (off_t)offset);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return bw_error_from_errno(errno, "cannot read %s at offset %" PRIu64, file->path, offset);
+        if (got == 0)
+            return bw_error_create(BW_ERROR_CORRUPT, "%s shrank while it was read", file->path);
+        done += (size_t)got;
+    }
+    return NULL;
+}
+
+/* Reads neighbours with one system call if all is in the page cache or, once cold, in any case. */
+static bool read_run(struct file *file, const struct iovec *vectors, int count, uint64_t offset, size_t length)
+{
+    bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
+    ssize_t got = preadv2(file->descriptor, vectors, count, (off_t)offset, cold ? 0 : RWF_NOWAIT);
+    if (got == (ssize_t)length)
+        return true;
+    if (cold)
+        return false;
+    if (got >= 0 || errno == EAGAIN)
+        atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+    return preadv(file->descriptor, vectors, count, (off_t)offset) == (ssize_t)length;
+}
+
+static void sort_by_address(struct bw_request **order, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct bw_request *moving = order[i];
+        size_t at = i;
+        for (; at && order[at - 1]->address > moving->address; at--)
+            order[at] = order[at - 1];
+        order[at] = moving;
+    }
+}
+
+static void read_slice(struct file *file, struct bw_request *requests, size_t count)
+{
+    struct bw_request *order[BW_BATCH];
+    struct iovec vectors[BW_BATCH];
+    for (size_t i = 0; i < count; i++)
+        order[i] = &requests[i];
+    sort_by_address(order, count);
+    for (size_t first = 0, next; first < count; first = next) {
+        uint64_t end = order[first]->address;
+        for (next = first; next < count && order[next]->address == end; next++) {
+            vectors[next - first] = (struct iovec){order[next]->buffer, order[next]->length};
+            end += order[next]->length;
+        }
+        size_t length = end - order[first]->address;
+        bool whole = read_run(file, vectors, (int)(next - first), order[first]->address, length);
+        for (size_t i = first; i < next; i++)
+            order[i]->error = whole ? NULL : read_one(file, order[i]);
+    }
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    (void)frame;
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(bw_xlator_private(xlator), requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count)
+{
+    (void)frame;
+    struct file *file = bw_xlator_private(xlator);
+    if (!atomic_load_explicit(&file->cold, memory_order_relaxed))
+        return;
+    for (size_t i = 0; i < count; i++)
+        posix_fadvise(file->descriptor, (off_t)ranges[i].address, (off_t)ranges[i].length, POSIX_FADV_WILLNEED);
+}
+
+static const struct bw_option options[] = {
+    {"path", BW_OPTION_STRING, NULL, 0, 0, "image file or block device; opened read-only"},
+    {0},
+};
+
+const struct bw_xlator_class bw_storage_file_class = {
+    .type = "storage/file",
+    .description = "reads an image file or a block device",
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_NONE,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .advise = advise},
+};

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * File trees as the kernel writes them: an inode is INODE_ITEM; a name of it is an INODE_REF or INODE_EXTREF
+ * beside it, and a DIR_ITEM (by hash) and a DIR_INDEX (by number) at its directory. Subvolumes add ROOT_ITEM,
+ * ROOT_REF and ROOT_BACKREF in the root tree.
+ */
+#include <isa-l/crc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "image_writer_internal.h"
+
+/* Inodes. */
+
+static uint32_t mode_of(uint8_t type)
+{
+    static const uint32_t modes[] = {
+        [BW_FILE_REGULAR] = 0100644,      [BW_FILE_DIRECTORY] = 0040755, [BW_FILE_CHARACTER_DEVICE] = 0020600,
+        [BW_FILE_BLOCK_DEVICE] = 0060600, [BW_FILE_FIFO] = 0010644,      [BW_FILE_SOCKET] = 0140755,
+        [BW_FILE_SYMLINK] = 0120777,
+    };
+    return type < sizeof modes / sizeof *modes ? modes[type] : 0;
+}
+
+void iw_init_inode(const struct iw_image *image, struct bw_disk_inode_item *inode, uint8_t type)
+{
+    struct bw_disk_timespec time = {bw_put64(IW_TIME), bw_put32(0)};
+    *inode = (struct bw_disk_inode_item){
+        .generation = bw_put64(image->options.generation),
+        .transid = bw_put64(image->options.generation),
+        .link_count = bw_put32(type == BW_FILE_DIRECTORY), /* others: counted up name by name */
+        .mode = bw_put32(mode_of(type)),
+        .atime = time,
+        .ctime = time,
+        .mtime = time,
+        .otime = time,
+    };
+}
+
+static struct bw_disk_inode_item *find_inode(const struct iw_tree *tree, uint64_t inode)
+{
+    struct iw_item *item = iw_find_item(tree, (struct bw_key){inode, BW_INODE_ITEM, 0});
+    return item && item->size >= sizeof(struct bw_disk_inode_item) ? (void *)item->bytes : NULL;
+}
+
+/* A directory's size is twice the length of its names. */
+static void change_size(const struct iw_tree *tree, uint64_t directory, int64_t change)
+{
+    struct bw_disk_inode_item *inode = find_inode(tree, directory);
+    if (inode)
+        inode->size = bw_put64(bw_get64(inode->size) + (uint64_t)change);
+}
+
+void iw_put_top_directory(struct iw_image *image, struct iw_tree *tree)
+{
+    static const uint8_t up[] = {0, 0, 0, 0, 0, 0, 0, 0, 2, 0, '.', '.'};
+    const uint64_t top = BW_SUBVOLUME_ROOT_INODE;
+    struct bw_disk_inode_item inode;
+    iw_init_inode(image, &inode, BW_FILE_DIRECTORY);
+    iw_put(tree, (struct bw_key){top, BW_INODE_ITEM, 0}, &inode, sizeof inode);
+    iw_put(tree, (struct bw_key){top, BW_INODE_REF, top}, up, sizeof up);
+}
+
+/* Names. */
+
+static uint64_t next_index(const struct iw_tree *tree, uint64_t directory)
+{
+    size_t after = iw_lower_bound(tree, (struct bw_key){directory, BW_DIR_INDEX + 1, 0});
+    if (!after)
+        return 2;
+    const struct bw_key *last = &tree->items[after - 1]->key;
+    return last->objectid == directory && last->type == BW_DIR_INDEX ? last->offset + 1 : 2;
+}
+
+/* A record of a fixed part and a name; the caller frees it. */
+static uint8_t *with_name(const void *fixed, size_t fixed_size, const void *name, size_t length)
+{
+    uint8_t *record = iw_zalloc(fixed_size + length);
+    memcpy(record, fixed, fixed_size);
+    memcpy(record + fixed_size, name, length);
+    return record;
+}
+
+static void append_named(struct iw_tree *tree, struct bw_key key, const void *fixed, size_t fixed_size,
+                         const void *name, size_t length)
+{
+    uint8_t *record = with_name(fixed, fixed_size, name, length);
+    iw_append(tree, key, record, fixed_size + length);
+    free(record);
+}
+
+uint64_t iw_entry(struct iw_image *image, uint64_t subvolume, const struct iw_entry *entry)
+{
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    size_t length = entry->name_length ? entry->name_length : strlen(entry->name);
+    uint64_t index = entry->index ? entry->index : next_index(tree, entry->directory);
+    struct bw_disk_dir_item item = {
+        .location = iw_disk_key(entry->location),
+        .transid = bw_put64(image->options.generation),
+        .name_length = bw_put16((uint16_t)length),
+        .type = entry->type,
+    };
+    struct bw_key by_hash = {entry->directory, BW_DIR_ITEM, bw_name_hash(entry->name, length)};
+    struct bw_key by_index = {entry->directory, BW_DIR_INDEX, index};
+    if (!entry->without_item)
+        append_named(tree, by_hash, &item, sizeof item, entry->name, length);
+    if (!entry->without_index)
+        append_named(tree, by_index, &item, sizeof item, entry->name, length);
+    int records = !entry->without_item + !entry->without_index;
+    change_size(tree, entry->directory, records * (int64_t)length);
+    return index;
+}
+
+static void put_ref(struct iw_tree *tree, uint64_t inode, uint64_t directory, uint64_t index,
+                    const char *name)
+{
+    struct bw_disk_inode_ref ref = {bw_put64(index), bw_put16((uint16_t)strlen(name))};
+    append_named(tree, (struct bw_key){inode, BW_INODE_REF, directory}, &ref, sizeof ref, name, strlen(name));
+}
+
+static void put_extref(struct iw_tree *tree, uint64_t inode, uint64_t directory, uint64_t index,
+                       const char *name)
+{
+    size_t length = strlen(name);
+    uint32_t hash = crc32_iscsi((unsigned char *)(uintptr_t)name, (int)length, (unsigned)directory);
+    struct bw_disk_inode_extref ref = {bw_put64(directory), bw_put64(index), bw_put16((uint16_t)length)};
+    append_named(tree, (struct bw_key){inode, BW_INODE_EXTREF, hash}, &ref, sizeof ref, name, length);
+}
+
+static uint8_t type_of(const struct iw_tree *tree, uint64_t inode)
+{
+    struct bw_disk_inode_item *item = find_inode(tree, inode);
+    for (uint8_t type = BW_FILE_REGULAR; item && type <= BW_FILE_SYMLINK; type++)
+        if (bw_get32(item->mode) == mode_of(type))
+            return type;
+    return BW_FILE_UNKNOWN;
+}
+
+static void link_inode(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory,
+                       const char *name, bool extended)
+{
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    uint8_t type = type_of(tree, inode);
+    uint64_t index = iw_entry(
+        image, subvolume,
+        &(struct iw_entry){
+            .directory = directory, .name = name, .type = type, .location = {inode, BW_INODE_ITEM, 0}});
+    const struct iw_item *refs = iw_find_item(tree, (struct bw_key){inode, BW_INODE_REF, directory});
+    size_t size = (refs ? refs->size : 0) + sizeof(struct bw_disk_inode_ref) + strlen(name);
+    if (extended || size + sizeof(struct bw_disk_item) > iw_leaf_space(image))
+        put_extref(tree, inode, directory, index, name);
+    else
+        put_ref(tree, inode, directory, index, name);
+    struct bw_disk_inode_item *item = find_inode(tree, inode);
+    if (item && type != BW_FILE_DIRECTORY)
+        item->link_count = bw_put32(bw_get32(item->link_count) + 1);
+}
+
+void iw_link(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory, const char *name)
+{
+    link_inode(image, subvolume, inode, directory, name, false);
+}
+
+void iw_link_extended(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory,
+                      const char *name)
+{
+    link_inode(image, subvolume, inode, directory, name, true);
+}
+
+void iw_next_inode(struct iw_image *image, uint64_t subvolume, uint64_t inode)
+{
+    iw_tree(image, subvolume)->next_inode = inode;
+}
+
+uint64_t iw_make(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name,
+                 uint8_t type)
+{
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    while (find_inode(tree, tree->next_inode))
+        tree->next_inode++;
+    uint64_t inode = tree->next_inode++;
+    struct bw_disk_inode_item item;
+    iw_init_inode(image, &item, type);
+    iw_put(tree, (struct bw_key){inode, BW_INODE_ITEM, 0}, &item, sizeof item);
+    iw_link(image, subvolume, inode, directory, name);
+    return inode;
+}
+
+uint64_t iw_file(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name)
+{
+    return iw_make(image, subvolume, directory, name, BW_FILE_REGULAR);
+}
+
+uint64_t iw_directory(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name)
+{
+    return iw_make(image, subvolume, directory, name, BW_FILE_DIRECTORY);
+}
+
+uint64_t iw_symlink(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name,
+                    const char *target)
+{
+    uint64_t inode = iw_make(image, subvolume, directory, name, BW_FILE_SYMLINK);
+    iw_inline_data(image, subvolume, inode, target, strlen(target));
+    return inode;
+}
+
+void iw_inline_data(struct iw_image *image, uint64_t subvolume, uint64_t inode, const void *bytes,
+                    size_t size)
+{
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    struct iw_disk_inline_extent extent = {.generation = bw_put64(image->options.generation),
+                                           .ram_bytes = bw_put64(size)};
+    uint8_t *record = with_name(&extent, sizeof extent, bytes, size);
+    iw_put(tree, (struct bw_key){inode, BW_EXTENT_DATA, 0}, record, sizeof extent + size);
+    free(record);
+    struct bw_disk_inode_item *item = find_inode(tree, inode);
+    if (item) {
+        item->size = bw_put64(size);
+        item->bytes = bw_put64(size);
+    }
+}
+
+/* Removing and moving. */
+
+/* Takes the record that ends with `name` out of an item of packed records; false if it is not there. */
+static bool cut_record(struct iw_image *image, uint64_t tree, struct bw_key key, size_t fixed_size,
+                       size_t length_offset, const char *name)
+{
+    size_t size = 0, offset = 0, length = strlen(name);
+    uint8_t *bytes = iw_item_bytes(image, tree, key, &size);
+    while (bytes && offset + fixed_size <= size) {
+        bw_le16 stored;
+        memcpy(&stored, bytes + offset + length_offset, sizeof stored);
+        size_t record = fixed_size + bw_get16(stored);
+        if (bw_get16(stored) == length && memcmp(bytes + offset + fixed_size, name, length) == 0) {
+            memmove(bytes + offset, bytes + offset + record, size - offset - record);
+            iw_find_item(iw_tree(image, tree), key)->size -= record;
+            if (size == record)
+                iw_remove_item(image, tree, key);
+            return true;
+        }
+        offset += record;
+    }
+    return false;
+}
+
+void iw_remove_entry(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name)
+{
+    const size_t fixed = sizeof(struct bw_disk_dir_item);
+    const size_t at = offsetof(struct bw_disk_dir_item, name_length);
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    int64_t length = (int64_t)strlen(name), records = 0;
+    struct bw_key by_hash = {directory, BW_DIR_ITEM, bw_name_hash(name, strlen(name))};
+    records += cut_record(image, subvolume, by_hash, fixed, at, name);
+    size_t index = iw_lower_bound(tree, (struct bw_key){directory, BW_DIR_INDEX, 0});
+    for (; index < tree->count; index++) {
+        struct bw_key key = tree->items[index]->key;
+        if (key.objectid != directory || key.type != BW_DIR_INDEX)
+            break;
+        if (cut_record(image, subvolume, key, fixed, at, name)) {
+            records++;
+            break;
+        }
+    }
+    if (!records)
+        iw_die("no entry \"%s\" to remove", name);
+    change_size(tree, directory, -records * length);
+}
+
+void iw_move(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t from, const char *name,
+             uint64_t to, const char *new_name)
+{
+    struct iw_tree *tree = iw_tree(image, subvolume);
+    iw_remove_entry(image, subvolume, from, name);
+    if (!cut_record(image, subvolume, (struct bw_key){inode, BW_INODE_REF, from},
+                    sizeof(struct bw_disk_inode_ref), offsetof(struct bw_disk_inode_ref, name_length), name))
+        iw_die("inode %lld has no name \"%s\" in %lld", (long long)inode, name, (long long)from);
+    struct bw_disk_inode_item *item = find_inode(tree, inode);
+    if (item && type_of(tree, inode) != BW_FILE_DIRECTORY)
+        item->link_count = bw_put32(bw_get32(item->link_count) - 1);
+    iw_link(image, subvolume, inode, to, new_name);
+}
