@@ -53,7 +53,9 @@ make_insufficient() {
 	about "devices-from: $1"
 	about "missing: ${*:2}"
 	about 'stderr: missing'
-	about 'exit: 1'
+	# Some of the tree of chunks or of roots is among what is missing, so there
+	# is nothing to open; a sprout without its seed lacks only leaves.
+	if [[ $1 == sprout ]]; then about 'exit: 1'; else about 'exit: 2'; fi
 	about 'subset: yes'
 	unpack "$1"
 	whole "$1" > "$out/paths0"

@@ -109,6 +109,16 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
     }
 }
 
+/* An image that was cut off may still hold all that is needed. */
+static void check_size(struct bw_fs *fs, const struct bw_image *image)
+{
+    uint64_t size = bw_storage_file_size(image->storage), wanted = image->superblock.device.total_bytes;
+    if (!image->bad && size < wanted)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT, "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes",
+                                     image->path, size, wanted));
+}
+
 struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
 {
     set->images = calloc(options->path_count, sizeof *set->images);
@@ -119,6 +129,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *op
         set->images[i].path = options->paths[i];
         BW_TRY(add_storage(fs, &set->images[i], i));
         choose_copy(fs, &set->images[i], options->superblock_copy);
+        check_size(fs, &set->images[i]);
     }
     return NULL;
 }

@@ -33,6 +33,13 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
 }
 
+/* Whether `candidate` may have sprouted from the seed `chosen`: then its generation has gone on from the seed's. */
+static bool may_sprout_from(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
+{
+    return is_seed(chosen) && !same_file_system(candidate, chosen) &&
+           (!is_seed(candidate) || candidate->generation > chosen->generation);
+}
+
 /* The first image decides; but a seed gives way to a file system that may have sprouted from it. */
 static const struct bw_superblock *choose(const struct bw_image_set *set)
 {
@@ -41,7 +48,7 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
         const struct bw_superblock *candidate = &set->images[i].superblock;
         if (set->images[i].bad)
             continue;
-        if (!chosen || (is_seed(chosen) && !is_seed(candidate)))
+        if (!chosen || may_sprout_from(candidate, chosen))
             chosen = candidate;
     }
     return chosen;
