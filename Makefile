@@ -79,8 +79,13 @@ demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures plain
 	$(PROGRAM) $(BUILD)/fixtures/plain/dev1.img
 
-bench: $(PROGRAM) ## measure against the floor, the kernel and btrfs restore (needs root and time)
-	scripts/bench
+BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
+
+$(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+
+bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
+	BUILD=$(BUILD) scripts/bench
 
 fuzz: ## run the fuzzers for a minute each (needs clang)
 	scripts/fuzz

@@ -3,8 +3,8 @@
  * The one error object of libbtrfs-walk.
  *
  * Every function that can fail returns `struct bw_error *`: NULL is success, anything else is owned by the
- * caller, who hands it up or frees it with bw_error_free(). An error says what is wrong, at which address, and in
- * which layer of the read pipeline it was born.
+ * caller, who hands it up or frees it with bw_error_free(). An error says what is wrong, at which address,
+ * and in which layer of the read pipeline it was born.
  */
 #ifndef BTRFS_WALK_ERROR_H
 #define BTRFS_WALK_ERROR_H
@@ -39,8 +39,8 @@ enum bw_severity {
 };
 
 /**
- * Receives messages that do not end an operation. May be called from several threads, but never from two at once
- * for the same file system. The error is the caller's and valid during the call only.
+ * Receives messages that do not end an operation. May be called from several threads, but never from two at
+ * once for the same file system. The error is the caller's and valid during the call only.
  */
 struct bw_reporter {
     void (*report)(void *context, enum bw_severity severity, const struct bw_error *error);
@@ -50,11 +50,12 @@ struct bw_reporter {
 /** An error. Members are read-only for callers; use the functions below to make, extend and free one. */
 struct bw_error {
     enum bw_error_code code;
-    int system;        /**< errno of a failed system call, 0 otherwise */
-    const char *layer; /**< type of the layer the error was born in ("features/verify"), or NULL; static text */
-    uint64_t address;  /**< address of the request, in the layer's address space; valid if has_address */
-    bool has_address;  /**< whether `address` means anything */
-    char *message;     /**< what is corrupt, where, why and the bad value; no trailing newline */
+    int system; /**< errno of a failed system call, 0 otherwise */
+    const char
+        *layer; /**< type of the layer the error was born in ("features/verify"), or NULL; static text */
+    uint64_t address; /**< address of the request, in the layer's address space; valid if has_address */
+    bool has_address; /**< whether `address` means anything */
+    char *message;    /**< what is corrupt, where, why and the bad value; no trailing newline */
 };
 
 /** Makes an error with a printf-style message. Never returns NULL: out of memory yields a static object. */

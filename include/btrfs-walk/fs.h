@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening an unmounted btrfs file system from its image files or block devices. Nothing is ever written to them.
+ * Opening an unmounted btrfs file system from its image files or block devices. Nothing is ever written to
+ * them.
  */
 #ifndef BTRFS_WALK_FS_H
 #define BTRFS_WALK_FS_H
@@ -38,9 +39,10 @@ struct bw_fs_status {
 };
 
 /**
- * Opens a file system: reads the superblocks, the chunk tree and the root tree. On success the caller owns `*fs`.
- * BW_ERROR_SYSTEM: an image cannot be opened; BW_ERROR_NOT_BTRFS: none has a good superblock;
- * BW_ERROR_UNSUPPORTED: unknown feature bits; BW_ERROR_CORRUPT: chunk tree or root tree cannot be read at all.
+ * Opens a file system: reads the superblocks, the chunk tree and the root tree. On success the caller owns
+ * `*fs`. BW_ERROR_SYSTEM: an image cannot be opened; BW_ERROR_NOT_BTRFS: none has a good superblock;
+ * BW_ERROR_UNSUPPORTED: unknown feature bits; BW_ERROR_CORRUPT: chunk tree or root tree cannot be read at
+ * all.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walking an open file system: the absolute path of every regular file, as `find -type f` shows them on a mount of
- * the top-level subvolume.
+ * Walking an open file system: the absolute path of every regular file, as `find -type f` shows them on a
+ * mount of the top-level subvolume.
  */
 #ifndef BTRFS_WALK_WALK_H
 #define BTRFS_WALK_WALK_H
@@ -27,8 +27,8 @@ struct bw_walk_options {
     char terminator;   /**< byte behind each path, usually '\n' or 0 */
     unsigned threads;  /**< threads that read; 0: one per processor, at most 8 */
     /**
-     * Receives runs of whole paths, in order, never from two threads at once. An error it returns ends the walk
-     * and is what bw_walk() returns; BW_ERROR_STOPPED says that there is enough.
+     * Receives runs of whole paths, in order, never from two threads at once. An error it returns ends the
+     * walk and is what bw_walk() returns; BW_ERROR_STOPPED says that there is enough.
      */
     struct bw_error *(*consume)(void *context, const char *paths, size_t length);
     void *context; /**< passed to consume */
@@ -43,9 +43,9 @@ struct bw_walk_summary {
 };
 
 /**
- * Walks. Damage does not end it: it is reported through the file system's reporter, and what can be read is listed.
- * Returns an error only if nothing more can be done. `summary` may be NULL. The order of the paths depends on the
- * image and the options, not on the number of threads.
+ * Walks. Damage does not end it: it is reported through the file system's reporter, and what can be read is
+ * listed. Returns an error only if nothing more can be done. `summary` may be NULL. The order of the paths
+ * depends on the image and the options, not on the number of threads.
  */
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary);

@@ -2,13 +2,13 @@
 /*
  * The layers (translators, "xlators") of the read pipeline.
  *
- * Every layer has the same operation table, a table of options, private state and children. A request is handed
- * down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and the operation
- * goes on to its only child.
+ * Every layer has the same operation table, a table of options, private state and children. A request is
+ * handed down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and
+ * the operation goes on to its only child.
  *
- * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND answers it
- * later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's frame, the frame's
- * "local" is automatic variables, the unwind is the return.
+ * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND
+ * answers it later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's
+ * frame, the frame's "local" is automatic variables, the unwind is the return.
  */
 #ifndef BTRFS_WALK_XLATOR_H
 #define BTRFS_WALK_XLATOR_H
@@ -71,7 +71,8 @@ struct bw_location {
     uint64_t devid;
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
-    bool rebuilt;    /**< the copy is computed from the other stripes of the row; devid and offset are of stripe 1 */
+    bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are of stripe
+                     1 */
 };
 
 /** Reply of `map`: how many copies there are, and where the wanted one lies. */
@@ -93,7 +94,8 @@ struct bw_frame {
     unsigned depth;                /**< 0 at the top */
 };
 
-/** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on. */
+/** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on.
+ */
 struct bw_xlator_operations {
     /** Takes the options, allocates private state. Called once, children first. */
     struct bw_error *(*init)(struct bw_xlator *xlator);
@@ -118,7 +120,8 @@ enum bw_option_type {
     BW_OPTION_STRING,
 };
 
-/** An option as data: validation, help and documentation are made from it. The table ends with a NULL name. */
+/** An option as data: validation, help and documentation are made from it. The table ends with a NULL name.
+ */
 struct bw_option {
     const char *name;
     enum bw_option_type type;
@@ -146,7 +149,8 @@ struct bw_counters {
 };
 
 /** Hands requests to a layer; the only place that counts, and that stamps the layer an error was born in. */
-void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests, size_t count);
+void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
+             size_t count);
 /** Asks a layer (or the first below it that answers) for a mapping. */
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
                              uint32_t length, unsigned copy, struct bw_map_reply *reply);

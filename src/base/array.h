@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Makes `array` (of `*capacity` items of `size` bytes) large enough for `count` items; NULL if memory runs out. */
+/** Makes `array` (of `*capacity` items of `size` bytes) large enough for `count` items; NULL if memory runs
+ * out. */
 static inline void *bw_array_grown(void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count <= *capacity)
@@ -23,12 +24,12 @@ static inline void *bw_array_grown(void *array, size_t count, size_t *capacity, 
 }
 
 /** Makes room for one more item behind the first `count`; false (and nothing changed) if memory runs out. */
-#define BW_ARRAY_RESERVE(array, count, capacity)                                                             \
-    __extension__({                                                                                          \
-        void *bw_grown = bw_array_grown((array), (count) + 1, &(capacity), sizeof *(array));                 \
-        if (bw_grown)                                                                                        \
-            (array) = bw_grown;                                                                              \
-        bw_grown != NULL;                                                                                    \
+#define BW_ARRAY_RESERVE(array, count, capacity)                                             \
+    __extension__({                                                                          \
+        void *bw_grown = bw_array_grown((array), (count) + 1, &(capacity), sizeof *(array)); \
+        if (bw_grown)                                                                        \
+            (array) = bw_grown;                                                              \
+        bw_grown != NULL;                                                                    \
     })
 
 #endif

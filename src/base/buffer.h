@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A growable run of bytes. The walker writes paths into one a worker, so the room check is inline and growing is
- * the cold path. A failed allocation is remembered (`failed`) instead of being checked after every append.
+ * A growable run of bytes. The walker writes paths into one a worker, so the room check is inline and growing
+ * is the cold path. A failed allocation is remembered (`failed`) instead of being checked after every append.
  */
 #ifndef BW_BASE_BUFFER_H
 #define BW_BASE_BUFFER_H
@@ -17,14 +17,16 @@ struct bw_buffer {
     bool failed; /**< an append was dropped because memory ran out */
 };
 
-/** Makes room for `more` further bytes; false (and `failed` set) if memory runs out. Cold: call bw_buffer_reserve. */
+/** Makes room for `more` further bytes; false (and `failed` set) if memory runs out. Cold: call
+ * bw_buffer_reserve. */
 bool bw_buffer_grow(struct bw_buffer *buffer, size_t more);
 
 /** Releases the memory and leaves an empty buffer. */
 void bw_buffer_free(struct bw_buffer *buffer);
 
 /** Appends printf-style text. */
-void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
 {

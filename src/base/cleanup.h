@@ -25,19 +25,19 @@ static inline void bw_cleanup_error(struct bw_error **error)
 #define BW_AUTO_ERROR __attribute__((cleanup(bw_cleanup_error)))
 
 /** Returns from the enclosing function with the error of `call`, if there is one. */
-#define BW_TRY(call)                                                                                         \
-    do {                                                                                                     \
-        struct bw_error *bw_try_error = (call);                                                              \
-        if (bw_try_error)                                                                                    \
-            return bw_try_error;                                                                             \
+#define BW_TRY(call)                            \
+    do {                                        \
+        struct bw_error *bw_try_error = (call); \
+        if (bw_try_error)                       \
+            return bw_try_error;                \
     } while (0)
 
 /** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL. */
-#define BW_TAKE(pointer)                                                                                     \
-    __extension__({                                                                                          \
-        __typeof__(pointer) bw_taken = (pointer);                                                            \
-        (pointer) = NULL;                                                                                    \
-        bw_taken;                                                                                            \
+#define BW_TAKE(pointer)                          \
+    __extension__({                               \
+        __typeof__(pointer) bw_taken = (pointer); \
+        (pointer) = NULL;                         \
+        bw_taken;                                 \
     })
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The error object. Errors are rare and cold, so each owns its message; the only static one is "out of memory",
- * which must be available when nothing can be allocated.
+ * The error object. Errors are rare and cold, so each owns its message; the only static one is "out of
+ * memory", which must be available when nothing can be allocated.
  */
 #include "btrfs-walk/error.h"
 

@@ -8,7 +8,12 @@
 static size_t utf8_length(const uint8_t *bytes, size_t left)
 {
     uint8_t first = bytes[0];
-    size_t length = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    size_t length = first < 0x80   ? 1
+                    : first < 0xc2 ? 0
+                    : first < 0xe0 ? 2
+                    : first < 0xf0 ? 3
+                    : first < 0xf5 ? 4
+                                   : 0;
     if (length == 0 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)

@@ -6,8 +6,8 @@
 #include "base/buffer.h"
 
 /**
- * Appends bytes: backslash and space with a backslash in front, control bytes and what is not valid UTF-8 as \n, \t
- * and the like or \ooo; valid UTF-8 outside the control characters as it is.
+ * Appends bytes: backslash and space with a backslash in front, control bytes and what is not valid UTF-8 as
+ * \n, \t and the like or \ooo; valid UTF-8 outside the control characters as it is.
  */
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hash map from 64-bit numbers (not 0) to 32-bit numbers; nothing is ever taken out. Directory inodes to their
- * records, logical addresses that were already reported, subvolume ids.
+ * A hash map from 64-bit numbers (not 0) to 32-bit numbers; nothing is ever taken out. Directory inodes to
+ * their records, logical addresses that were already reported, subvolume ids.
  */
 #ifndef BW_BASE_MAP_H
 #define BW_BASE_MAP_H

@@ -16,8 +16,8 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
     };
 }
 
-struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent, const struct bw_node *node,
-                                              uint32_t slot)
+struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
+                                              const struct bw_node *node, uint32_t slot)
 {
     struct bw_node_pointer entry = bw_node_pointer_at(node, slot);
     struct bw_block_pointer child = {
@@ -39,12 +39,12 @@ struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *par
     return child;
 }
 
-struct bw_request bw_block_request(const struct bw_tree_reader *reader, const struct bw_tree *tree,
+struct bw_request bw_block_request(const struct bw_tree_reader *reader,
                                    const struct bw_block_pointer *pointer, void *buffer)
 {
     return (struct bw_request){
         .kind = BW_REQUEST_TREE_BLOCK,
-        .keep = pointer->expectation.level > 0 || pointer->expectation.generation <= tree->shared_until,
+        .keep = pointer->expectation.level > 0,
         .length = reader->nodesize,
         .address = pointer->bytenr,
         .buffer = buffer,
@@ -52,10 +52,10 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader, const st
     };
 }
 
-struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_tree *tree,
-                               const struct bw_block_pointer *pointer, void *buffer)
+struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
+                               void *buffer)
 {
-    struct bw_request request = bw_block_request(reader, tree, pointer, buffer);
+    struct bw_request request = bw_block_request(reader, pointer, buffer);
     bw_wind(NULL, reader->top, &request, 1);
     return request.error;
 }

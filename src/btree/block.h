@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pointers to tree blocks: an address together with everything the parent promises about the block, ready to be
- * turned into a request to the top of the read pipeline.
+ * Pointers to tree blocks: an address together with everything the parent promises about the block, ready to
+ * be turned into a request to the top of the read pipeline.
  */
 #ifndef BW_BTREE_BLOCK_H
 #define BW_BTREE_BLOCK_H
@@ -34,16 +34,17 @@ struct bw_block_pointer {
 struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool lenient);
 
 /** The pointer in slot `slot` of an internal node that was itself reached through `parent`. */
-struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent, const struct bw_node *node,
-                                              uint32_t slot);
+struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
+                                              const struct bw_node *node, uint32_t slot);
 
-/** The request that reads a block; `buffer` takes reader->nodesize bytes. `pointer` must outlive the request. */
-struct bw_request bw_block_request(const struct bw_tree_reader *reader, const struct bw_tree *tree,
+/** The request that reads a block; `buffer` takes reader->nodesize bytes. `pointer` must outlive the request.
+ */
+struct bw_request bw_block_request(const struct bw_tree_reader *reader,
                                    const struct bw_block_pointer *pointer, void *buffer);
 
 /** Reads one block into `buffer`. */
-struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_tree *tree,
-                               const struct bw_block_pointer *pointer, void *buffer);
+struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
+                               void *buffer);
 
 /** How many blocks to read in one batch: as many as a layer takes at a time, in at most one MiB. */
 unsigned bw_block_batch(const struct bw_tree_reader *reader);

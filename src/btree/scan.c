@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop: levels fall by one
- * a step, and a child only counts inside the key range its parent gives it, so that no block is reached by two ways.
- * A lenient scan does without that promise of the keys and remembers the blocks it has seen instead.
+ * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop: levels fall
+ * by one a step, and a child only counts inside the key range its parent gives it, so that no block is
+ * reached by two ways. A lenient scan does without that promise of the keys and remembers the blocks it has
+ * seen instead.
  */
 #include "btree/scan.h"
 
@@ -24,7 +25,8 @@ struct state {
 
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
 
-static struct bw_error *lose(struct state *state, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *lose(struct state *state, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
 {
     if (!state->scan->lost || error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -44,11 +46,12 @@ static bool wanted(struct state *state, const struct bw_block_pointer *pointer)
     return !scan->wants || scan->wants(scan->context, pointer);
 }
 
-static struct bw_error *read_leaves(struct state *state, const struct bw_block_pointer *pointers, unsigned count)
+static struct bw_error *read_leaves(struct state *state, const struct bw_block_pointer *pointers,
+                                    unsigned count)
 {
     struct bw_request requests[BW_BATCH];
     for (unsigned i = 0; i < count; i++)
-        requests[i] = bw_block_request(state->reader, state->tree, &pointers[i],
+        requests[i] = bw_block_request(state->reader, &pointers[i],
                                        state->leaves + (size_t)i * state->reader->nodesize);
     bw_wind(NULL, state->reader->top, requests, count);
     struct bw_error *result = NULL;
@@ -102,7 +105,8 @@ static struct bw_error *check_range(struct state *state, const struct bw_block_p
         return NULL;
     return lose(state, parent,
                 bw_error_create(BW_ERROR_CORRUPT,
-                                "tree block %" PRIu64 " of tree %" PRIu64 ": keys beyond those of its parent, slot %" PRIu32,
+                                "tree block %" PRIu64 " of tree %" PRIu64
+                                ": keys beyond those of its parent, slot %" PRIu32,
                                 parent->bytenr, parent->expectation.owner, *usable));
 }
 
@@ -131,7 +135,7 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
         state->nodes[level] = malloc(state->reader->nodesize);
     if (!state->nodes[level])
         return bw_error_no_memory();
-    struct bw_error *error = bw_block_read(state->reader, state->tree, pointer, state->nodes[level]);
+    struct bw_error *error = bw_block_read(state->reader, pointer, state->nodes[level]);
     if (error)
         return lose(state, pointer, error);
     struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);

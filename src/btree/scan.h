@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scanning a tree, or a range of its keys, in key order. Leaves are asked for in batches, as the node above them
- * names them. A block that cannot be read is reported with the keys it held, and the scan goes on behind it.
+ * Scanning a tree, or a range of its keys, in key order. Leaves are asked for in batches, as the node above
+ * them names them. A block that cannot be read is reported with the keys it held, and the scan goes on behind
+ * it.
  */
 #ifndef BW_BTREE_SCAN_H
 #define BW_BTREE_SCAN_H
@@ -21,7 +22,8 @@ struct bw_scan {
     struct bw_error *(*leaf)(void *context, const struct bw_node *leaf);
     /** With stop_above_leaves: receives the pointers instead. */
     struct bw_error *(*pointer)(void *context, const struct bw_block_pointer *pointer);
-    /** Receives every block that could not be read, and takes the error. NULL: the first one ends the scan. */
+    /** Receives every block that could not be read, and takes the error. NULL: the first one ends the scan.
+     */
     void (*lost)(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
     void *context;
 };

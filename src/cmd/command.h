@@ -19,11 +19,12 @@ enum {
     STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
 };
 
-/** An option as data: parsing, --help and the completions are made from it. A table ends with a zero `letter`. */
+/** An option as data: parsing, --help and the completions are made from it. A table ends with a zero
+ * `letter`. */
 struct cmd_option {
-    int letter;             /**< short form, or a number above 255 if there is none */
-    const char *name;       /**< long form */
-    const char *argument;   /**< name of its argument in the help text; NULL: it takes none */
+    int letter;           /**< short form, or a number above 255 if there is none */
+    const char *name;     /**< long form */
+    const char *argument; /**< name of its argument in the help text; NULL: it takes none */
     const char *description;
 };
 

@@ -38,8 +38,8 @@ static void help_options(const struct cmd_option *options)
         char left[48];
         int used = options->letter < 256 ? snprintf(left, sizeof left, "-%c, ", options->letter)
                                          : snprintf(left, sizeof left, "    ");
-        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name, options->argument ? " " : "",
-                 options->argument ? options->argument : "");
+        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
+                 options->argument ? " " : "", options->argument ? options->argument : "");
         printf("  %-22s %s\n", left, options->description);
     }
 }
@@ -65,9 +65,8 @@ struct getopt_tables {
 static void add_options(struct getopt_tables *tables, const struct cmd_option *options)
 {
     for (; options->letter && tables->name_count < MAX_OPTIONS; options++) {
-        tables->names[tables->name_count++] =
-            (struct option){options->name, options->argument ? required_argument : no_argument, NULL,
-                            options->letter};
+        tables->names[tables->name_count++] = (struct option){
+            options->name, options->argument ? required_argument : no_argument, NULL, options->letter};
         if (options->letter >= 256)
             continue;
         tables->letters[tables->letter_count++] = (char)options->letter;
@@ -124,15 +123,18 @@ static int take_options(const struct command *command, int argc, char **argv, st
     while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         if (letter == 'h') {
             cmd_help(command);
-            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout")) : STATUS_OK;
+            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout"))
+                                  : STATUS_OK;
         }
         if (letter == 'V') {
             puts("btrfs-walk " BW_VERSION);
-            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout")) : STATUS_OK;
+            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout"))
+                                  : STATUS_OK;
         }
         if (letter == '?' || letter == ':')
             return usage_error("unknown option, or one without its argument", argv[optind - 1]);
-        bool good = is_common(letter) ? set_common(common, letter, optarg) : command->set(state, letter, optarg);
+        bool good =
+            is_common(letter) ? set_common(common, letter, optarg) : command->set(state, letter, optarg);
         if (!good)
             return usage_error("option with an invalid argument", optarg);
     }

@@ -60,10 +60,10 @@ static double seconds_since(const struct timespec *start)
 static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary, double seconds)
 {
     fprintf(stderr,
-            "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64 " lost blocks, %" PRIu64
-            " bytes of metadata read, %.3f seconds\n",
-            summary->files, summary->directories, summary->subvolumes, summary->lost_blocks, bw_fs_bytes_read(fs),
-            seconds);
+            "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64
+            " lost blocks, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
+            summary->files, summary->directories, summary->subvolumes, summary->lost_blocks,
+            bw_fs_bytes_read(fs), seconds);
 }
 
 static int status_of(const struct bw_fs *fs)
@@ -102,10 +102,11 @@ const struct command cmd_walk = {
     .name = "walk",
     .operands = "IMAGE...",
     .summary = "Prints the absolute path of every regular file of an unmounted btrfs file system.",
-    .details = "\nIMAGE is an image file or a block device; several are the devices of one file system, in any\n"
-               "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and include all\n"
-               "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong\n"
-               "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .details =
+        "\nIMAGE is an image file or a block device; several are the devices of one file system, in any\n"
+        "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and include all\n"
+        "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong\n"
+        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"

@@ -30,7 +30,8 @@ const char *bw_checksum_name(enum bw_checksum_type type);
 /** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero padded. */
 void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length, uint8_t result[32]);
 
-/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to the end). */
+/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to the end).
+ */
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
 
 /** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */

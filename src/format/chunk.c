@@ -34,14 +34,16 @@ static struct bw_error *corrupt(uint64_t logical, const char *what, uint64_t val
 static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
 {
     const struct bw_raid_profile *profile = chunk->profile;
-    if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE || chunk->logical + chunk->length < chunk->logical)
+    if (chunk->length == 0 || chunk->length % BW_MIN_SECTORSIZE ||
+        chunk->logical + chunk->length < chunk->logical)
         return corrupt(chunk->logical, "length", chunk->length);
     if (bw_get64(disk->stripe_length) != BW_STRIPE_LENGTH)
         return corrupt(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
     if (!profile)
         return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
     /* Parity is computed in a field of 256 elements: no more stripes than that can share a row. */
-    if (chunk->stripe_count < profile->minimum_stripes || (profile->parity_stripes && chunk->stripe_count > 255))
+    if (chunk->stripe_count < profile->minimum_stripes ||
+        (profile->parity_stripes && chunk->stripe_count > 255))
         return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
     if (profile->flag == BW_GROUP_RAID10 && (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
         return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chunk items: which ranges of which devices a range of logical addresses lies on. The same structure is in the
- * chunk tree and, for the system chunks, in the superblock.
+ * Chunk items: which ranges of which devices a range of logical addresses lies on. The same structure is in
+ * the chunk tree and, for the system chunks, in the superblock.
  */
 #ifndef BW_FORMAT_CHUNK_H
 #define BW_FORMAT_CHUNK_H
@@ -9,10 +9,11 @@
 #include "btrfs-walk/error.h"
 #include "format/disk.h"
 
-/** A RAID profile: how the stripes of a chunk share data. Source: struct btrfs_raid_attr in fs/btrfs/volumes.h. */
+/** A RAID profile: how the stripes of a chunk share data. Source: struct btrfs_raid_attr in
+ * fs/btrfs/volumes.h. */
 struct bw_raid_profile {
     const char *name;
-    uint64_t flag;          /**< BW_GROUP_* bit; 0 for single */
+    uint64_t flag; /**< BW_GROUP_* bit; 0 for single */
     uint16_t minimum_stripes;
     uint8_t copies;         /**< stripes that hold the same bytes; 0: all of them */
     uint8_t parity_stripes; /**< 1 for RAID5, 2 for RAID6 */
@@ -25,7 +26,7 @@ struct bw_chunk {
     uint64_t length;  /**< bytes; not 0 */
     uint64_t type;    /**< BW_GROUP_* bits */
     const struct bw_raid_profile *profile;
-    uint16_t stripe_count; /**< at least the profile's minimum */
+    uint16_t stripe_count;                /**< at least the profile's minimum */
     const struct bw_disk_stripe *stripes; /**< view on the item: stripe_count of them */
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The structures of btrfs as they lie on disk, and the numbers that give them meaning. Nothing here converts or
- * checks anything: superblock.h, node.h, chunk.h and items.h decode these into host order at the edge.
+ * The structures of btrfs as they lie on disk, and the numbers that give them meaning. Nothing here converts
+ * or checks anything: superblock.h, node.h, chunk.h and items.h decode these into host order at the edge.
  *
- * Source of every layout and number: the kernel's uapi/linux/btrfs_tree.h and uapi/linux/btrfs.h, and the "on-disk
- * format" chapter of the btrfs documentation.
+ * Source of every layout and number: the kernel's uapi/linux/btrfs_tree.h and uapi/linux/btrfs.h, and the
+ * "on-disk format" chapter of the btrfs documentation.
  */
 #ifndef BW_FORMAT_DISK_H
 #define BW_FORMAT_DISK_H
@@ -33,26 +33,26 @@ enum {
 #define BW_SUPERBLOCK_MAGIC UINT64_C(0x4D5F53665248425F)
 
 /* Object ids of trees. */
-#define BW_ROOT_TREE       UINT64_C(1)
-#define BW_EXTENT_TREE     UINT64_C(2)
-#define BW_CHUNK_TREE      UINT64_C(3)
-#define BW_DEVICE_TREE     UINT64_C(4)
-#define BW_TOP_SUBVOLUME   UINT64_C(5)
-#define BW_ROOT_TREE_DIR   UINT64_C(6)
-#define BW_CSUM_TREE       UINT64_C(7)
-#define BW_QUOTA_TREE      UINT64_C(8)
-#define BW_UUID_TREE       UINT64_C(9)
-#define BW_FREE_SPACE_TREE UINT64_C(10)
+#define BW_ROOT_TREE        UINT64_C(1)
+#define BW_EXTENT_TREE      UINT64_C(2)
+#define BW_CHUNK_TREE       UINT64_C(3)
+#define BW_DEVICE_TREE      UINT64_C(4)
+#define BW_TOP_SUBVOLUME    UINT64_C(5)
+#define BW_ROOT_TREE_DIR    UINT64_C(6)
+#define BW_CSUM_TREE        UINT64_C(7)
+#define BW_QUOTA_TREE       UINT64_C(8)
+#define BW_UUID_TREE        UINT64_C(9)
+#define BW_FREE_SPACE_TREE  UINT64_C(10)
 #define BW_BLOCK_GROUP_TREE UINT64_C(11)
-#define BW_REMAP_TREE      UINT64_C(13)
-#define BW_FIRST_SUBVOLUME UINT64_C(256)
+#define BW_REMAP_TREE       UINT64_C(13)
+#define BW_FIRST_SUBVOLUME  UINT64_C(256)
 /* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation, ...). */
-#define BW_LAST_SUBVOLUME  ((uint64_t)-256)
-#define BW_TREE_RELOC      ((uint64_t)-8)
+#define BW_LAST_SUBVOLUME ((uint64_t)-256)
+#define BW_TREE_RELOC     ((uint64_t)-8)
 
 /* Object ids inside trees. */
-#define BW_DEVICE_ITEMS    UINT64_C(1)
-#define BW_FIRST_CHUNK     UINT64_C(256)
+#define BW_DEVICE_ITEMS         UINT64_C(1)
+#define BW_FIRST_CHUNK          UINT64_C(256)
 #define BW_SUBVOLUME_ROOT_INODE UINT64_C(256) /**< inode of a subvolume's top directory */
 
 /* Key types. */
@@ -89,21 +89,21 @@ enum {
 };
 
 /* Block group and chunk type bits. */
-#define BW_GROUP_DATA      (UINT64_C(1) << 0)
-#define BW_GROUP_SYSTEM    (UINT64_C(1) << 1)
-#define BW_GROUP_METADATA  (UINT64_C(1) << 2)
-#define BW_GROUP_RAID0     (UINT64_C(1) << 3)
-#define BW_GROUP_RAID1     (UINT64_C(1) << 4)
-#define BW_GROUP_DUP       (UINT64_C(1) << 5)
-#define BW_GROUP_RAID10    (UINT64_C(1) << 6)
-#define BW_GROUP_RAID5     (UINT64_C(1) << 7)
-#define BW_GROUP_RAID6     (UINT64_C(1) << 8)
-#define BW_GROUP_RAID1C3   (UINT64_C(1) << 9)
-#define BW_GROUP_RAID1C4   (UINT64_C(1) << 10)
-#define BW_GROUP_REMAPPED  (UINT64_C(1) << 11)
+#define BW_GROUP_DATA           (UINT64_C(1) << 0)
+#define BW_GROUP_SYSTEM         (UINT64_C(1) << 1)
+#define BW_GROUP_METADATA       (UINT64_C(1) << 2)
+#define BW_GROUP_RAID0          (UINT64_C(1) << 3)
+#define BW_GROUP_RAID1          (UINT64_C(1) << 4)
+#define BW_GROUP_DUP            (UINT64_C(1) << 5)
+#define BW_GROUP_RAID10         (UINT64_C(1) << 6)
+#define BW_GROUP_RAID5          (UINT64_C(1) << 7)
+#define BW_GROUP_RAID6          (UINT64_C(1) << 8)
+#define BW_GROUP_RAID1C3        (UINT64_C(1) << 9)
+#define BW_GROUP_RAID1C4        (UINT64_C(1) << 10)
+#define BW_GROUP_REMAPPED       (UINT64_C(1) << 11)
 #define BW_GROUP_METADATA_REMAP (UINT64_C(1) << 12)
-#define BW_GROUP_PROFILE_MASK                                                                                \
-    (BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_DUP | BW_GROUP_RAID10 | BW_GROUP_RAID5 | BW_GROUP_RAID6 |    \
+#define BW_GROUP_PROFILE_MASK                                                                             \
+    (BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_DUP | BW_GROUP_RAID10 | BW_GROUP_RAID5 | BW_GROUP_RAID6 | \
      BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4)
 
 /* Superblock flags. */

@@ -24,7 +24,8 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
     return ref->name != NULL;
 }
 
-/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit only then. */
+/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit only then.
+ */
 static uint64_t has_zero_byte(uint64_t word)
 {
     return (word - UINT64_C(0x0101010101010101)) & ~word & UINT64_C(0x8080808080808080);

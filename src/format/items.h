@@ -3,7 +3,8 @@
  * Items of the root tree and of subvolume trees, decoded from their bytes with every length checked.
  *
  * Items that pack several records (DIR_ITEM, INODE_REF, INODE_EXTREF) are read with a cursor: start it with
- * bw_cursor_of(), call the reader until it returns false, then ask bw_cursor_bad() whether the end was a clean one.
+ * bw_cursor_of(), call the reader until it returns false, then ask bw_cursor_bad() whether the end was a
+ * clean one.
  */
 #ifndef BW_FORMAT_ITEMS_H
 #define BW_FORMAT_ITEMS_H
@@ -73,7 +74,8 @@ struct bw_inode_ref {
     uint16_t name_length;
 };
 
-/** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit (cursor bad). */
+/** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit (cursor
+ * bad). */
 bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref);
 
 /** Whether a name can be an entry of a directory: 1 to 255 bytes, no '/', no NUL, not "." or "..". */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tree blocks: header, and bounds-checked access to what they hold, in place. A block goes through bw_node_check()
- * once, when it is read; after that the accessors here need no further checks, except that each leaf item says for
- * itself whether its bytes lie inside the leaf (a bad item costs itself, not the leaf).
+ * Tree blocks: header, and bounds-checked access to what they hold, in place. A block goes through
+ * bw_node_check() once, when it is read; after that the accessors here need no further checks, except that
+ * each leaf item says for itself whether its bytes lie inside the leaf (a bad item costs itself, not the
+ * leaf).
  */
 #ifndef BW_FORMAT_NODE_H
 #define BW_FORMAT_NODE_H
@@ -42,14 +43,16 @@ struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize);
 bool bw_owner_is_subvolume(uint64_t owner);
 
 /**
- * Checks a block against its address and what its parent promised: own address, level, owner, generation, item
- * count, first key; in internal nodes also that keys ascend and addresses are aligned. Does not look at the
- * checksum or the file system's id. BW_ERROR_CORRUPT with the reason ("generation mismatch, want 7 have 5").
+ * Checks a block against its address and what its parent promised: own address, level, owner, generation,
+ * item count, first key; in internal nodes also that keys ascend and addresses are aligned. Does not look at
+ * the checksum or the file system's id. BW_ERROR_CORRUPT with the reason ("generation mismatch, want 7 have
+ * 5").
  */
 struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);
 
-/** The part of bw_node_check() that depends on the request: header and first key. For blocks checked before. */
+/** The part of bw_node_check() that depends on the request: header and first key. For blocks checked before.
+ */
 bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);
 

@@ -87,8 +87,8 @@ static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *ma
         const struct bw_disk_key *disk = (const void *)next;
         size_t size = left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
         if (!size || disk->type != BW_CHUNK_ITEM)
-            return bw_error_create(BW_ERROR_CORRUPT, "superblock: system chunk array is cut off, %zu bytes left",
-                                   left);
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "superblock: system chunk array is cut off, %zu bytes left", left);
         BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
         BW_TRY(bw_chunk_map_add_chunk(map, &chunk));
         next += sizeof *disk + size;
@@ -142,7 +142,8 @@ static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
         struct bw_item item;
         struct bw_error *error = NULL;
         if (!bw_leaf_item(leaf, slot, &item))
-            error = bw_error_create(BW_ERROR_CORRUPT, "chunk tree: item %" PRIu32 " lies outside its leaf", slot);
+            error =
+                bw_error_create(BW_ERROR_CORRUPT, "chunk tree: item %" PRIu32 " lies outside its leaf", slot);
         else if (item.key.type == BW_CHUNK_ITEM)
             error = add_chunk_item(walk, &item);
         else if (item.key.type == BW_DEVICE_ITEM)
@@ -168,17 +169,18 @@ static struct bw_error *find_chunk_tree(struct bw_fs *fs, struct bw_tree *tree)
     if (!block)
         return bw_error_no_memory();
     struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
-    struct bw_error *error = bw_block_read(&fs->reader, tree, &pointer, block);
+    struct bw_error *error = bw_block_read(&fs->reader, &pointer, block);
     for (size_t i = 0; error && i < BW_BACKUP_ROOTS; i++) {
         tree->root = fs->superblock.backup_roots[i].chunk_root;
         if (!tree->root.bytenr || tree->root.level >= BW_MAX_LEVEL)
             continue;
         pointer = bw_tree_root_pointer(tree, false);
-        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, tree, &pointer, block);
+        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &pointer, block);
         if (again)
             continue;
-        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "using the chunk tree of generation %" PRIu64 " instead",
-                                                    tree->root.generation));
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_prefix(error, "using the chunk tree of generation %" PRIu64 " instead",
+                                     tree->root.generation));
         return NULL;
     }
     return error;
@@ -192,7 +194,8 @@ static void report_unmatched(struct chunk_walk *walk)
             continue;
         walk->fs->status.unused_images++;
         bw_fs_report(walk->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is no part of the file system",
+                     bw_error_create(BW_ERROR_USAGE,
+                                     "%s is not used: device %" PRIu64 " is no part of the file system",
                                      image->path, image->superblock.device.devid));
     }
 }

@@ -9,7 +9,8 @@
 
 struct bw_fs;
 
-/** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe from any thread. */
+/** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe from any
+ * thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
 
 #endif

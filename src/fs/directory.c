@@ -54,8 +54,8 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
         return NULL;
     }
     return error ? error
-                 : bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
-                                   tree->id);
+                 : bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no name",
+                                   inode, tree->id);
 }
 
 struct name_search {
@@ -77,7 +77,8 @@ static struct bw_error *take_named_entry(void *context, const struct bw_node *le
             continue;
         struct bw_cursor cursor = bw_cursor_of(&item);
         while (bw_dir_entry_next(&cursor, &entry)) {
-            if (entry.name_length != search->name_length || memcmp(entry.name, search->name, entry.name_length) != 0)
+            if (entry.name_length != search->name_length ||
+                memcmp(entry.name, search->name, entry.name_length) != 0)
                 continue;
             *search->type = entry.type;
             search->found = true;
@@ -86,8 +87,9 @@ static struct bw_error *take_named_entry(void *context, const struct bw_node *le
     return NULL;
 }
 
-struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
-                                         const void *name, size_t name_length, uint8_t *type)
+struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,
+                                         uint64_t directory, const void *name, size_t name_length,
+                                         uint8_t *type)
 {
     struct name_search search = {.key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)},
                                  .name = name,
@@ -98,8 +100,9 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     if (search.found)
         return NULL;
-    return bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name",
-                           directory, tree->id);
+    return bw_error_create(BW_ERROR_NOT_FOUND,
+                           "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name", directory,
+                           tree->id);
 }
 
 static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
@@ -181,7 +184,8 @@ static bool ends_with_name(const struct bw_subvolume_table *table, const struct 
                            const char *text, size_t length)
 {
     size_t name = subvolume->name_length;
-    return name && name <= length && memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
+    return name && name <= length &&
+           memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
 }
 
 static struct bw_error *lookup_path(const struct bw_fs *fs, const char *text, uint64_t *id)

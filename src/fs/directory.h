@@ -16,18 +16,19 @@ struct bw_parent_step {
 };
 
 /**
- * Finds the first name of an inode (INODE_REF or INODE_EXTREF). BW_ERROR_NOT_FOUND if it has none; other errors if
- * the part of the tree that would hold it cannot be read.
+ * Finds the first name of an inode (INODE_REF or INODE_EXTREF). BW_ERROR_NOT_FOUND if it has none; other
+ * errors if the part of the tree that would hold it cannot be read.
  */
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                   struct bw_parent_step *step);
 
 /**
- * The type (BW_FILE_*) of an entry of a directory, looked up by name through its DIR_ITEM. BW_ERROR_NOT_FOUND if
- * there is none; other errors if the part of the tree that would hold it cannot be read.
+ * The type (BW_FILE_*) of an entry of a directory, looked up by name through its DIR_ITEM. BW_ERROR_NOT_FOUND
+ * if there is none; other errors if the part of the tree that would hold it cannot be read.
  */
-struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
-                                         const void *name, size_t name_length, uint8_t *type);
+struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,
+                                         uint64_t directory, const void *name, size_t name_length,
+                                         uint8_t *type);
 
 /** Puts the path of a directory ("a/b/", "" for the top one) in front of what `path` holds. */
 struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,

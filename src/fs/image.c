@@ -32,7 +32,8 @@ static struct bw_error *add_storage(struct bw_fs *fs, struct bw_image *image, si
     return bw_graph_add(fs->graph, &layer, &image->storage);
 }
 
-static struct bw_error *read_copy(const struct bw_image *image, unsigned copy, struct bw_superblock *superblock)
+static struct bw_error *read_copy(const struct bw_image *image, unsigned copy,
+                                  struct bw_superblock *superblock)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_request request = {.kind = BW_REQUEST_SUPER,
@@ -59,19 +60,21 @@ static void keep_reason(struct bw_image *image, struct bw_error *reason)
     image->bad = reason;
 }
 
-/* A copy that is no good is worth a message if there is a better one: without any, the image is the message. */
+/* A copy that is no good is worth a message if there is a better one: without any, the image is the message.
+ */
 struct rejected {
     struct bw_error *reasons[BW_SUPERBLOCK_COPIES];
 };
 
-static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct rejected *rejected, bool found)
+static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct rejected *rejected,
+                            bool found)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_error *reason = BW_TAKE(rejected->reasons[copy]);
         if (reason && found)
             bw_fs_report(fs, BW_WARNING,
-                         bw_error_prefix(reason, "%s: superblock copy %u at %" PRIu64 " rejected", image->path,
-                                         copy, bw_superblock_offset(copy)));
+                         bw_error_prefix(reason, "%s: superblock copy %u at %" PRIu64 " rejected",
+                                         image->path, copy, bw_superblock_offset(copy)));
         else
             bw_error_free(reason);
     }
@@ -115,11 +118,13 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
     uint64_t size = bw_storage_file_size(image->storage), wanted = image->superblock.device.total_bytes;
     if (!image->bad && size < wanted)
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT, "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes",
-                                     image->path, size, wanted));
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes", image->path,
+                                     size, wanted));
 }
 
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options,
+                                struct bw_image_set *set)
 {
     set->images = calloc(options->path_count, sizeof *set->images);
     if (!set->images)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The images given, each with its best superblock, and which of them are devices of the one file system that is
- * opened. First step of opening; no tree has been read yet.
+ * The images given, each with its best superblock, and which of them are devices of the one file system that
+ * is opened. First step of opening; no tree has been read yet.
  */
 #ifndef BW_FS_IMAGE_H
 #define BW_FS_IMAGE_H
@@ -28,15 +28,17 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Opens every path as a storage/file layer of fs->graph and reads its superblock. Free with bw_images_free(). */
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set);
+/** Opens every path as a storage/file layer of fs->graph and reads its superblock. Free with
+ * bw_images_free(). */
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options,
+                                struct bw_image_set *set);
 
 /** Frees the set; the layers stay with the graph. */
 void bw_images_free(struct bw_image_set *set);
 
 /**
- * Chooses the file system to open (that of the first image with a superblock, or the one that sprouted from it),
- * sets every image's role and fs->superblock, and reports images that are foreign, duplicate or stale.
+ * Chooses the file system to open (that of the first image with a superblock, or the one that sprouted from
+ * it), sets every image's role and fs->superblock, and reports images that are foreign, duplicate or stale.
  */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
 

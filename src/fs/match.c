@@ -6,7 +6,8 @@
 #include "base/cleanup.h"
 #include "fs/image.h"
 
-/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the metadata uuid. */
+/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the metadata
+ * uuid. */
 #define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
 
 static bool same_uuid(const uint8_t *a, const uint8_t *b)
@@ -33,7 +34,8 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
 }
 
-/* Whether `candidate` may have sprouted from the seed `chosen`: then its generation has gone on from the seed's. */
+/* Whether `candidate` may have sprouted from the seed `chosen`: then its generation has gone on from the
+ * seed's. */
 static bool may_sprout_from(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
 {
     return is_seed(chosen) && !same_file_system(candidate, chosen) &&
@@ -67,7 +69,8 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
         bw_uuid_text(image->superblock.fsid, given);
         bw_uuid_text(chosen->fsid, wanted);
         ignore(fs, image,
-               bw_error_create(BW_ERROR_USAGE, "it belongs to another file system (fsid %s, not %s)", given, wanted));
+               bw_error_create(BW_ERROR_USAGE, "it belongs to another file system (fsid %s, not %s)", given,
+                               wanted));
     }
 }
 
@@ -86,8 +89,9 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
             /* The file system is all there, so this is worth saying but costs nothing. */
             dropped->role = BW_IMAGE_UNUSED;
             bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_USAGE, "%s is not used: duplicate of device %" PRIu64 ", %s",
-                                         dropped->path, dropped->superblock.device.devid, kept->path));
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s is not used: duplicate of device %" PRIu64 ", %s", dropped->path,
+                                         dropped->superblock.device.devid, kept->path));
         }
     }
 }
@@ -102,8 +106,8 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s is stale: device %" PRIu64 " has generation %" PRIu64
                                      ", the newest is %" PRIu64,
-                                     image->path, image->superblock.device.devid, image->superblock.generation,
-                                     fs->superblock.generation));
+                                     image->path, image->superblock.device.devid,
+                                     image->superblock.generation, fs->superblock.generation));
     }
 }
 
@@ -115,7 +119,8 @@ static struct bw_error *nothing_usable(const struct bw_image_set *set)
     if (image->bad->code == BW_ERROR_NOT_BTRFS)
         return bw_error_create(BW_ERROR_NOT_BTRFS, "%s is not a btrfs file system: %s", set->images[0].path,
                                set->images[0].bad->message);
-    return bw_error_create(image->bad->code == BW_ERROR_UNSUPPORTED ? BW_ERROR_UNSUPPORTED : BW_ERROR_NOT_BTRFS,
+    return bw_error_create(image->bad->code == BW_ERROR_UNSUPPORTED ? BW_ERROR_UNSUPPORTED
+                                                                    : BW_ERROR_NOT_BTRFS,
                            "%s: no good superblock: %s", image->path, image->bad->message);
 }
 

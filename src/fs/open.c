@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the root tree, the
- * subvolumes.
+ * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the root
+ * tree, the subvolumes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static struct bw_error *find_root_tree(struct bw_fs *fs)
         return bw_error_no_memory();
     fs->root_tree = (struct bw_tree){BW_ROOT_TREE, fs->superblock.root, 0};
     struct bw_block_pointer pointer = bw_tree_root_pointer(&fs->root_tree, false);
-    struct bw_error *error = bw_block_read(&fs->reader, &fs->root_tree, &pointer, block);
+    struct bw_error *error = bw_block_read(&fs->reader, &pointer, block);
     for (uint64_t below = fs->superblock.generation; error;) {
         const struct bw_root_pointer *best = NULL;
         for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
@@ -45,11 +45,12 @@ static struct bw_error *find_root_tree(struct bw_fs *fs)
         below = best->generation;
         fs->root_tree.root = *best;
         pointer = bw_tree_root_pointer(&fs->root_tree, false);
-        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &fs->root_tree, &pointer, block);
+        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &pointer, block);
         if (again)
             continue;
-        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(BW_TAKE(error), "using the root tree of generation %" PRIu64
-                                                    " instead", best->generation));
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_prefix(BW_TAKE(error), "using the root tree of generation %" PRIu64 " instead",
+                                     best->generation));
     }
     return NULL;
 }
@@ -61,12 +62,14 @@ static void note_log_tree(struct bw_fs *fs)
     fs->status.log_tree = true;
     bw_fs_report(fs, BW_WARNING,
                  bw_error_create(BW_ERROR_UNSUPPORTED,
-                                 "there is a log tree at %" PRIu64 ": changes that were fsynced after generation "
+                                 "there is a log tree at %" PRIu64
+                                 ": changes that were fsynced after generation "
                                  "%" PRIu64 " are not replayed, the committed state is read",
                                  fs->superblock.log_root, fs->superblock.generation));
 }
 
-static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
+static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options,
+                                    struct bw_image_set *set)
 {
     BW_TRY(bw_images_open(fs, options, set));
     BW_TRY(bw_images_match(fs, set));

@@ -42,6 +42,14 @@ const char *bw_subvolume_name(const struct bw_subvolume_table *table, const stru
     return table->names.data + subvolume->name_offset;
 }
 
+bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
+{
+    for (size_t i = 0; i < table->count; i++)
+        if (table->items[i].is_snapshot && !table->items[i].deleted)
+            return true;
+    return false;
+}
+
 static bool is_subvolume_id(uint64_t id)
 {
     return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
@@ -71,8 +79,10 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
     return append(&fs->subvolumes, &subvolume);
 }
 
-/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the parent's (ROOT_REF). */
-static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child, uint64_t parent)
+/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the parent's
+ * (ROOT_REF). */
+static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
+                                 uint64_t parent)
 {
     struct bw_subvolume_table *table = &fs->subvolumes;
     struct bw_subvolume *subvolume = find(table, child);
@@ -80,8 +90,8 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     if (!subvolume || subvolume->parent)
         return NULL;
     if (!bw_root_ref_decode(item, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
-        return bw_error_create(BW_ERROR_CORRUPT, "root tree: invalid root ref of tree %" PRIu64 " in %" PRIu64,
-                               child, parent);
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "root tree: invalid root ref of tree %" PRIu64 " in %" PRIu64, child, parent);
     if (table->names.length > UINT32_MAX - BW_NAME_MAX)
         return bw_error_no_memory();
     uint32_t offset = (uint32_t)table->names.length;
@@ -96,13 +106,15 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* The root tree has a directory of its own, number 6, whose entry "default" points to the default subvolume. */
+/* The root tree has a directory of its own, number 6, whose entry "default" points to the default subvolume.
+ */
 static void read_default(struct bw_fs *fs, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry))
-        if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0 && entry.location.type == BW_ROOT_ITEM)
+        if (entry.name_length == 7 && memcmp(entry.name, "default", 7) == 0 &&
+            entry.location.type == BW_ROOT_ITEM)
             fs->subvolumes.default_id = entry.location.objectid;
 }
 
@@ -127,7 +139,8 @@ static struct bw_error *take_leaf(struct bw_fs *fs, const struct bw_node *leaf,
         if (bw_leaf_item(leaf, slot, &item))
             error = take(fs, &item);
         else
-            error = bw_error_create(BW_ERROR_CORRUPT, "root tree: item %" PRIu32 " lies outside its leaf", slot);
+            error =
+                bw_error_create(BW_ERROR_CORRUPT, "root tree: item %" PRIu32 " lies outside its leaf", slot);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
@@ -172,7 +185,6 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
     if (damages == fs->status.damages)
         return NULL;
-    const struct bw_scan second = {
-        BW_SCAN_ALL, .leaf = load_forward_refs, .lost = lost_again, .context = fs};
+    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = lost_again, .context = fs};
     return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one name under which it
- * hangs in its parent. Read once, when the file system is opened.
+ * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one name under
+ * which it hangs in its parent. Read once, when the file system is opened.
  */
 #ifndef BW_FS_SUBVOLUME_H
 #define BW_FS_SUBVOLUME_H
@@ -14,12 +14,12 @@ struct bw_fs;
 /** A subvolume or snapshot. */
 struct bw_subvolume {
     struct bw_tree tree;
-    uint64_t parent;      /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a deleted one) */
+    uint64_t parent; /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a deleted one) */
     uint64_t directory;   /**< inode there */
     uint64_t index;       /**< offset of the DIR_INDEX key there */
     uint32_t name_offset; /**< in the table's names */
     uint16_t name_length;
-    bool deleted;         /**< it is being deleted: not to be entered */
+    bool deleted; /**< it is being deleted: not to be entered */
     bool is_snapshot;
 };
 
@@ -38,6 +38,9 @@ void bw_subvolumes_free(struct bw_subvolume_table *table);
 
 /** The subvolume of an id, or NULL. */
 const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id);
+
+/** Whether any subvolume that is not being deleted is a snapshot. */
+bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table);
 
 /** Its name in its parent directory: name_length bytes. */
 const char *bw_subvolume_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume);

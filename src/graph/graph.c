@@ -73,8 +73,9 @@ static struct bw_error *check_layer(const struct bw_graph *graph, const struct b
         if (strcmp(graph->layers[i]->name, layer->name) == 0)
             return bw_error_create(BW_ERROR_USAGE, "volume %s: name is taken", layer->name);
     if (layer->child_count < type->minimum_children || layer->child_count > type->maximum_children)
-        return bw_error_create(BW_ERROR_USAGE, "volume %s: %s takes %u to %u subvolumes, not %zu", layer->name,
-                               type->type, type->minimum_children, type->maximum_children, layer->child_count);
+        return bw_error_create(BW_ERROR_USAGE, "volume %s: %s takes %u to %u subvolumes, not %zu",
+                               layer->name, type->type, type->minimum_children, type->maximum_children,
+                               layer->child_count);
     for (size_t i = 0; i < layer->child_count; i++)
         if (layer->children[i]->type->above != type->below)
             return bw_error_create(BW_ERROR_USAGE, "volume %s: address space of subvolume %s does not fit",

@@ -26,18 +26,19 @@ void bw_graph_destroy(struct bw_graph *graph);
 
 /** What a layer is made of. */
 struct bw_layer {
-    const char *type; /**< "category/name" */
-    const char *name; /**< unique in the graph */
+    const char *type;                      /**< "category/name" */
+    const char *name;                      /**< unique in the graph */
     const struct bw_option_value *options; /**< ends with a NULL name; NULL: defaults only */
     struct bw_xlator *const *children;
     size_t child_count;
 };
 
 /**
- * Adds a layer and runs its init. Refused (BW_ERROR_USAGE, naming the layer): an unknown type or option, a bad
- * value, a wrong number of children, a child whose address space does not fit, a name that is taken.
+ * Adds a layer and runs its init. Refused (BW_ERROR_USAGE, naming the layer): an unknown type or option, a
+ * bad value, a wrong number of children, a child whose address space does not fit, a name that is taken.
  */
-struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator);
+struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer,
+                              struct bw_xlator **xlator);
 
 /** Takes one layer out of the graph; it must be nobody's child. */
 void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator);

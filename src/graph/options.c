@@ -68,7 +68,8 @@ static bool parse(const struct bw_option *option, const char *text, uint64_t *va
     return true;
 }
 
-static struct bw_error *bad_value(const struct bw_xlator *xlator, const struct bw_option *option, const char *text)
+static struct bw_error *bad_value(const struct bw_xlator *xlator, const struct bw_option *option,
+                                  const char *text)
 {
     if (option->type == BW_OPTION_BOOL)
         return bw_error_create(BW_ERROR_USAGE, "volume %s: option %s: '%s' is not on or off", xlator->name,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Winding: handing an operation to a layer. Everything that is true of every call between two layers happens here
- * and nowhere else: passing on what a layer does not implement, counting, and stamping new errors with their layer.
+ * Winding: handing an operation to a layer. Everything that is true of every call between two layers happens
+ * here and nowhere else: passing on what a layer does not implement, counting, and stamping new errors with
+ * their layer.
  */
 #include "graph/instance.h"
 
@@ -42,7 +43,8 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
     }
 }
 
-void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests, size_t total)
+void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
+             size_t total)
 {
     if (total == 0)
         return;

@@ -21,8 +21,8 @@ bool bw_directories_reset(struct bw_directory_table *table, uint64_t top)
     return bw_directories_add(table, top, 0, "", 0) != BW_NO_DIRECTORY;
 }
 
-uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent, const void *name,
-                            size_t name_length)
+uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
+                            const void *name, size_t name_length)
 {
     if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
         return BW_NO_DIRECTORY;
@@ -42,8 +42,8 @@ uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t in
     return bw_map_get(&table->by_inode, inode);
 }
 
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent, const void *name,
-                       size_t name_length)
+bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent,
+                       const void *name, size_t name_length)
 {
     const struct bw_directory *directory = &table->items[index];
     return directory->parent == parent && directory->name_length == name_length &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The directories of a subvolume that the walk has come to know: the only thing that it must remember. A path is
- * built by following parents; a parent is always older than its children in the table, so there are no cycles.
+ * The directories of a subvolume that the walk has come to know: the only thing that it must remember. A path
+ * is built by following parents; a parent is always older than its children in the table, so there are no
+ * cycles.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H
@@ -26,24 +27,26 @@ struct bw_directory_table {
     struct bw_map by_inode;
 };
 
-/** Empties the table (keeping its memory) but for a top directory of inode `top`; false if memory runs out. */
+/** Empties the table (keeping its memory) but for a top directory of inode `top`; false if memory runs out.
+ */
 bool bw_directories_reset(struct bw_directory_table *table, uint64_t top);
 
 /** Frees the memory. */
 void bw_directories_free(struct bw_directory_table *table);
 
 /** Adds a directory that is not in the table yet; its index, or BW_NO_DIRECTORY if memory runs out. */
-uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent, const void *name,
-                            size_t name_length);
+uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
+                            const void *name, size_t name_length);
 
 /** Index of an inode's directory, or BW_NO_DIRECTORY. */
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);
 
 /** Whether directory `index` hangs in `parent` under this name. */
-bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent, const void *name,
-                       size_t name_length);
+bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent,
+                       const void *name, size_t name_length);
 
-/** Appends the path of a directory from the top one, a '/' behind each name: "" for the top, "a/b/" below it. */
+/** Appends the path of a directory from the top one, a '/' behind each name: "" for the top, "a/b/" below it.
+ */
 void bw_directories_path(const struct bw_directory_table *table, uint32_t index, struct bw_buffer *path);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window does not hold. */
+/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window does not
+ * hold. */
 #include "walk/leaves.h"
 
 #include <stdlib.h>
@@ -8,9 +9,11 @@
 
 enum { NO_SLOT = UINT8_MAX };
 
-bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader)
+bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
+                      struct bw_digest_cache *digests)
 {
     leaves->reader = reader;
+    leaves->digests = digests;
     leaves->batch = bw_block_batch(reader);
     leaves->node_block = malloc(reader->nodesize);
     leaves->blocks = malloc((size_t)reader->nodesize * leaves->batch);
@@ -38,7 +41,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
         leaves->slot_leaf[slot] = UINT32_MAX;
     if (pointer->expectation.level == 0)
         return NULL;
-    struct bw_error *error = bw_block_read(leaves->reader, tree, pointer, leaves->node_block);
+    struct bw_error *error = bw_block_read(leaves->reader, pointer, leaves->node_block);
     if (error)
         return error;
     leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
@@ -85,26 +88,50 @@ static void unwant(struct bw_leaves *leaves, uint32_t leaf)
     leaves->wanted[leaf / 64] &= ~(UINT64_C(1) << leaf % 64);
 }
 
+/* Whether other trees may come to the same leaf. */
+static bool is_shared(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
+{
+    return leaves->digests && pointer->expectation.generation <= leaves->tree->shared_until;
+}
+
+static bool has_digest(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
+{
+    return is_shared(leaves, pointer) &&
+           bw_digest_cache_has(leaves->digests, pointer->bytenr, pointer->expectation.generation);
+}
+
 void bw_leaves_advise(struct bw_leaves *leaves)
 {
     size_t count = 0;
-    for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count; leaf = next_wanted(leaves, leaf + 1))
-        leaves->ranges[count++] =
-            (struct bw_range){bw_leaves_pointer(leaves, leaf).bytenr, leaves->reader->nodesize};
+    for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count; leaf = next_wanted(leaves, leaf + 1)) {
+        struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
+        if (!has_digest(leaves, &pointer))
+            leaves->ranges[count++] = (struct bw_range){pointer.bytenr, leaves->reader->nodesize};
+    }
     if (count > 1)
         bw_wind_advise(NULL, leaves->reader->top, leaves->ranges, count);
 }
 
-/* The wanted leaves from `first` on that the window lacks; slots that hold other wanted ones are marked as kept. */
-static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first, uint32_t *missing, bool *kept)
+/*
+ * The wanted leaves from `first` on that the window lacks and that must be read; slots that hold other wanted
+ * ones are marked as kept. The first is always among the former.
+ */
+static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
+                             struct bw_block_pointer *pointers, uint32_t *missing, bool *kept)
 {
-    unsigned count = 0, seen = 0;
-    for (uint32_t leaf = first; leaf < leaves->count && seen < leaves->batch;
-         leaf = next_wanted(leaves, leaf + 1), seen++) {
-        if (leaves->slot_of[leaf] == NO_SLOT)
-            missing[count++] = leaf;
-        else
+    unsigned count = 0, slots = 0;
+    for (uint32_t leaf = first; leaf < leaves->count && slots < leaves->batch;
+         leaf = next_wanted(leaves, leaf + 1)) {
+        if (leaves->slot_of[leaf] != NO_SLOT) {
             kept[leaves->slot_of[leaf]] = true;
+            slots++;
+            continue;
+        }
+        pointers[count] = bw_leaves_pointer(leaves, leaf);
+        if (leaf != first && has_digest(leaves, &pointers[count]))
+            continue;
+        missing[count++] = leaf;
+        slots++;
     }
     return count;
 }
@@ -123,13 +150,12 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
     bool kept[BW_BATCH] = {false};
     struct bw_block_pointer pointers[BW_BATCH];
     struct bw_request requests[BW_BATCH];
-    unsigned count = find_missing(leaves, first, missing, kept), slot = 0;
+    unsigned count = find_missing(leaves, first, pointers, missing, kept), slot = 0;
     for (unsigned i = 0; i < count; i++, slot++) {
         while (kept[slot])
             slot++;
         assign_slot(leaves, missing[i], slot);
-        pointers[i] = bw_leaves_pointer(leaves, missing[i]);
-        requests[i] = bw_block_request(leaves->reader, leaves->tree, &pointers[i],
+        requests[i] = bw_block_request(leaves->reader, &pointers[i],
                                        leaves->blocks + (size_t)slot * leaves->reader->nodesize);
     }
     bw_wind(NULL, leaves->reader->top, requests, count);
@@ -144,19 +170,40 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
     }
 }
 
-bool bw_leaves_next(struct bw_leaves *leaves, uint32_t *leaf, struct bw_node *view, bw_leaf_lost *lost,
-                    void *context)
+static bool take_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
+{
+    struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
+    return is_shared(leaves, &pointer) && bw_digest_cache_get(leaves->digests, pointer.bytenr,
+                                                              pointer.expectation.generation, &leaf->digest);
+}
+
+/* A shared leaf that was read is digested, for those who come to it later as for now. */
+static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
+{
+    struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
+    leaf->digest.length = 0;
+    if (!is_shared(leaves, &pointer) || !bw_digest_make(&leaf->view, &leaf->digest))
+        return false;
+    bw_digest_cache_put(leaves->digests, pointer.bytenr, pointer.expectation.generation, &leaf->digest);
+    return true;
+}
+
+bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost, void *context)
 {
     for (;;) {
-        *leaf = next_wanted(leaves, 0);
-        if (*leaf >= leaves->count)
+        leaf->number = next_wanted(leaves, 0);
+        if (leaf->number >= leaves->count)
             return false;
-        if (leaves->slot_of[*leaf] != NO_SLOT)
+        leaf->has_digest = take_digest(leaves, leaf);
+        if (leaf->has_digest || leaves->slot_of[leaf->number] != NO_SLOT)
             break;
-        read_missing(leaves, *leaf, lost, context);
+        read_missing(leaves, leaf->number, lost, context);
     }
-    unwant(leaves, *leaf);
-    size_t offset = (size_t)leaves->slot_of[*leaf] * leaves->reader->nodesize;
-    *view = bw_node_view(leaves->blocks + offset, leaves->reader->nodesize);
+    unwant(leaves, leaf->number);
+    if (leaf->has_digest)
+        return true;
+    size_t offset = (size_t)leaves->slot_of[leaf->number] * leaves->reader->nodesize;
+    leaf->view = bw_node_view(leaves->blocks + offset, leaves->reader->nodesize);
+    leaf->has_digest = make_digest(leaves, leaf);
     return true;
 }

@@ -1,37 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them are wanted, and a
- * window of those that have been read. The wanted leaf with the lowest number always comes next, so a leaf may be
- * wanted again at any time; what the window still holds is not read twice.
+ * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them are wanted,
+ * and a window of those that have been read. The wanted leaf with the lowest number always comes next, so a
+ * leaf may be wanted again at any time; what the window still holds is not read twice.
  */
 #ifndef BW_WALK_LEAVES_H
 #define BW_WALK_LEAVES_H
 
 #include "btree/block.h"
+#include "walk/digest.h"
 
 enum {
-    BW_MAX_LEAVES =
-        (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
+    BW_MAX_LEAVES = (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
     BW_WANTED_WORDS = BW_MAX_LEAVES / 64 + 1,
 };
 
 struct bw_leaves {
     const struct bw_tree_reader *reader;
+    struct bw_digest_cache *digests; /**< NULL: no leaf is shared */
     const struct bw_tree *tree;
     struct bw_block_pointer pointer; /**< of the node */
     struct bw_node node;             /**< no items if the block of `pointer` is itself a leaf */
     uint32_t count;                  /**< leaves below the node */
     unsigned batch;                  /**< leaves the window holds */
     uint8_t *node_block;
-    uint8_t *blocks;                     /**< the window's buffers */
-    uint32_t *slot_leaf;                 /**< leaf a slot of the window holds, or UINT32_MAX */
-    uint8_t slot_of[BW_MAX_LEAVES + 1];  /**< slot of a leaf, or UINT8_MAX */
-    uint64_t wanted[BW_WANTED_WORDS];    /**< a bit per leaf */
+    uint8_t *blocks;                    /**< the window's buffers */
+    uint32_t *slot_leaf;                /**< leaf a slot of the window holds, or UINT32_MAX */
+    uint8_t slot_of[BW_MAX_LEAVES + 1]; /**< slot of a leaf, or UINT8_MAX */
+    uint64_t wanted[BW_WANTED_WORDS];   /**< a bit per leaf */
     struct bw_range ranges[BW_MAX_LEAVES + 1];
 };
 
-/** Allocates the buffers; false if memory runs out. */
-bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader);
+/** Allocates the buffers; false if memory runs out. `digests` may be NULL. */
+bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
+                      struct bw_digest_cache *digests);
+/** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 
 /** Begins with another node: reads it, wants nothing yet. */
@@ -55,11 +58,16 @@ void bw_leaves_advise(struct bw_leaves *leaves);
 /** Receives a leaf that cannot be read, and takes the error. */
 typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
 
-/**
- * The lowest wanted leaf, which is wanted no more: its number and a view that is valid until the next call.
- * False when none is wanted.
- */
-bool bw_leaves_next(struct bw_leaves *leaves, uint32_t *leaf, struct bw_node *view, bw_leaf_lost *lost,
-                    void *context);
+/** The lowest wanted leaf, which is wanted no more. */
+struct bw_wanted_leaf {
+    uint32_t number;
+    struct bw_node view; /**< valid until the next call; no block if there is a digest */
+    struct bw_buffer
+        digest; /**< of a shared leaf; owned by whoever owns the structure, reused from call to call */
+    bool has_digest;
+};
+
+/** Moves on to the lowest wanted leaf; false when none is wanted. */
+bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost, void *context);
 
 #endif

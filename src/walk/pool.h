@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Worker threads for series of numbered tasks. The calling thread is worker 0; the others are started when a series
- * first has more than one task, so that a small image costs no thread.
+ * Worker threads for series of numbered tasks. The calling thread is worker 0; the others are started when a
+ * series first has more than one task, so that a small image costs no thread.
  */
 #ifndef BW_WALK_POOL_H
 #define BW_WALK_POOL_H

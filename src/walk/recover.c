@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recovery reads the whole tree, leniently. An INODE_REF names directory, index and name: together they tell which
- * DIR_INDEX key held the entry, and if that key was in a lost block the entry is listed from here. Directories that
- * come back this way are walked like any other. The reading may meet lost blocks that no one had needed before;
- * then it goes round once more for what those held.
+ * Recovery reads the whole tree, leniently. An INODE_REF names directory, index and name: together they tell
+ * which DIR_INDEX key held the entry, and if that key was in a lost block the entry is listed from here.
+ * Directories that come back this way are walked like any other. The reading may meet lost blocks that no one
+ * had needed before; then it goes round once more for what those held.
  */
 #include "walk/recover.h"
 
@@ -120,7 +120,8 @@ static uint32_t climb(struct recovery *recovery, uint64_t inode, struct way_up *
     return index;
 }
 
-/* The table index of a directory, which is added with all the unknown ones above it; BW_NO_DIRECTORY if it can't. */
+/* The table index of a directory, which is added with all the unknown ones above it; BW_NO_DIRECTORY if it
+ * can't. */
 static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
 {
     struct way_up way = {0};
@@ -128,7 +129,8 @@ static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
     while (index != BW_NO_DIRECTORY && way.count) {
         const struct step *step = &way.steps[--way.count];
         bw_map_put(&recovery->unreachable, step->inode, 0);
-        index = bw_subvolume_walk_add(recovery->walk, step->inode, index, step->up.name, step->up.name_length);
+        index =
+            bw_subvolume_walk_add(recovery->walk, step->inode, index, step->up.name, step->up.name_length);
     }
     free(way.steps);
     return index;
@@ -212,16 +214,16 @@ static void recover_subvolumes(struct recovery *recovery)
             continue;
         uint32_t directory = ensure_directory(recovery, subvolume->directory);
         if (directory != BW_NO_DIRECTORY)
-            bw_subvolume_walk_add_entry(walk, subvolume->tree.id, directory, bw_subvolume_name(table, subvolume),
-                                        subvolume->name_length);
+            bw_subvolume_walk_add_entry(walk, subvolume->tree.id, directory,
+                                        bw_subvolume_name(table, subvolume), subvolume->name_length);
     }
 }
 
 static struct bw_error *run_round(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    const struct bw_scan scan = {
-        BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose, .context = recovery};
+    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose,
+                                 .context = recovery};
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     recover_subvolumes(recovery);
     return bw_subvolume_walk_waves(walk);

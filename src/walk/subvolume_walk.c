@@ -13,14 +13,20 @@
 #include "fs/fs.h"
 #include "walk/recover.h"
 
-bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs, const struct bw_walk_options *options,
-                            struct bw_walk_summary *summary)
+/* Enough for the leaves of about half a million files that snapshots share. */
+enum { DIGEST_CACHE_SIZE = 10 << 20 };
+
+bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
+                            const struct bw_walk_options *options, struct bw_walk_summary *summary)
 {
     *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .summary = summary};
     bw_output_init(&walk->output, options->consume, options->context);
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
-    return walk->pool && walk->scratch;
+    bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);
+    if (snapshots)
+        walk->digests = bw_digest_cache_create(DIGEST_CACHE_SIZE);
+    return walk->pool && walk->scratch && (walk->digests || !snapshots);
 }
 
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
@@ -29,6 +35,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
         bw_task_scratch_destroy(walk->scratch[i]);
     free(walk->scratch);
     bw_pool_destroy(walk->pool);
+    bw_digest_cache_destroy(walk->digests);
     bw_directories_free(&walk->directories);
     free(walk->pending);
     free(walk->tasks);
@@ -74,8 +81,8 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     size_t first = first_reaching(walk, &pointer->low), end = first;
     while (end < walk->pending_count && entries_begin_below(&walk->pending[end], &pointer->high))
         end++;
-    walk->tasks[walk->task_count++] = (struct bw_task){
-        .pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
+    walk->tasks[walk->task_count++] =
+        (struct bw_task){.pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
     return NULL;
 }
 
@@ -99,7 +106,7 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     if (!walk->scratch[worker])
-        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader);
+        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests);
     if (walk->scratch[worker]) {
         bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
         return;
@@ -110,11 +117,12 @@ static void run_task(void *context, unsigned worker, size_t number)
     bw_output_finish(&walk->output, number, &none);
 }
 
-uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent, const void *name,
-                               size_t name_length)
+uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
+                               const void *name, size_t name_length)
 {
     uint32_t index = bw_directories_add(&walk->directories, inode, parent, name, name_length);
-    if (index == BW_NO_DIRECTORY || !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
+    if (index == BW_NO_DIRECTORY ||
+        !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
         walk->memory_short = true;
         return BW_NO_DIRECTORY;
     }
@@ -122,8 +130,8 @@ uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, u
     return index;
 }
 
-void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory, const char *name,
-                                 size_t name_length)
+void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory,
+                                 const char *name, size_t name_length)
 {
     if (!BW_ARRAY_RESERVE(walk->entries, walk->entry_count, walk->entry_capacity)) {
         walk->memory_short = true;
@@ -138,7 +146,8 @@ void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, ui
     walk->entries[walk->entry_count++] = (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
 }
 
-/* An entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale. */
+/* An entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale.
+ */
 static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
                             const struct bw_found_subvolume *found, uint32_t directory)
 {
@@ -158,7 +167,8 @@ static uint32_t resolve(uint32_t parent, const uint32_t *places)
 }
 
 /* Adds what a task found to the directory table. `places` gets the table index of each found directory. */
-static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_task_result *result, uint32_t *places)
+static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
+                              uint32_t *places)
 {
     for (size_t i = 0; i < result->found_count; i++) {
         const struct bw_found_directory *found = &result->found[i];
@@ -168,10 +178,12 @@ static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_ta
         if (places[i] != BW_NO_DIRECTORY)
             bw_fs_report(walk->fs, BW_DAMAGE,
                          bw_error_create(BW_ERROR_CORRUPT,
-                                         "tree %" PRIu64 ": directory inode %" PRIu64 ": it has a second entry",
+                                         "tree %" PRIu64 ": directory inode %" PRIu64
+                                         ": it has a second entry",
                                          walk->scope.tree->id, found->inode));
         else if (found->walked)
-            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length);
+            places[i] =
+                bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length);
         else
             places[i] = bw_subvolume_walk_add(walk, found->inode, parent, name, found->name_length);
         if (places[i] == BW_NO_DIRECTORY) {
@@ -204,12 +216,8 @@ static int by_inode(const void *a, const void *b)
 
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL,
-                                 .stop_above_leaves = true,
-                                 .wants = wants,
-                                 .pointer = add_task,
-                                 .lost = lost_node,
-                                 .context = walk};
+    const struct bw_scan scan = {BW_SCAN_ALL,         .stop_above_leaves = true, .wants = wants,
+                                 .pointer = add_task, .lost = lost_node,         .context = walk};
     walk->task_count = 0;
     qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in key order; what
- * they find makes the next wave. When blocks were lost, recovery looks for the names they held.
+ * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in key order;
+ * what they find makes the next wave. When blocks were lost, recovery looks for the names they held.
  */
 #ifndef BW_WALK_SUBVOLUME_WALK_H
 #define BW_WALK_SUBVOLUME_WALK_H
@@ -25,6 +25,7 @@ struct bw_subvolume_walk {
     struct bw_ordered_output output;
     struct bw_pool *pool;
     struct bw_task_scratch **scratch; /**< one a worker, made when first needed */
+    struct bw_digest_cache *digests;  /**< NULL if there are no snapshots */
 
     /* Of the subvolume being walked. */
     struct bw_task_scope scope;
@@ -44,8 +45,8 @@ struct bw_subvolume_walk {
 };
 
 /** Prepares a walk; false if memory runs out. */
-bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs, const struct bw_walk_options *options,
-                            struct bw_walk_summary *summary);
+bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
+                            const struct bw_walk_options *options, struct bw_walk_summary *summary);
 
 /** Releases everything; returns the error that ended the output, if one did. */
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
@@ -58,15 +59,15 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
 struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk);
 
 /** Adds a directory to the table and to the next wave; its index, or BW_NO_DIRECTORY if memory runs out. */
-uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent, const void *name,
-                               size_t name_length);
+uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
+                               const void *name, size_t name_length);
 
 /** Notes that a block is lost, and which keys with it. */
 void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range);
 
 /** Notes that a subvolume hangs in directory `directory` (index in the table) under `name`. */
-void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory, const char *name,
-                                 size_t name_length);
+void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory,
+                                 const char *name, size_t name_length);
 
 /** Lists one file, outside of any task. For recovery. */
 void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, const void *name,

@@ -25,6 +25,7 @@ struct record {
 
 struct bw_task_scratch {
     struct bw_leaves leaves;
+    struct bw_wanted_leaf leaf;
     struct record *records;
     size_t record_count, record_capacity;
     struct bw_map by_inode;  /* inode to record */
@@ -43,10 +44,11 @@ struct sweep {
     struct bw_buffer text;
 };
 
-struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader)
+struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
+                                               struct bw_digest_cache *digests)
 {
     struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
-    if (!scratch || bw_leaves_create(&scratch->leaves, reader))
+    if (!scratch || bw_leaves_create(&scratch->leaves, reader, digests))
         return scratch;
     bw_task_scratch_destroy(scratch);
     return NULL;
@@ -57,6 +59,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     if (!scratch)
         return;
     bw_leaves_destroy(&scratch->leaves);
+    bw_buffer_free(&scratch->leaf.digest);
     free(scratch->records);
     bw_map_free(&scratch->by_inode);
     bw_buffer_free(&scratch->prefix);
@@ -94,13 +97,13 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
         no_memory(sweep);
         return;
     }
-    result->lost[result->lost_count++] =
-        (struct bw_lost_range){pointer->bytenr, pointer->low, pointer->high};
+    result->lost[result->lost_count++] = (struct bw_lost_range){pointer->bytenr, pointer->low, pointer->high};
 }
 
 /*
- * Brings a directory into reach. `position` is the inode whose entries are being gone through in the current leaf,
- * or UINT64_MAX between leaves: entries of a greater inode will still be met there, so it need not be read again.
+ * Brings a directory into reach. `position` is the inode whose entries are being gone through in the current
+ * leaf, or UINT64_MAX between leaves: entries of a greater inode will still be met there, so it need not be
+ * read again.
  */
 static void add_record(struct sweep *sweep, uint64_t inode, uint32_t directory, uint64_t position)
 {
@@ -135,7 +138,8 @@ static uint32_t keep_name(struct sweep *sweep, const struct bw_dir_entry *entry)
     return offset;
 }
 
-static void found_directory(struct sweep *sweep, const struct record *parent, const struct bw_dir_entry *entry)
+static void found_directory(struct sweep *sweep, const struct record *parent,
+                            const struct bw_dir_entry *entry)
 {
     struct bw_task_result *result = sweep->result;
     uint64_t inode = entry->location.objectid, position = parent->inode;
@@ -154,7 +158,8 @@ static void found_directory(struct sweep *sweep, const struct record *parent, co
         return;
     }
     uint32_t index = (uint32_t)result->found_count | BW_FOUND_LOCAL;
-    if (index == UINT32_MAX || !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
+    if (index == UINT32_MAX ||
+        !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
         no_memory(sweep);
         return;
     }
@@ -165,7 +170,8 @@ static void found_directory(struct sweep *sweep, const struct record *parent, co
         add_record(sweep, inode, index, position);
 }
 
-static void found_subvolume(struct sweep *sweep, const struct record *parent, const struct bw_dir_entry *entry)
+static void found_subvolume(struct sweep *sweep, const struct record *parent,
+                            const struct bw_dir_entry *entry)
 {
     struct bw_task_result *result = sweep->result;
     if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count, result->subvolume_capacity)) {
@@ -195,9 +201,7 @@ static inline void emit(struct sweep *sweep, const struct bw_dir_entry *entry)
 
 static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
 {
-    if (!bw_name_is_valid(entry->name, entry->name_length))
-        complain(sweep, directory->inode, "an entry has an invalid name");
-    else if (entry->location.type == BW_ROOT_ITEM)
+    if (entry->location.type == BW_ROOT_ITEM)
         found_subvolume(sweep, directory, entry);
     else if (entry->type == BW_FILE_DIRECTORY)
         found_directory(sweep, directory, entry);
@@ -254,7 +258,8 @@ static bool enter_directory(struct sweep *sweep, uint64_t inode, struct record *
     return true;
 }
 
-static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t slot, const struct record *directory)
+static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t slot,
+                      const struct record *directory)
 {
     struct bw_item item;
     struct bw_dir_entry entry;
@@ -263,8 +268,12 @@ static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t 
         return;
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
-    while (bw_dir_entry_next(&cursor, &entry))
-        take_entry(sweep, directory, &entry);
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        if (bw_name_is_valid(entry.name, entry.name_length))
+            take_entry(sweep, directory, &entry);
+        else
+            complain(sweep, directory->inode, "an entry has an invalid name");
+    }
     if (bw_cursor_bad(&cursor))
         complain(sweep, directory->inode, "an entry is cut off");
 }
@@ -288,19 +297,38 @@ static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)
         if (entered)
             take_item(sweep, leaf, slot, &directory);
     }
-    bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
+}
+
+/* The same for the digest of a leaf. */
+static void take_digest(struct sweep *sweep, const struct bw_buffer *digest)
+{
+    struct bw_digest_cursor cursor = {digest->data, digest->data + digest->length}, entries;
+    struct record directory = {0};
+    struct bw_dir_entry entry;
+    uint64_t inode;
+    while (bw_digest_next_directory(&cursor, &inode, &entries)) {
+        if (!enter_directory(sweep, inode, &directory))
+            continue;
+        while (bw_digest_next_entry(&entries, &entry))
+            take_entry(sweep, &directory, &entry);
+    }
 }
 
 static void run(struct sweep *sweep)
 {
     struct bw_leaves *leaves = &sweep->scratch->leaves;
-    struct bw_node leaf;
+    struct bw_wanted_leaf *leaf = &sweep->scratch->leaf;
     for (size_t i = 0; i < sweep->task->pending_count; i++)
         add_record(sweep, sweep->task->pending[i].inode, sweep->task->pending[i].directory, UINT64_MAX);
     bw_leaves_advise(leaves);
-    while (!bw_output_stopped(sweep->scope->output) &&
-           bw_leaves_next(leaves, &sweep->leaf, &leaf, lose, sweep))
-        take_leaf(sweep, &leaf);
+    while (!bw_output_stopped(sweep->scope->output) && bw_leaves_next(leaves, leaf, lose, sweep)) {
+        sweep->leaf = leaf->number;
+        if (leaf->has_digest)
+            take_digest(sweep, &leaf->digest);
+        else
+            take_leaf(sweep, &leaf->view);
+        bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
+    }
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,

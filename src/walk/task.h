@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One task of a walk: the directories that lie below one internal node of level 1 (or in a root that is a leaf).
+ * One task of a walk: the directories that lie below one internal node of level 1 (or in a root that is a
+ * leaf).
  *
- * The node names its leaves with their first keys, so the known directories tell which leaves hold entries; only
- * those are read, in batches. A directory that turns up on the way and lies below the same node is walked at once;
- * all others are left to a later wave of tasks.
+ * The node names its leaves with their first keys, so the known directories tell which leaves hold entries;
+ * only those are read, in batches. A directory that turns up on the way and lies below the same node is
+ * walked at once; all others are left to a later wave of tasks.
  */
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H
 
 #include "base/map.h"
 #include "btree/block.h"
+#include "walk/digest.h"
 #include "walk/directory_table.h"
 #include "walk/ordered_output.h"
 
@@ -43,7 +45,8 @@ struct bw_task_scope {
     struct bw_ordered_output *output;
 };
 
-/** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the table. */
+/** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the
+ * table. */
 #define BW_FOUND_LOCAL (UINT32_C(1) << 31)
 
 struct bw_found_directory {
@@ -89,7 +92,10 @@ struct bw_task {
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader);
+/** Allocates them; `digests` may be NULL. NULL if memory runs out. */
+struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
+                                               struct bw_digest_cache *digests);
+/** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 
 /** Runs task `number` of a wave. Paths go to the scope's output, all else to task->result. */
@@ -98,6 +104,5 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);
-
 
 #endif

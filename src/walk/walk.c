@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk of a file system: which subvolumes to walk, in which order, and under which path each hangs. A subvolume
- * is walked when the walk of its parent has found its entry.
+ * The walk of a file system: which subvolumes to walk, in which order, and under which path each hangs. A
+ * subvolume is walked when the walk of its parent has found its entry.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -44,7 +44,8 @@ static struct bw_error *find_parents(struct visit *visit)
 }
 
 /* Walks one subvolume; `prefix` is its path. A snapshot that is left out may still lead to others. */
-static struct bw_error *visit_subvolume(struct visit *visit, uint64_t id, const char *prefix, size_t prefix_length)
+static struct bw_error *visit_subvolume(struct visit *visit, uint64_t id, const char *prefix,
+                                        size_t prefix_length)
 {
     const struct bw_subvolume *subvolume = bw_subvolume_find(&visit->fs->subvolumes, id);
     if (bw_map_get(&visit->visited, id) != UINT32_MAX)
@@ -100,7 +101,8 @@ static struct bw_error *visit_all(struct visit *visit)
     return visit_found(visit);
 }
 
-struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given, struct bw_walk_summary *summary)
+struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
+                         struct bw_walk_summary *summary)
 {
     struct bw_walk_summary unused;
     struct bw_walk_options options = *given;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices. Requests of a
- * batch go down grouped by device; what is cut by a stripe boundary, or must be computed from parity, goes piece by
- * piece.
+ * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices. Requests
+ * of a batch go down grouped by device; what is cut by a stripe boundary, or must be computed from parity,
+ * goes piece by piece.
  */
 #include "xlators/cluster/chunk_map.h"
 
@@ -62,7 +62,8 @@ static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece
 
 /* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
 static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   const struct bw_request *whole, const struct bw_piece *piece, uint8_t *buffer)
+                                   const struct bw_request *whole, const struct bw_piece *piece,
+                                   uint8_t *buffer)
 {
     const struct bw_layout_stripe *stripe = choose_stripe(piece, whole->copy);
     if (!stripe) {
@@ -174,7 +175,8 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, rebuilt || !copy ? 1 : copy);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
-        .location = {stripe->devid, stripe->offset + piece.stripe_offset, stripe->child != BW_NO_CHILD, rebuilt},
+        .location = {stripe->devid, stripe->offset + piece.stripe_offset, stripe->child != BW_NO_CHILD,
+                     rebuilt},
         .length = piece.length,
     };
     return NULL;

@@ -91,8 +91,8 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     }
     if (same)
         free(layout->chunks[index].stripes);
-    layout->chunks[index] = (struct bw_layout_chunk){chunk->logical, chunk->length, chunk->profile, stripes,
-                                                     chunk->stripe_count};
+    layout->chunks[index] =
+        (struct bw_layout_chunk){chunk->logical, chunk->length, chunk->profile, stripes, chunk->stripe_count};
     return NULL;
 }
 
@@ -113,7 +113,8 @@ static void find_striped(uint64_t offset, struct bw_piece *piece)
     const struct bw_layout_chunk *chunk = piece->chunk;
     uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
     unsigned copies = chunk->profile->copies;
-    unsigned columns = chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk) : chunk->stripe_count / copies;
+    unsigned columns =
+        chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk) : chunk->stripe_count / copies;
     piece->row = number / columns;
     piece->data_stripe = (uint16_t)(number % columns);
     if (chunk->profile->parity_stripes)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which chunk holds a
- * logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
+ * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which chunk holds
+ * a logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
  */
 #ifndef BW_XLATORS_CLUSTER_LAYOUT_H
 #define BW_XLATORS_CLUSTER_LAYOUT_H
@@ -68,7 +68,8 @@ unsigned bw_piece_copies(const struct bw_piece *piece);
 /** The stripe that a copy (counted from 1, at most direct_copies) lies on. */
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy);
 
-/** Data stripes of a chunk with parity, and the stripe that part `part` of a row lies on (parity parts last). */
+/** Data stripes of a chunk with parity, and the stripe that part `part` of a row lies on (parity parts last).
+ */
 unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk);
 const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk, uint64_t row,
                                                     unsigned part);

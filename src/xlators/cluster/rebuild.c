@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parity. A row of n data pieces is a vector over GF(2^8); each stripe of the row is a known linear combination of
- * it: data piece i is unit vector i, P is all ones, Q is the powers of two. Any n stripes whose combinations are
- * independent give the vector back. So one way serves RAID5, RAID6 and every pattern of loss: choose n good stripes,
- * invert their matrix, apply the wanted row of the inverse. The field arithmetic is libisal's.
+ * Parity. A row of n data pieces is a vector over GF(2^8); each stripe of the row is a known linear
+ * combination of it: data piece i is unit vector i, P is all ones, Q is the powers of two. Any n stripes
+ * whose combinations are independent give the vector back. So one way serves RAID5, RAID6 and every pattern
+ * of loss: choose n good stripes, invert their matrix, apply the wanted row of the inverse. The field
+ * arithmetic is libisal's.
  */
 #include "xlators/cluster/rebuild.h"
 
@@ -20,7 +21,7 @@ struct row {
     const struct bw_piece *piece;
     unsigned data_parts;
     unsigned parts;
-    bool bad[MAX_PARTS];       /* parts that must not be used; parity parts last */
+    bool bad[MAX_PARTS];        /* parts that must not be used; parity parts last */
     uint8_t sources[MAX_PARTS]; /* the parts chosen, data_parts of them */
 };
 
@@ -71,7 +72,8 @@ static struct bw_error *solve(const struct row *row, uint8_t *coefficients)
 }
 
 /* Reads the chosen stripes; those that fail are marked bad, and false means: choose again. */
-static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row, uint8_t *bytes)
+static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
+                         uint8_t *bytes)
 {
     const struct bw_piece *piece = row->piece;
     bool complete = true;

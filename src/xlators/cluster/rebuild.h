@@ -7,9 +7,9 @@
 #include "xlators/cluster/layout.h"
 
 /**
- * Computes `piece` without reading its own stripe. `copy` chooses the way: 2 (or 0) prefers P; from 3 on, one more
- * stripe of the row is taken for bad, a different one for each copy, and Q makes up for it. Stripes that are missing
- * or cannot be read count as bad too; BW_ERROR_MISSING_DEVICE if too few are left.
+ * Computes `piece` without reading its own stripe. `copy` chooses the way: 2 (or 0) prefers P; from 3 on, one
+ * more stripe of the row is taken for bad, a different one for each copy, and Q makes up for it. Stripes that
+ * are missing or cannot be read count as bad too; BW_ERROR_MISSING_DEVICE if too few are left.
  */
 struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                   const struct bw_piece *piece, unsigned copy, uint8_t *buffer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cluster/remap: the second level of logical addresses of file systems with the remap-tree feature. Relocation there
- * leaves extents under their old address and notes the new one in the remap tree; this layer looks it up. Only in
- * the graph when the superblock has the feature.
+ * cluster/remap: the second level of logical addresses of file systems with the remap-tree feature.
+ * Relocation there leaves extents under their old address and notes the new one in the remap tree; this layer
+ * looks it up. Only in the graph when the superblock has the feature.
  */
 #include "xlators/cluster/remap.h"
 
@@ -42,8 +42,8 @@ struct bw_error *bw_remap_add(struct bw_xlator *xlator, uint64_t from, uint64_t 
 {
     struct remap *remap = bw_xlator_private(xlator);
     const struct moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
-    if (length == 0 || from + length < from || to + length < to || (last && from - last->from < last->length) ||
-        (last && from < last->from))
+    if (length == 0 || from + length < from || to + length < to ||
+        (last && from - last->from < last->length) || (last && from < last->from))
         return bw_error_create(BW_ERROR_CORRUPT, "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range",
                                length, from);
     if (!BW_ARRAY_RESERVE(remap->ranges, remap->count, remap->capacity))

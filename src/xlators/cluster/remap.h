@@ -6,8 +6,8 @@
 #include "btrfs-walk/xlator.h"
 
 /**
- * Says that `length` logical bytes at `from` now lie at logical address `to`. Ranges come in ascending order and do
- * not overlap; BW_ERROR_CORRUPT otherwise.
+ * Says that `length` logical bytes at `from` now lie at logical address `to`. Ranges come in ascending order
+ * and do not overlap; BW_ERROR_CORRUPT otherwise.
  */
 struct bw_error *bw_remap_add(struct bw_xlator *xlator, uint64_t from, uint64_t length, uint64_t to);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum, the file system's
- * id and what the parent promised; on a mismatch it asks for the next copy (which may be computed from parity). A
- * block without a good copy fails with an error that lists every copy tried. Other kinds of requests pass.
+ * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum, the file
+ * system's id and what the parent promised; on a mismatch it asks for the next copy (which may be computed
+ * from parity). A block without a good copy fails with an error that lists every copy tried. Other kinds of
+ * requests pass.
  */
 #include "xlators/features/verify.h"
 
@@ -103,7 +104,8 @@ static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator
     if (!error && reply.location.rebuilt)
         bw_buffer_format(text, " (rebuilt from parity)");
     else if (!error)
-        bw_buffer_format(text, " on device %" PRIu64 " at %" PRIu64, reply.location.devid, reply.location.offset);
+        bw_buffer_format(text, " on device %" PRIu64 " at %" PRIu64, reply.location.devid,
+                         reply.location.offset);
     bw_buffer_format(text, ": %s", reason->message);
 }
 
@@ -123,7 +125,8 @@ static void report_repair(struct bw_xlator *xlator, const struct bw_request *req
     if (!first_report(bw_xlator_private(xlator), request->address))
         return;
     struct bw_error *note = bw_error_create(
-        BW_ERROR_CORRUPT, "tree block %" PRIu64 " of tree %" PRIu64 ": used copy %u instead of a bad one (%.*s)",
+        BW_ERROR_CORRUPT,
+        "tree block %" PRIu64 " of tree %" PRIu64 ": used copy %u instead of a bad one (%.*s)",
         request->address, request->expectation->owner, copy, (int)bad->length, bad->data);
     bw_xlator_report(xlator, BW_NOTE, note);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in the request): the
- * internal nodes, and leaves that snapshots may share. Everything else passes, so that a scan does not flush it.
+ * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in the
+ * request): the internal nodes. Everything else passes, so that a scan does not flush it.
  *
- * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to give up; a block
- * comes in unmarked and is marked when it is hit, so that a scan larger than the cache replaces its own tail and a
- * second scan still finds most of the first.
+ * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to give up; a
+ * block comes in unmarked and is marked when it is hit, so that a scan larger than the cache replaces its own
+ * tail and a second scan still finds most of the first.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -206,7 +206,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 }
 
 static const struct bw_option options[] = {
-    {"size", BW_OPTION_SIZE, "14M", 0, UINT64_C(1) << 40, "memory for cached blocks"},
+    {"size", BW_OPTION_SIZE, "6M", 0, UINT64_C(1) << 40, "memory for cached blocks"},
     {0},
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in ascending order.
- * Blocks that lie closer together than `gap` become one range: reading the gap is cheaper than skipping it.
+ * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in ascending
+ * order. Blocks that lie closer together than `gap` become one range: reading the gap is cheaper than
+ * skipping it.
  */
 #include <stdlib.h>
 #include <string.h>

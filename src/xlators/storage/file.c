@@ -3,8 +3,8 @@
  * storage/file: bottom of the pipeline, reads one image file or block device. The only place with pread.
  *
  * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the page cache
- * (RWF_NOWAIT): on a warm image nothing more is needed, and the first miss says that the image is cold, from when
- * on hints are passed to the kernel.
+ * (RWF_NOWAIT): on a warm image nothing more is needed, and the first miss says that the image is cold, from
+ * when on hints are passed to the kernel.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -78,10 +78,10 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     while (done < request->length) {
         uint64_t offset = request->address + done;
         if (offset >= file->size)
-            return bw_error_create(BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64, file->path,
-                                   file->size, request->address + request->length);
-        ssize_t got = pread(file->descriptor, (char *)request->buffer + done, request->length - done,
-                            (off_t)offset);
+            return bw_error_create(BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64,
+                                   file->path, file->size, request->address + request->length);
+        ssize_t got =
+            pread(file->descriptor, (char *)request->buffer + done, request->length - done, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -94,7 +94,8 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
 }
 
 /* Reads neighbours with one system call if all is in the page cache or, once cold, in any case. */
-static bool read_run(struct file *file, const struct iovec *vectors, int count, uint64_t offset, size_t length)
+static bool read_run(struct file *file, const struct iovec *vectors, int count, uint64_t offset,
+                     size_t length)
 {
     bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
     ssize_t got = preadv2(file->descriptor, vectors, count, (off_t)offset, cold ? 0 : RWF_NOWAIT);
@@ -143,7 +144,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 {
     (void)frame;
     for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(bw_xlator_private(xlator), requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+        read_slice(bw_xlator_private(xlator), requests + done,
+                   count - done < BW_BATCH ? count - done : BW_BATCH);
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
@@ -154,7 +156,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
     if (!atomic_load_explicit(&file->cold, memory_order_relaxed))
         return;
     for (size_t i = 0; i < count; i++)
-        posix_fadvise(file->descriptor, (off_t)ranges[i].address, (off_t)ranges[i].length, POSIX_FADV_WILLNEED);
+        posix_fadvise(file->descriptor, (off_t)ranges[i].address, (off_t)ranges[i].length,
+                      POSIX_FADV_WILLNEED);
 }
 
 static const struct bw_option options[] = {

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Lists where the blocks of the subvolume trees of an image lie: what the floor of the benchmark reads.
+ *
+ * usage: block-list [-n] [-s SUBVOLUME-ID] IMAGE LIST
+ *
+ * LIST gets 64-bit numbers in the machine's byte order: the size of a block, then the offset of every block
+ * in the image (of its first copy), ascending. A block that several trees share is listed once. With -n only
+ * the blocks that names need: internal nodes, and leaves that hold DIR_INDEX items. Stdout gets the counts.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "fs/fs.h"
+
+struct list {
+    struct bw_fs *fs;
+    struct bw_map seen; /* addresses + 1 */
+    bool names_only;
+    uint64_t *offsets;
+    size_t count, capacity;
+    uint64_t blocks, leaves, name_leaves;
+    struct bw_error *error; /* what ended the listing, if it happened where none can be returned */
+};
+
+static struct bw_error *add(struct list *list, uint64_t bytenr)
+{
+    struct bw_map_reply reply;
+    BW_TRY(bw_wind_map(NULL, list->fs->reader.top, bytenr, list->fs->reader.nodesize, 1, &reply));
+    if (!BW_ARRAY_RESERVE(list->offsets, list->count, list->capacity))
+        return bw_error_no_memory();
+    list->offsets[list->count++] = reply.location.offset;
+    return NULL;
+}
+
+/* Comes past every block of a tree before it is read; those of a part that was seen in another tree are
+ * skipped. */
+static bool is_new(void *context, const struct bw_block_pointer *pointer)
+{
+    struct list *list = context;
+    if (list->error || bw_map_get(&list->seen, pointer->bytenr + 1) != UINT32_MAX)
+        return false;
+    if (!bw_map_put(&list->seen, pointer->bytenr + 1, 1)) {
+        list->error = bw_error_no_memory();
+        return false;
+    }
+    bool leaf = pointer->expectation.level == 0;
+    list->blocks++;
+    list->leaves += leaf;
+    if (!leaf || !list->names_only)
+        list->error = add(list, pointer->bytenr);
+    return !list->error;
+}
+
+static bool holds_names(const struct bw_node *leaf)
+{
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++)
+        if (bw_node_disk_item(leaf, slot)->key.type == BW_DIR_INDEX)
+            return true;
+    return false;
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct list *list = context;
+    if (!holds_names(leaf))
+        return NULL;
+    list->name_leaves++;
+    const struct bw_disk_header *header = (const struct bw_disk_header *)leaf->block;
+    return list->names_only ? add(list, bw_get64(header->bytenr)) : NULL;
+}
+
+/* Lists one tree, or all if `id` is 0. */
+static struct bw_error *list_trees(struct list *list, uint64_t id)
+{
+    const struct bw_subvolume_table *table = &list->fs->subvolumes;
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_new, .leaf = take_leaf, .context = list};
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->items[i].deleted || (id && table->items[i].tree.id != id))
+            continue;
+        BW_TRY(bw_tree_scan(&list->fs->reader, &table->items[i].tree, &scan));
+        if (list->error)
+            return BW_TAKE(list->error);
+    }
+    return NULL;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const uint64_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+static struct bw_error *write_list(const struct list *list, const char *path)
+{
+    uint64_t nodesize = list->fs->reader.nodesize;
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return bw_error_from_errno(errno, "cannot create %s", path);
+    fwrite(&nodesize, sizeof nodesize, 1, file);
+    fwrite(list->offsets, sizeof *list->offsets, list->count, file);
+    bool bad = ferror(file);
+    if (fclose(file) || bad)
+        return bw_error_from_errno(errno, "cannot write %s", path);
+    return NULL;
+}
+
+static struct bw_error *run(struct list *list, const char *image, const char *path, uint64_t id)
+{
+    const struct bw_fs_options options = {
+        .paths = &image, .path_count = 1, .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    BW_TRY(bw_fs_open(&options, &list->fs));
+    BW_TRY(list_trees(list, id));
+    if (list->count)
+        qsort(list->offsets, list->count, sizeof *list->offsets, ascending);
+    BW_TRY(write_list(list, path));
+    printf("listed=%zu blocks=%" PRIu64 " leaves=%" PRIu64 " name_leaves=%" PRIu64 " nodesize=%" PRIu32 "\n",
+           list->count, list->blocks, list->leaves, list->name_leaves, list->fs->reader.nodesize);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    struct list list = {0};
+    uint64_t id = 0;
+    int letter;
+    while ((letter = getopt(argc, argv, "ns:")) != -1) {
+        if (letter == 'n')
+            list.names_only = true;
+        else if (letter == 's')
+            id = strtoull(optarg, NULL, 10);
+        else
+            return 2;
+    }
+    if (argc - optind != 2) {
+        fputs("usage: block-list [-n] [-s SUBVOLUME-ID] IMAGE LIST\n", stderr);
+        return 2;
+    }
+    BW_AUTO_ERROR struct bw_error *error = run(&list, argv[optind], argv[optind + 1], id);
+    if (error)
+        fprintf(stderr, "block-list: %s\n", error->message);
+    bw_map_free(&list.seen);
+    free(list.offsets);
+    bw_fs_close(list.fs);
+    return error ? 1 : 0;
+}

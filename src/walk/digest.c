@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Making and reading digests. In memory only, so in the machine's own byte order. A directory is a header and
+ * its entries; an entry is a kind, a name length and a name, and for all but files the id it points to.
+ */
+#include "walk/digest.h"
+
+struct directory_header {
+    uint64_t inode;
+    uint32_t length; /* bytes of the entries that follow */
+};
+
+enum { KIND_FILE, KIND_DIRECTORY, KIND_SUBVOLUME };
+
+static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry)
+{
+    bool subvolume = entry->location.type == BW_ROOT_ITEM, directory = entry->type == BW_FILE_DIRECTORY;
+    if (!subvolume && !directory && entry->type != BW_FILE_REGULAR)
+        return;
+    const uint8_t head[2] = {subvolume   ? KIND_SUBVOLUME
+                             : directory ? KIND_DIRECTORY
+                                         : KIND_FILE,
+                             (uint8_t)entry->name_length};
+    bw_buffer_append(digest, head, sizeof head);
+    bw_buffer_append(digest, entry->name, entry->name_length);
+    if (head[0] != KIND_FILE)
+        bw_buffer_append(digest, &entry->location.objectid, sizeof entry->location.objectid);
+}
+
+static bool append_item(struct bw_buffer *digest, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        if (!bw_name_is_valid(entry.name, entry.name_length))
+            return false;
+        append_entry(digest, &entry);
+    }
+    return !bw_cursor_bad(&cursor);
+}
+
+static void close_directory(struct bw_buffer *digest, size_t start)
+{
+    if (start == SIZE_MAX || digest->failed)
+        return;
+    struct directory_header header;
+    memcpy(&header, digest->data + start, sizeof header);
+    header.length = (uint32_t)(digest->length - start - sizeof header);
+    memcpy(digest->data + start, &header, sizeof header);
+}
+
+bool bw_digest_make(const struct bw_node *leaf, struct bw_buffer *digest)
+{
+    struct directory_header header = {0};
+    size_t start = SIZE_MAX;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
+        struct bw_item item;
+        if (disk->key.type != BW_DIR_INDEX)
+            continue;
+        uint64_t inode = bw_get64(disk->key.objectid);
+        if (inode != header.inode) {
+            if (inode < header.inode)
+                return false;
+            close_directory(digest, start);
+            header.inode = inode;
+            start = digest->length;
+            bw_buffer_append(digest, &header, sizeof header);
+        }
+        if (!bw_leaf_item(leaf, slot, &item) || !append_item(digest, &item))
+            return false;
+    }
+    close_directory(digest, start);
+    return !digest->failed;
+}
+
+bool bw_digest_next_directory(struct bw_digest_cursor *cursor, uint64_t *inode,
+                              struct bw_digest_cursor *entries)
+{
+    struct directory_header header;
+    if (cursor->next == cursor->end)
+        return false;
+    memcpy(&header, cursor->next, sizeof header);
+    *inode = header.inode;
+    entries->next = cursor->next + sizeof header;
+    entries->end = cursor->next = entries->next + header.length;
+    return true;
+}
+
+bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *entry)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    uint8_t kind = (uint8_t)cursor->next[0];
+    *entry = (struct bw_dir_entry){.location = {0, BW_INODE_ITEM, 0},
+                                   .name = (const uint8_t *)cursor->next + 2,
+                                   .name_length = (uint8_t)cursor->next[1],
+                                   .type = kind == KIND_FILE ? BW_FILE_REGULAR : BW_FILE_DIRECTORY};
+    cursor->next += 2 + entry->name_length;
+    if (kind == KIND_SUBVOLUME)
+        entry->location.type = BW_ROOT_ITEM;
+    if (kind != KIND_FILE) {
+        memcpy(&entry->location.objectid, cursor->next, sizeof entry->location.objectid);
+        cursor->next += sizeof entry->location.objectid;
+    }
+    return true;
+}

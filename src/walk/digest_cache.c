@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The cache of digests: a hash of addresses to byte strings under one lock, which is held for a copy of one
+ * or two KiB. When it is full, the hand of a clock looks for a digest that was not used since it came by
+ * last. New ones come in unused: when the snapshots are larger than the cache, the first part of them stays
+ * rather than nothing.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "walk/digest.h"
+
+enum { BUCKETS = 4096, HAND_STEPS = 64 };
+
+struct digest {
+    struct digest *next; /* in its bucket */
+    uint64_t bytenr, generation;
+    uint32_t length;
+    bool used;
+    char bytes[];
+};
+
+struct bw_digest_cache {
+    pthread_mutex_t lock;
+    size_t size, limit;
+    struct digest *buckets[BUCKETS];
+    struct digest **clock; /* all digests, in no order */
+    size_t count, capacity, hand;
+};
+
+struct bw_digest_cache *bw_digest_cache_create(size_t size)
+{
+    struct bw_digest_cache *cache = calloc(1, sizeof *cache);
+    if (!cache)
+        return NULL;
+    cache->limit = size;
+    pthread_mutex_init(&cache->lock, NULL);
+    return cache;
+}
+
+void bw_digest_cache_destroy(struct bw_digest_cache *cache)
+{
+    if (!cache)
+        return;
+    while (cache->count)
+        free(cache->clock[--cache->count]);
+    free(cache->clock);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+static struct digest **bucket_of(struct bw_digest_cache *cache, uint64_t bytenr)
+{
+    return &cache->buckets[(bytenr >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 52];
+}
+
+static struct digest *find(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation)
+{
+    struct digest *digest = *bucket_of(cache, bytenr);
+    while (digest && (digest->bytenr != bytenr || digest->generation != generation))
+        digest = digest->next;
+    return digest;
+}
+
+bool bw_digest_cache_has(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation)
+{
+    pthread_mutex_lock(&cache->lock);
+    bool found = find(cache, bytenr, generation) != NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return found;
+}
+
+bool bw_digest_cache_get(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+                         struct bw_buffer *copy)
+{
+    copy->length = 0;
+    pthread_mutex_lock(&cache->lock);
+    struct digest *digest = find(cache, bytenr, generation);
+    if (digest) {
+        digest->used = true;
+        bw_buffer_append(copy, digest->bytes, digest->length);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return digest && !copy->failed;
+}
+
+static void give_up(struct bw_digest_cache *cache, size_t index)
+{
+    struct digest *digest = cache->clock[index];
+    struct digest **link = bucket_of(cache, digest->bytenr);
+    while (*link != digest)
+        link = &(*link)->next;
+    *link = digest->next;
+    cache->clock[index] = cache->clock[--cache->count];
+    cache->size -= sizeof *digest + digest->length;
+    free(digest);
+}
+
+/* Makes room for `wanted` bytes; does not look for it long, since what is used stays. */
+static bool make_room(struct bw_digest_cache *cache, size_t wanted)
+{
+    for (unsigned step = 0; cache->size + wanted > cache->limit; step++) {
+        if (!cache->count || step == HAND_STEPS)
+            return false;
+        cache->hand %= cache->count;
+        if (cache->clock[cache->hand]->used)
+            cache->clock[cache->hand++]->used = false;
+        else
+            give_up(cache, cache->hand);
+    }
+    return true;
+}
+
+void bw_digest_cache_put(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+                         const struct bw_buffer *from)
+{
+    size_t size = sizeof(struct digest) + from->length;
+    pthread_mutex_lock(&cache->lock);
+    struct digest *digest = NULL;
+    if (!find(cache, bytenr, generation) && make_room(cache, size) &&
+        BW_ARRAY_RESERVE(cache->clock, cache->count, cache->capacity))
+        digest = malloc(size);
+    if (digest) {
+        struct digest **bucket = bucket_of(cache, bytenr);
+        *digest = (struct digest){*bucket, bytenr, generation, (uint32_t)from->length, false};
+        if (from->length)
+            memcpy(digest->bytes, from->data, from->length);
+        *bucket = digest;
+        cache->clock[cache->count++] = digest;
+        cache->size += size;
+    }
+    pthread_mutex_unlock(&cache->lock);
+}
