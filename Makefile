@@ -43,7 +43,7 @@ STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 
-all: $(PROGRAM) $(STATIC) $(SHARED) $(BUILD)/btrfs-walk.pc ## build the program and the library
+all: $(PROGRAM) $(STATIC) $(SHARED) ## build the program and the library
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -58,10 +58,6 @@ $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
-
-$(BUILD)/btrfs-walk.pc: src/btrfs-walk.pc.in Makefile
-	@mkdir -p $(@D)
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(PACKAGES)|' $< > $@
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
@@ -95,7 +91,8 @@ install: all ## install under DESTDIR and PREFIX
 	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
 	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
-	install -D -m 644 $(BUILD)/btrfs-walk.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(PACKAGES)|' src/btrfs-walk.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
 	install -d $(DESTDIR)$(PREFIX)/include/btrfs-walk
 	install -m 644 include/btrfs-walk/*.h $(DESTDIR)$(PREFIX)/include/btrfs-walk
 	install -D -m 644 completions/btrfs-walk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk

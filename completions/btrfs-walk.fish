@@ -1,0 +1,13 @@
+# Completion of btrfs-walk for fish; made by scripts/make-completions.
+complete -c btrfs-walk -n __fish_is_first_arg -a walk -d 'list all regular files'
+complete -c btrfs-walk -s 0 -l print0 -d 'end each path with a NUL byte instead of a newline'
+complete -c btrfs-walk -l subvol -r -d 'list one subvolume only: its path, its id, or default'
+complete -c btrfs-walk -l no-snapshots -d 'leave out the files of snapshots'
+complete -c btrfs-walk -s j -l threads -r -d 'read with N threads (default: one per processor, at most 8)'
+complete -c btrfs-walk -l summary -d 'counts, bytes of metadata read and seconds, on stderr'
+complete -c btrfs-walk -s d -l device -r -d 'another device of the same file system (repeatable)'
+complete -c btrfs-walk -s s -l super -r -d 'use superblock copy N: 0, 1 or 2 (default: the best)'
+complete -c btrfs-walk -s q -l quiet -d 'no warnings; only what ends the command is said'
+complete -c btrfs-walk -s v -l verbose -d 'also say which bad copies were replaced by good ones'
+complete -c btrfs-walk -s h -l help -d 'this text'
+complete -c btrfs-walk -s V -l version -d 'version of the program'

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The command line as a user meets it: options, exit status, streams, and inputs that are not what they should be.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume old-4k lost-writes-0 log-tree || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+first=$BUILD/fixtures/raid1-2/dev1.img
+second=$BUILD/fixtures/raid1-2/dev2.img
+list() { zstd -q -d -c "$ROOT/fixtures/$1/paths0.zst" 2> /dev/null || cat "$ROOT/fixtures/$1/paths0"; }
+
+# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+same_list() { LC_ALL=C sort -z "$WORK/out" | cmp - <(list "$1"); }
+out_empty() { [ ! -s "$WORK/out" ]; }
+
+expect "a healthy image" 0 - "$plain"
+expect "NUL-terminated" 0 - -0 "$plain"
+holds "NUL-terminated paths" same_list plain
+expect "the command by name" 0 - walk --print0 "$plain"
+holds "the same paths" same_list plain
+expect "options behind operands" 0 - "$plain" -0
+holds "the same paths again" same_list plain
+expect "end of options" 0 - -0 -- "$plain"
+expect "two devices" 0 - -0 "$first" "$second"
+holds "paths of two devices" same_list raid1-2
+expect "devices in the other order" 0 - -0 "$second" "$first"
+holds "paths in the other order" same_list raid1-2
+expect "a device by -d" 0 - -0 "$first" -d "$second"
+holds "paths with -d" same_list raid1-2
+expect "degraded, without an option" 0 'warning: device 2 .*missing' -0 "$first"
+holds "paths when degraded" same_list raid1-2
+expect "quiet" 0 - -q -0 "$first"
+expect "a duplicate device" 0 'dev1.img is not used: duplicate' "$first" "$second" "$first"
+expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" "$second" "$plain"
+holds "paths beside a foreign device" same_list raid1-2
+expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
+holds "paths beside a text file" same_list plain
+expect "a log tree" 0 'log tree' "$BUILD/fixtures/log-tree/dev1.img"
+expect "repairs are silent" 0 - "$BUILD/fixtures/lost-writes-0/dev1.img"
+expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy 2' -v "$BUILD/fixtures/lost-writes-0/dev1.img"
+holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
+
+expect "superblock copy 0" 0 - -s 0 "$plain"
+expect "superblock copy 1" 0 - --super 1 "$plain"
+expect "superblock copy that is not there" 2 'not a btrfs|superblock' -s 2 "$plain"
+expect "superblock copy 3" 2 'invalid argument' -s 3 "$plain"
+expect "threads" 0 - -j 5 "$plain"
+expect "no threads" 2 'invalid argument' -j 0 "$plain"
+expect "threads that are no number" 2 'invalid argument' -j many "$plain"
+expect "summary" 0 'files, .* directories, .* subvolumes, .* bytes of metadata read, .* seconds' --summary "$plain"
+expect "unknown option" 2 'unknown option' --no-such-option "$plain"
+expect "no image" 2 'no image given'
+expect "only the command" 2 'no image given' walk
+expect "help" 0 - --help
+holds "help on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
+expect "version" 0 - --version
+holds "version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
+
+expect "a file that does not exist" 2 'cannot open .*nowhere' "$WORK/nowhere"
+expect "a directory" 2 'a directory' "$WORK"
+expect "a device that is no disk" 2 'special file' /dev/null
+expect "a text file" 2 'not a btrfs file system' "$ROOT/Makefile"
+: > "$WORK/empty"
+expect "an empty file" 2 'not a btrfs file system' "$WORK/empty"
+# The magic of ext4, where it belongs: enough for `file` to say so.
+truncate -s 8M "$WORK/ext4"
+printf '\123\357' | dd of="$WORK/ext4" bs=1 seek=1080 conv=notrunc status=none
+expect "an ext4 image" 2 'not a btrfs file system' "$WORK/ext4"
+holds "nothing on stdout" out_empty
+head -c 100000 "$plain" > "$WORK/short"
+expect "a very short image" 2 'cut off' "$WORK/short"
+
+# Subvolumes: every way to name one gives the part of the list below its path.
+expect "all subvolumes" 0 - -0 "$subvolumes"
+cp "$WORK/out" "$WORK/all"
+holds "all subvolumes listed" same_list subvolumes
+expect "the top-level subvolume" 0 - -0 --subvol 5 "$subvolumes"
+holds "it is part of all" [ -z "$(LC_ALL=C sort -z "$WORK/out" | LC_ALL=C comm -z -23 - <(LC_ALL=C sort -z "$WORK/all") | tr -d '\0')" ]
+holds "and less than all" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
+expect "a subvolume that is not there" 2 'no subvolume' --subvol /no/such "$subvolumes"
+expect "an id that is not there" 2 'no subvolume' --subvol 99999 "$subvolumes"
+expect "the default subvolume" 0 - -0 --subvol default "$BUILD/fixtures/default-subvolume/dev1.img"
+holds "the default is not empty" [ -s "$WORK/out" ]
+expect "without snapshots" 0 - -0 --no-snapshots "$subvolumes"
+holds "snapshots left out" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
+
+# Streams.
+"$PROGRAM" "$plain" > /dev/full 2> "$WORK/err"
+status=$?
+holds "a full disk is an error" [ "$status" -eq 1 ]
+holds "and said so" grep -q 'cannot write to stdout' "$WORK/err"
+"$PROGRAM" "$plain" >&- 2> "$WORK/err"
+status=$?
+holds "a closed stdout is an error" [ "$status" -eq 1 ]
+"$PROGRAM" --help > /dev/full 2> /dev/null
+status=$?
+holds "help on a full disk is an error" [ "$status" -ne 0 ]
+big=$BUILD/fixtures/old-4k/dev1.img
+(trap - PIPE; "$PROGRAM" "$big"; echo $? > "$WORK/status") 2> "$WORK/err" | true
+holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
+(trap '' PIPE; "$PROGRAM" "$big"; echo $? > "$WORK/status") 2> "$WORK/err" | true
+holds "a closed pipe is quiet although SIGPIPE is ignored" [ ! -s "$WORK/err" ]
+holds "head gets its line" [ "$("$PROGRAM" "$plain" | head -n 1 | wc -l)" -eq 1 ]
+if command -v script > /dev/null; then
+    script -qec "$PROGRAM $plain" /dev/null > "$WORK/terminal" < /dev/null
+    holds "no raw control bytes on a terminal" [ "$(tr -d '\r\n' < "$WORK/terminal" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+else
+    skip "terminal escapes: script(1) is not installed"
+fi
+
+# Nothing is ever written: also an image that must not be written can be read.
+before=$(cksum < "$plain")
+chmod a-w "$plain"
+expect "a read-only image" 0 - "$plain"
+chmod u+w "$plain"
+holds "the image is unchanged" [ "$before" = "$(cksum < "$plain")" ]
+finish

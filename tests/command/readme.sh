@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Runs every command of the README's ```sh blocks, line by line, on the images they name, made from fixtures. Lines
+# with `sudo` change the machine, and `make check` is what runs this: of those only the rest of the line is run.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 subvolumes || exit 1
+cd "$WORK" || exit 1
+ln -s "$BUILD/fixtures/plain/dev1.img" image.img
+ln -s "$BUILD/fixtures/subvolumes/dev1.img" disk.img
+ln -s "$BUILD/fixtures/raid5-3/dev1.img" a.img
+ln -s "$BUILD/fixtures/raid5-3/dev2.img" b.img
+ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
+mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
+export PATH=$WORK/bin:$PATH
+
+commands() { awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$ROOT/README.md"; }
+
+while IFS= read -r line; do
+    command=$line
+    folder=$WORK
+    case $line in
+    '' | '#'*) continue ;;
+    *'git clone'* | *'make check'* | *'make bench'* | *'make fuzz'*) continue ;;
+    sudo*'&& '*) command=${line#*&& } ;;
+    sudo*) continue ;;
+    esac
+    case $command in make* | scripts/*) folder=$ROOT ;; esac
+    if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" 2> "$WORK/err" < /dev/null); then
+        pass
+    else
+        fail "README: $line: $(head -n 3 "$WORK/err")"
+    fi
+done < <(commands)
+
+"$ROOT/scripts/make-completions" "$PROGRAM" "$WORK/completions"
+for file in "$ROOT"/completions/*; do
+    if cmp -s "$file" "$WORK/completions/$(basename "$file")"; then pass; else fail "$(basename "$file") is out of date: run scripts/make-completions"; fi
+done
+finish

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The structure of the house: a folder includes only what stands above it in the list of src/README.md, and the other
+# rules that can be read off the source.
+set -uo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$ROOT" || exit 1
+
+order="base format graph xlators btree fs walk record probe cmd"
+rank() {
+    local n=0 folder
+    for folder in $order; do
+        n=$((n + 1))
+        [ "$folder" = "$1" ] && { echo "$n"; return; }
+    done
+    echo 0
+}
+
+for folder in src/*/; do
+    folder=$(basename "$folder")
+    own=$(rank "$folder")
+    if [ "$own" -eq 0 ]; then fail "src/$folder is not in the list of folders"; continue; fi
+    bad=$(grep -rnoE '#include "[a-z_]+/' "src/$folder" | while IFS= read -r line; do
+        target=${line##*\"}
+        target=${target%/}
+        [ "$target" = btrfs-walk ] && continue
+        [ "$(rank "$target")" -ge 1 ] && [ "$(rank "$target")" -le "$own" ] || echo "$line"
+    done)
+    if [ -z "$bad" ]; then pass; else fail "src/$folder includes what stands below it: $bad"; fi
+    grep -q "$folder/" src/README.md && pass || fail "src/README.md does not mention $folder"
+done
+
+# rule DESCRIPTION LINES: the lines must be empty.
+rule() { if [ -z "$2" ]; then pass; else fail "$1: $(head -n 5 <<< "$2")"; fi; }
+
+rule "public headers include only public headers" "$(grep -n '#include "' include/btrfs-walk/*.h | grep -v '"btrfs-walk/')"
+rule "reads only in storage" "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' src --include=*.c | grep -v '^src/xlators/storage/')"
+rule "no printing and no exit below the commands" \
+    "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c --include=*.h | grep -v '^src/cmd/')"
+rule "a licence line in every source file" "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci --include=*.c --include=*.h --include=*.sh 2> /dev/null)"
+rule "no file of more than 500 lines" "$(find src include tests -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500')"
+rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
+    FNR == 1 { start = 0 }
+    /^\{/ { start = FNR }
+    /^\}/ && start { if (FNR - start > 60) print FILENAME ":" start; start = 0 }' {} +)"
+rule "no path of one machine" "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' ':!tests/command/structure.sh' 2> /dev/null)"
+finish

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The layer that answers from memory. */
+#include "support/fake_layer.h"
+
+#include "xlators/classes.h"
+
+static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
+{
+    unsigned copy = request->copy ? request->copy : 1;
+    if (fake->read_count < FAKE_READS)
+        fake->reads[fake->read_count++] =
+            (struct fake_read){request->kind, request->address, request->length, request->copy};
+    request->error = NULL;
+    if (copy > FAKE_COPIES || fake->broken[copy - 1])
+        request->error = bw_error_create(BW_ERROR_SYSTEM, "fake copy %u is broken", copy);
+    else if (request->address > fake->size || request->length > fake->size - request->address)
+        request->error = bw_error_create(BW_ERROR_CORRUPT, "behind the fake's end");
+    else
+        memcpy(request->buffer, fake->copies[copy - 1] + request->address, request->length);
+}
+
+static void fake_read_all(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    (void)frame;
+    struct fake_layer *fake = bw_xlator_private(xlator);
+    fake->calls++;
+    for (size_t i = 0; i < count; i++)
+        fake_read_one(fake, &requests[i]);
+}
+
+static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
+                                 uint32_t length, unsigned copy, struct bw_map_reply *reply)
+{
+    (void)frame;
+    const struct fake_layer *fake = bw_xlator_private(xlator);
+    *reply = (struct bw_map_reply){.copies = fake->copy_count ? fake->copy_count : 1,
+                                   .location = {copy, address, true, false},
+                                   .length = length};
+    return NULL;
+}
+
+static void fake_advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                        size_t count)
+{
+    (void)frame;
+    struct fake_layer *fake = bw_xlator_private(xlator);
+    fake->hint_calls++;
+    for (size_t i = 0; i < count && fake->hint_count < FAKE_HINTS; i++)
+        fake->hints[fake->hint_count++] = ranges[i];
+}
+
+const struct bw_xlator_class fake_device_class = {
+    .type = "test/device",
+    .description = "a device in memory",
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_NONE,
+    .operations = {.read = fake_read_all, .advise = fake_advise},
+};
+
+const struct bw_xlator_class fake_logical_class = {
+    .type = "test/logical",
+    .description = "logical addresses in memory",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_NONE,
+    .operations = {.read = fake_read_all, .map = fake_map, .advise = fake_advise},
+};
+
+const struct bw_xlator_class fake_pass_class = {
+    .type = "test/pass",
+    .description = "passes everything on",
+    .above = BW_ADDRESS_LOGICAL,
+    .below = BW_ADDRESS_LOGICAL,
+    .minimum_children = 1,
+    .maximum_children = 1,
+};
+
+static const struct bw_xlator_class *const classes[] = {
+    &fake_device_class,
+    &fake_logical_class,
+    &fake_pass_class,
+    &bw_storage_file_class,
+    &bw_cluster_chunk_map_class,
+    &bw_cluster_remap_class,
+    &bw_features_verify_class,
+    &bw_performance_read_ahead_class,
+    &bw_performance_node_cache_class,
+    NULL,
+};
+
+struct bw_graph *fake_graph(struct report_log *log)
+{
+    struct bw_graph *graph = NULL;
+    expect_success(bw_graph_create(classes, report_log_reporter(log), &graph));
+    return graph;
+}
+
+struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,
+                            const struct bw_option_value *options)
+{
+    char name[32];
+    struct bw_xlator *made = NULL;
+    snprintf(name, sizeof name, "layer-%zu", bw_graph_size(graph));
+    const struct bw_layer layer = {
+        .type = type, .name = name, .options = options, .children = &child, .child_count = child != NULL};
+    expect_success(bw_graph_add(graph, &layer, &made));
+    return made;
+}
+
+struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake)
+{
+    struct bw_xlator *made = add_layer(graph, "test/logical", NULL, NULL);
+    bw_xlator_set_private(made, fake);
+    return made;
+}
+
+struct bw_error *read_range(struct bw_xlator *top, uint64_t address, void *buffer, uint32_t length)
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .length = length, .address = address, .buffer = buffer};
+    bw_wind(NULL, top, &request, 1);
+    return request.error;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A layer that answers from memory and writes down what it is asked: the bottom for tests of single layers. After
+ * making one, give it a struct fake_layer with fake_set().
+ */
+#ifndef BW_TESTS_FAKE_LAYER_H
+#define BW_TESTS_FAKE_LAYER_H
+
+#include "graph/graph.h"
+#include "support/walk_helpers.h"
+
+enum { FAKE_COPIES = 4, FAKE_READS = 1024, FAKE_HINTS = 256 };
+
+struct fake_read {
+    enum bw_request_kind kind;
+    uint64_t address;
+    uint32_t length;
+    unsigned copy;
+};
+
+struct fake_layer {
+    const uint8_t *copies[FAKE_COPIES]; /**< content of each copy */
+    unsigned copy_count;                /**< 0: one */
+    uint64_t size;
+    bool broken[FAKE_COPIES]; /**< reading this copy fails */
+
+    struct fake_read reads[FAKE_READS];
+    size_t read_count;
+    size_t calls;
+    struct bw_range hints[FAKE_HINTS];
+    size_t hint_count;
+    size_t hint_calls;
+};
+
+/** "test/device": devices below nothing. "test/logical": logical addresses, `map` tells the copies. "test/pass": one
+ * logical child, no operation of its own. */
+extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
+
+/** A graph that knows the fake layers and all built-in ones; `log` may be NULL. */
+struct bw_graph *fake_graph(struct report_log *log);
+/** Adds a layer that must fit. `child` may be NULL. */
+struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,
+                            const struct bw_option_value *options);
+/** Adds a "test/logical" with this state. */
+struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake);
+
+/** Reads one range; the answer is the error. */
+struct bw_error *read_range(struct bw_xlator *top, uint64_t address, void *buffer, uint32_t length);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of opening and walking share: collecting messages, collecting paths, comparing them with what
+ * the image writer expects, and an image with a bit of everything in it.
+ */
+#ifndef BW_TESTS_WALK_HELPERS_H
+#define BW_TESTS_WALK_HELPERS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buffer.h"
+#include "btrfs-walk/fs.h"
+#include "btrfs-walk/walk.h"
+#include "image_writer.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+enum {
+    TOP = BW_SUBVOLUME_ROOT_INODE,
+    FS = BW_TOP_SUBVOLUME,
+};
+
+/** All that was reported. Starts as zeros. */
+struct report_log {
+    size_t counts[BW_DAMAGE + 1]; /**< by severity */
+    struct bw_buffer text;        /**< one line a message: "SEVERITY LAYER MESSAGE", NUL at the end */
+};
+
+struct bw_reporter report_log_reporter(struct report_log *log);
+/** How often a text occurs in the messages. */
+size_t report_log_count(const struct report_log *log, const char *text);
+void report_log_free(struct report_log *log);
+
+/** Checks the code of an error, and that its message holds `text` (NULL: any); frees it. */
+void expect_error(struct bw_error *error, enum bw_error_code code, const char *text);
+/** Fails the test with the error's message if there is one. */
+void expect_success(struct bw_error *error);
+
+/** Opens the devices named; `log` may be NULL. */
+struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy, struct report_log *log,
+                            struct bw_fs **fs);
+/** Opens all devices of an image that were not removed. */
+struct bw_error *open_image(const struct iw_image *image, struct report_log *log, struct bw_fs **fs);
+
+/** What a walk said. */
+struct walk_result {
+    struct bw_error *error;
+    struct bw_walk_summary summary;
+    struct bw_buffer bytes; /**< in the order they came, each path with a NUL behind it */
+    char **paths;           /**< the same, sorted */
+    size_t count;
+};
+
+/** Walks and collects; `consume`, `context` and `terminator` of the options are not used. */
+struct walk_result walk_fs(struct bw_fs *fs, const struct bw_walk_options *options);
+void walk_result_free(struct walk_result *result);
+/** Paths listed that are not expected; a second time counts as not expected. */
+size_t count_foreign(const struct walk_result *result, const struct iw_paths *expected, const char **example);
+/** Paths expected that are not listed. */
+size_t count_missing(const struct walk_result *result, const struct iw_paths *expected, const char **example);
+/** Fails unless the walk lists exactly what the image writer expects. */
+void expect_paths(const struct iw_image *image, const struct walk_result *result);
+
+/** Opens the named devices and walks: no error, exactly the expected paths, no damage. `log` may be NULL. */
+void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count, struct report_log *log);
+/** The same with all devices that were not removed. */
+void check_walk(const struct iw_image *image, struct report_log *log);
+
+/** Files, directories, links, a moved directory, subvolumes, snapshots, a deleted subvolume. */
+void fill_sample(struct iw_image *image);
+/** An image with that content, written to memory. */
+struct iw_image *sample_image(const struct iw_options *options);
+
+/** The paths that can still be told without the leaves below `lost`: see recoverable.c. */
+struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);
+
+/** Group setup for tests that might hang or eat memory: ends the program then. */
+int limit_resources(void **state);
+
+#endif
