@@ -103,7 +103,7 @@ static size_t read_all(struct floor *floor)
 
 int main(int argc, char **argv)
 {
-    struct floor floor = {.batch = 1 << 20};
+    struct floor floor = {.batch = 2 << 20};
     int letter;
     while ((letter = getopt(argc, argv, "a:b:")) != -1) {
         if (letter == 'a')

@@ -49,6 +49,15 @@ static const struct {
     [BW_CHECKSUM_BLAKE2B] = {"blake2b", 32, compute_blake2b},
 };
 
+void bw_checksum_prepare(void)
+{
+    if (gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
+        return;
+    gcry_check_version(NULL);
+    gcry_control(GCRYCTL_DISABLE_SECMEM, 0);
+    gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
+}
+
 bool bw_checksum_known(unsigned type)
 {
     return type < BW_CHECKSUM_TYPES;

@@ -59,6 +59,12 @@ size_t bw_chunk_item_size(const uint8_t *data, size_t size)
     return wanted <= size ? wanted : 0;
 }
 
+bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size)
+{
+    const struct bw_disk_chunk *disk = (const void *)data;
+    return size >= sizeof *disk && (bw_get64(disk->type) & BW_GROUP_REMAPPED) && bw_get16(disk->stripe_count) == 0;
+}
+
 struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk)
 {
     const struct bw_disk_chunk *disk = (const void *)data;

@@ -39,6 +39,9 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags);
  */
 struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk);
 
+/** Whether the chunk item at `data` says that all of the chunk now lies elsewhere, and that it has no stripes. */
+bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
+
 /** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that. */
 size_t bw_chunk_item_size(const uint8_t *data, size_t size);
 

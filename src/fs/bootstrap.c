@@ -131,6 +131,9 @@ static void match_device(struct chunk_walk *walk, const struct bw_item *item)
 static struct bw_error *add_chunk_item(struct chunk_walk *walk, const struct bw_item *item)
 {
     struct bw_chunk chunk;
+    /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no stripes. */
+    if (bw_chunk_is_remapped_away(item->data, item->size))
+        return NULL;
     BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
     return bw_chunk_map_add_chunk(walk->map, &chunk);
 }

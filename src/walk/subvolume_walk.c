@@ -11,7 +11,6 @@
 #include "btree/scan.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
-#include "walk/recover.h"
 
 /* Enough for the leaves of about half a million files that snapshots share. */
 enum { DIGEST_CACHE_SIZE = 10 << 20 };
@@ -277,9 +276,5 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();
     walk->pending[walk->pending_count++] = (struct bw_pending){BW_SUBVOLUME_ROOT_INODE, 0};
-    BW_TRY(bw_subvolume_walk_waves(walk));
-    BW_TRY(bw_recover(walk));
-    walk->summary->subvolumes++;
-    walk->summary->directories += walk->directories.count;
-    return NULL;
+    return bw_subvolume_walk_waves(walk);
 }

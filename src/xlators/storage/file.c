@@ -103,7 +103,7 @@ static bool read_run(struct file *file, const struct iovec *vectors, int count, 
         return true;
     if (cold)
         return false;
-    if (got >= 0 || errno == EAGAIN)
+    if (got >= 0 || errno == EAGAIN || errno == EOPNOTSUPP)
         atomic_store_explicit(&file->cold, true, memory_order_relaxed);
     return preadv(file->descriptor, vectors, count, (off_t)offset) == (ssize_t)length;
 }
