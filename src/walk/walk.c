@@ -11,7 +11,7 @@
 #include "btrfs-walk/walk.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
-#include "walk/subvolume_walk.h"
+#include "walk/recover.h"
 
 enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 256 };
 
@@ -55,7 +55,11 @@ static struct bw_error *visit_subvolume(struct visit *visit, uint64_t id, const 
     bool silent = visit->options->no_snapshots && subvolume->is_snapshot;
     if (silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
         return NULL;
-    return bw_subvolume_walk_run(&visit->walk, subvolume, prefix, prefix_length, silent);
+    BW_TRY(bw_subvolume_walk_run(&visit->walk, subvolume, prefix, prefix_length, silent));
+    BW_TRY(bw_recover(&visit->walk));
+    visit->walk.summary->subvolumes++;
+    visit->walk.summary->directories += visit->walk.directories.count;
+    return NULL;
 }
 
 /* Walks the subvolumes whose entries were found, and those that they lead to in turn. */
