@@ -58,29 +58,35 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
                                    inode, tree->id);
 }
 
+/* A search for a name among the entries in a range of keys. */
 struct name_search {
-    struct bw_key key;
+    struct bw_key first, last;
     const void *name;
     size_t name_length;
-    uint8_t *type;
+    uint8_t type; /* of the entry, once found */
     bool found;
 };
+
+static bool has_key(const struct name_search *search, const struct bw_key *key)
+{
+    return bw_key_compare(key, &search->first) >= 0 && bw_key_compare(key, &search->last) <= 0;
+}
 
 static struct bw_error *take_named_entry(void *context, const struct bw_node *leaf)
 {
     struct name_search *search = context;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+    for (uint32_t slot = 0; slot < leaf->item_count && !search->found; slot++) {
         struct bw_item item;
         struct bw_dir_entry entry;
         bool inside = bw_leaf_item(leaf, slot, &item);
-        if (!inside || bw_key_compare(&item.key, &search->key) != 0)
+        if (!inside || !has_key(search, &item.key))
             continue;
         struct bw_cursor cursor = bw_cursor_of(&item);
         while (bw_dir_entry_next(&cursor, &entry)) {
             if (entry.name_length != search->name_length ||
                 memcmp(entry.name, search->name, entry.name_length) != 0)
                 continue;
-            *search->type = entry.type;
+            search->type = entry.type;
             search->found = true;
         }
     }
@@ -91,18 +97,39 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                                          uint64_t directory, const void *name, size_t name_length,
                                          uint8_t *type)
 {
-    struct name_search search = {.key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)},
-                                 .name = name,
-                                 .name_length = name_length,
-                                 .type = type};
-    const struct bw_scan scan = {
-        .first = search.key, .last = search.key, .leaf = take_named_entry, .context = &search};
+    const struct bw_key key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)};
+    struct name_search search = {.first = key, .last = key, .name = name, .name_length = name_length};
+    const struct bw_scan scan = {.first = key, .last = key, .leaf = take_named_entry, .context = &search};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
+    *type = search.type;
     if (search.found)
         return NULL;
     return bw_error_create(BW_ERROR_NOT_FOUND,
                            "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name", directory,
                            tree->id);
+}
+
+static void forget_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)context;
+    (void)pointer;
+    bw_error_free(error);
+}
+
+bool bw_directory_index_has(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
+                            const void *name, size_t name_length)
+{
+    struct name_search search = {.first = {directory, BW_DIR_INDEX, 0},
+                                 .last = {directory, BW_DIR_INDEX, UINT64_MAX},
+                                 .name = name,
+                                 .name_length = name_length};
+    const struct bw_scan scan = {.first = search.first,
+                                 .last = search.last,
+                                 .leaf = take_named_entry,
+                                 .lost = forget_lost,
+                                 .context = &search};
+    BW_AUTO_ERROR struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
+    return search.found;
 }
 
 static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)

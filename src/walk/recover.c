@@ -67,7 +67,8 @@ static bool same_lists(const struct range_list *a, const struct range_list *b)
     return same;
 }
 
-static bool contains(const struct range_list *list, const struct bw_key *key)
+/* Index of the first range that begins behind `key`. */
+static size_t first_above(const struct range_list *list, const struct bw_key *key)
 {
     size_t low = 0, high = list->count;
     while (low < high) {
@@ -77,7 +78,20 @@ static bool contains(const struct range_list *list, const struct bw_key *key)
         else
             high = middle;
     }
-    return low && bw_key_compare(key, &list->items[low - 1].high) < 0;
+    return low;
+}
+
+static bool contains(const struct range_list *list, const struct bw_key *key)
+{
+    size_t at = first_above(list, key);
+    return at && bw_key_compare(key, &list->items[at - 1].high) < 0;
+}
+
+static bool overlaps(const struct range_list *list, const struct bw_key *first, const struct bw_key *last)
+{
+    size_t at = first_above(list, first);
+    return (at && bw_key_compare(first, &list->items[at - 1].high) < 0) ||
+           (at < list->count && bw_key_compare(&list->items[at].low, last) <= 0);
 }
 
 /* Whether the entry with this key is to be brought back in this round. */
@@ -86,6 +100,14 @@ static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64
     const struct bw_key key = {directory, BW_DIR_INDEX, index};
     return contains(&recovery->lost, &key) && !contains(&recovery->handled, &key);
 }
+
+/* A name that may have to be brought back. */
+struct found_name {
+    uint64_t directory, inode;
+    const uint8_t *name;
+    uint16_t name_length;
+    uint8_t type; /* BW_FILE_* */
+};
 
 /* One directory on the way up, and its name in the next. */
 struct step {
@@ -136,6 +158,18 @@ static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
     return index;
 }
 
+/* A directory whose own reference is lost, too: what names it is the DIR_ITEM of the directory above. */
+static void add_named_directory(struct recovery *recovery, const struct found_name *found)
+{
+    uint32_t parent = ensure_directory(recovery, found->directory);
+    if (parent == BW_NO_DIRECTORY || found->inode <= BW_SUBVOLUME_ROOT_INODE ||
+        !bw_name_is_valid(found->name, found->name_length) ||
+        bw_directories_find(&recovery->walk->directories, found->inode) != BW_NO_DIRECTORY)
+        return;
+    bw_subvolume_walk_add(recovery->walk, found->inode, parent, found->name, found->name_length);
+    bw_map_put(&recovery->unreachable, found->inode, 0);
+}
+
 /* The type of a name's inode: from the INODE_ITEM just passed or, if that is lost, from the DIR_ITEM. */
 static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
 {
@@ -149,25 +183,68 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const st
     return error ? BW_FILE_UNKNOWN : type;
 }
 
-static void take_name(struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
+/* Brings back a name: a directory is walked like any other, a file is listed. */
+static void bring_back(struct recovery *recovery, const struct found_name *found)
 {
-    if (!was_lost(recovery, ref->parent, ref->index) || !bw_name_is_valid(ref->name, ref->name_length))
+    if (!bw_name_is_valid(found->name, found->name_length))
         return;
-    uint8_t type = type_of(recovery, inode, ref);
-    if (type == BW_FILE_DIRECTORY) {
-        ensure_directory(recovery, inode);
-    } else if (type == BW_FILE_REGULAR) {
-        uint32_t directory = ensure_directory(recovery, ref->parent);
+    if (found->type == BW_FILE_DIRECTORY) {
+        ensure_directory(recovery, found->inode);
+    } else if (found->type == BW_FILE_REGULAR) {
+        uint32_t directory = ensure_directory(recovery, found->directory);
         if (directory != BW_NO_DIRECTORY)
-            bw_subvolume_walk_list(recovery->walk, directory, ref->name, ref->name_length);
+            bw_subvolume_walk_list(recovery->walk, directory, found->name, found->name_length);
+    }
+}
+
+static void take_references(struct recovery *recovery, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    uint64_t inode = item->key.objectid;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        if (!was_lost(recovery, ref.parent, ref.index))
+            continue;
+        const struct found_name found = {ref.parent, inode, ref.name, ref.name_length,
+                                         type_of(recovery, inode, &ref)};
+        bring_back(recovery, &found);
+    }
+}
+
+/* Whether both the entry in the directory's index and the inode's own reference may have been in these
+ * ranges. */
+static bool may_lack_both(const struct range_list *list, uint64_t directory, const struct bw_dir_entry *entry)
+{
+    const struct bw_key reference = {entry->location.objectid, BW_INODE_REF, directory};
+    const struct bw_key first = bw_first_entry_key(directory), last = bw_last_entry_key(directory);
+    return contains(list, &reference) && overlaps(list, &first, &last);
+}
+
+/* Of three places that hold a name, DIR_ITEM is the last resort: it does not tell the key of the lost entry.
+ */
+static void take_named_entries(struct recovery *recovery, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    uint64_t directory = item->key.objectid;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        if (entry.location.type != BW_INODE_ITEM || !may_lack_both(&recovery->lost, directory, &entry) ||
+            may_lack_both(&recovery->handled, directory, &entry) ||
+            bw_directory_index_has(recovery->walk->fs, recovery->walk->scope.tree, directory, entry.name,
+                                   entry.name_length))
+            continue;
+        const struct found_name found = {directory, entry.location.objectid, entry.name, entry.name_length,
+                                         entry.type};
+        if (entry.type == BW_FILE_DIRECTORY)
+            add_named_directory(recovery, &found);
+        else
+            bring_back(recovery, &found);
     }
 }
 
 static void take_item(struct recovery *recovery, const struct bw_item *item)
 {
-    struct bw_inode_ref ref;
     const struct bw_disk_inode_item *inode = (const void *)item->data;
-    struct bw_cursor cursor = bw_cursor_of(item);
     switch (item->key.type) {
     case BW_INODE_ITEM:
         recovery->inode = item->size >= sizeof *inode ? item->key.objectid : 0;
@@ -175,8 +252,10 @@ static void take_item(struct recovery *recovery, const struct bw_item *item)
         break;
     case BW_INODE_REF:
     case BW_INODE_EXTREF:
-        while (bw_inode_ref_next(&cursor, &item->key, &ref))
-            take_name(recovery, item->key.objectid, &ref);
+        take_references(recovery, item);
+        break;
+    case BW_DIR_ITEM:
+        take_named_entries(recovery, item);
         break;
     default:
         break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in key order;
- * what they find makes the next wave. When blocks were lost, recovery looks for the names they held.
+ * what they find makes the next wave. When blocks were lost, recover.h goes on from here.
  */
 #ifndef BW_WALK_SUBVOLUME_WALK_H
 #define BW_WALK_SUBVOLUME_WALK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A layer that answers from memory and writes down what it is asked: the bottom for tests of single layers. After
- * making one, give it a struct fake_layer with fake_set().
+ * A layer that answers from memory and writes down what it is asked: the bottom for tests of single layers.
+ * After making one, give it a struct fake_layer with fake_set().
  */
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
@@ -32,8 +32,8 @@ struct fake_layer {
     size_t hint_calls;
 };
 
-/** "test/device": devices below nothing. "test/logical": logical addresses, `map` tells the copies. "test/pass": one
- * logical child, no operation of its own. */
+/** "test/device": devices below nothing. "test/logical": logical addresses, `map` tells the copies.
+ * "test/pass": one logical child, no operation of its own. */
 extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
 
 /** A graph that knows the fake layers and all built-in ones; `log` may be NULL. */

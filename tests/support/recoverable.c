@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What can be told of an image that has lost one block of its top-level subvolume: the model that recovery is measured
- * by. A name is known if its DIR_INDEX is left; or if its INODE_REF is left together with something that
- * says what the inode is, INODE_ITEM or DIR_ITEM. A path is known if each of its names is.
+ * What can be told of an image that has lost one block of its top-level subvolume: the model that recovery is
+ * measured by. A name is known if its DIR_INDEX is left; or if its INODE_REF is left together with something
+ * that says what the inode is, INODE_ITEM or DIR_ITEM. A path is known if each of its names is.
  */
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -67,7 +67,7 @@ static bool name_known(const struct model *model, const struct iw_item *item)
            (is_left(model, (struct bw_key){inode, BW_INODE_ITEM, 0}) || is_left(model, by_hash));
 }
 
-static void descend(struct model *model, uint64_t directory, const char *prefix, bool intact, bool refleft)
+static void descend(struct model *model, uint64_t directory, const char *prefix)
 {
     size_t at = iw_lower_bound(model->tree, (struct bw_key){directory, BW_DIR_INDEX, 0});
     for (; at < model->tree->count; at++) {
@@ -77,12 +77,12 @@ static void descend(struct model *model, uint64_t directory, const char *prefix,
             break;
         if (!name_known(model, item))
             continue;
-        if (!is_left(model,item->key) && !intact && !refleft) continue;
         char *path = NULL;
-        if (asprintf(&path, "%s/%.*s", prefix, (int)bw_get16(entry->name_length), (const char *)(entry + 1)) < 0)
+        if (asprintf(&path, "%s/%.*s", prefix, (int)bw_get16(entry->name_length), (const char *)(entry + 1)) <
+            0)
             iw_die("out of memory");
         if (entry->type == BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
-            descend(model, bw_get64(entry->location.objectid), path, intact && is_left(model,item->key), reference_left(model, bw_get64(entry->location.objectid), &item->key));
+            descend(model, bw_get64(entry->location.objectid), path);
         if (entry->type == BW_FILE_REGULAR) {
             model->paths.paths = iw_grow(model->paths.paths, model->paths.count, sizeof(char *));
             model->paths.paths[model->paths.count++] = strdup(path);
@@ -100,7 +100,7 @@ struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_
 {
     struct model model = {.image = image, .tree = iw_find_tree(image, FS)};
     set_range(&model, lost);
-    descend(&model, TOP, "", true, true);
+    descend(&model, TOP, "");
     if (model.paths.count)
         qsort(model.paths.paths, model.paths.count, sizeof(char *), by_bytes);
     return model.paths;

@@ -14,7 +14,8 @@ static void log_report(void *context, enum bw_severity severity, const struct bw
     log->counts[severity]++;
     if (log->text.length)
         log->text.length--; /* the NUL */
-    bw_buffer_format(&log->text, "%s %s %s\n", names[severity], error->layer ? error->layer : "-", error->message);
+    bw_buffer_format(&log->text, "%s %s %s\n", names[severity], error->layer ? error->layer : "-",
+                     error->message);
     bw_buffer_append_byte(&log->text, '\0');
 }
 
@@ -55,8 +56,8 @@ void expect_success(struct bw_error *error)
 
 /* Opening. */
 
-struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy, struct report_log *log,
-                            struct bw_fs **fs)
+struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy,
+                            struct report_log *log, struct bw_fs **fs)
 {
     const struct bw_fs_options options = {.paths = paths,
                                           .path_count = count,
@@ -159,7 +160,8 @@ void expect_paths(const struct iw_image *image, const struct walk_result *result
     iw_paths_free(&expected);
 }
 
-void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count, struct report_log *log)
+void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count,
+                   struct report_log *log)
 {
     struct report_log own = {0}, *used = log ? log : &own;
     struct bw_fs *fs;
@@ -242,10 +244,16 @@ struct iw_image *sample_image(const struct iw_options *options)
 #define ADDRESS_SPACE_LIMITED 1
 #endif
 
-int limit_resources(void **state)
+int limit_time(void **state)
 {
     (void)state;
     alarm(30);
+    return 0;
+}
+
+int limit_resources(void **state)
+{
+    limit_time(state);
     const struct rlimit limit = {UINT64_C(2) << 30, UINT64_C(2) << 30};
     return ADDRESS_SPACE_LIMITED ? setrlimit(RLIMIT_AS, &limit) : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of opening and walking share: collecting messages, collecting paths, comparing them with what
- * the image writer expects, and an image with a bit of everything in it.
+ * What the tests of opening and walking share: collecting messages, collecting paths, comparing them with
+ * what the image writer expects, and an image with a bit of everything in it.
  */
 #ifndef BW_TESTS_WALK_HELPERS_H
 #define BW_TESTS_WALK_HELPERS_H
@@ -45,8 +45,8 @@ void expect_error(struct bw_error *error, enum bw_error_code code, const char *t
 void expect_success(struct bw_error *error);
 
 /** Opens the devices named; `log` may be NULL. */
-struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy, struct report_log *log,
-                            struct bw_fs **fs);
+struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy,
+                            struct report_log *log, struct bw_fs **fs);
 /** Opens all devices of an image that were not removed. */
 struct bw_error *open_image(const struct iw_image *image, struct report_log *log, struct bw_fs **fs);
 
@@ -70,7 +70,8 @@ size_t count_missing(const struct walk_result *result, const struct iw_paths *ex
 void expect_paths(const struct iw_image *image, const struct walk_result *result);
 
 /** Opens the named devices and walks: no error, exactly the expected paths, no damage. `log` may be NULL. */
-void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count, struct report_log *log);
+void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count,
+                   struct report_log *log);
 /** The same with all devices that were not removed. */
 void check_walk(const struct iw_image *image, struct report_log *log);
 
@@ -82,7 +83,10 @@ struct iw_image *sample_image(const struct iw_options *options);
 /** The paths that can still be told without the leaves below `lost`: see recoverable.c. */
 struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);
 
-/** Group setup for tests that might hang or eat memory: ends the program then. */
+/** Group setup for tests that might hang: ends the program after half a minute. */
+int limit_time(void **state);
+/** The same for tests that might eat memory as well: more than 2 GiB are refused. Threads need room for
+ * stacks. */
 int limit_resources(void **state);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume is destroyed in
- * turn. The walk must list what the model in tests/support/recoverable.c can still tell, nothing besides, and say
- * that something is lost.
+ * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume is
+ * destroyed in turn. The walk must list what the model in tests/support/recoverable.c can still tell, nothing
+ * besides, and say that something is lost.
  */
 #include "support/walk_helpers.h"
 
@@ -63,9 +63,7 @@ static void check_lost_block(const struct iw_image *image, const struct iw_block
                  (unsigned long long)lost->first_key.objectid, lost->first_key.type,
                  (unsigned long long)lost->first_key.offset, foreign, example);
     size_t missing = count_missing(&result, &recoverable, &example);
-    if (missing && getenv("X"))
-        printf("shape %u/%u level %u missing %zu of %zu as %s\n", (unsigned) lost->first_key.objectid, lost->first_key.type, lost->level, missing, recoverable.count, example);
-    else if (missing)
+    if (missing)
         fail_msg("block of level %u at (%llu %u %llu) lost: %zu of %zu paths missing, as \"%s\"", lost->level,
                  (unsigned long long)lost->first_key.objectid, lost->first_key.type,
                  (unsigned long long)lost->first_key.offset, missing, recoverable.count, example);

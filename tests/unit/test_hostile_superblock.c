@@ -8,10 +8,10 @@
 
 typedef void editor(struct bw_disk_superblock *super);
 
-#define EDITOR(name, statement)                                                                              \
-    static void name(struct bw_disk_superblock *super)                                                       \
-    {                                                                                                        \
-        statement;                                                                                           \
+#define EDITOR(name, statement)                        \
+    static void name(struct bw_disk_superblock *super) \
+    {                                                  \
+        statement;                                     \
     }
 
 EDITOR(no_nodesize, super->nodesize = bw_put32(0))
@@ -220,7 +220,8 @@ static void test_any_byte(void **state)
 static void test_truncated_devices(void **state)
 {
     (void)state;
-    static const uint64_t sizes[] = {0, 1, 65536, 65536 + 4095, 69632, 1 << 20, (1 << 20) + 4096, 5 << 20, (5 << 20) + 20000};
+    static const uint64_t sizes[] = {
+        0, 1, 65536, 65536 + 4095, 69632, 1 << 20, (1 << 20) + 4096, 5 << 20, (5 << 20) + 20000};
     for (size_t i = 0; i < COUNT(sizes); i++) {
         struct iw_image *image = sample_image(&(struct iw_options){0});
         struct report_log log = {0};
@@ -246,12 +247,9 @@ static void test_truncated_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_other_copy_serves),
-        cmocka_unit_test(test_bad_root_pointers),
-        cmocka_unit_test(test_bad_remap_roots),
-        cmocka_unit_test(test_any_byte),
-        cmocka_unit_test(test_truncated_devices),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_other_copy_serves),
+        cmocka_unit_test(test_bad_root_pointers), cmocka_unit_test(test_bad_remap_roots),
+        cmocka_unit_test(test_any_byte),          cmocka_unit_test(test_truncated_devices),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

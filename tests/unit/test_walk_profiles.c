@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walks of images of every RAID profile: healthy, with devices missing, and with copies that are bad. Whatever
- * the profile can do without, nothing of the listing may be missing.
+ * Walks of images of every RAID profile: healthy, with devices missing, and with copies that are bad.
+ * Whatever the profile can do without, nothing of the listing may be missing.
  */
 #include "support/walk_helpers.h"
 
@@ -184,12 +184,9 @@ static void test_mixed_profiles(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),
-        cmocka_unit_test(test_missing_devices),
-        cmocka_unit_test(test_bad_copies),
-        cmocka_unit_test(test_bad_blocks_under_parity),
-        cmocka_unit_test(test_stale_copies),
-        cmocka_unit_test(test_mixed_profiles),
+        cmocka_unit_test(test_healthy),      cmocka_unit_test(test_missing_devices),
+        cmocka_unit_test(test_bad_copies),   cmocka_unit_test(test_bad_blocks_under_parity),
+        cmocka_unit_test(test_stale_copies), cmocka_unit_test(test_mixed_profiles),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

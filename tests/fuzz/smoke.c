@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Runs the fuzz targets without a fuzzer: a few hundred inputs from a generator with a fixed seed, as a test.
+ * With arguments TARGET FILE... it runs a target with those inputs instead, to look at what a fuzzer has
+ * found with any compiler and under any tool.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "fuzz/edits.h"
+#include "fuzz/targets.h"
+
+enum { INPUTS = 600, SECONDS_AT_MOST = 120, SECONDS_EACH = 5 };
+
+static uint64_t random_state;
+
+/* splitmix64 */
+static uint64_t next_random(void)
+{
+    uint64_t z = (random_state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static void fill(uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(next_random() >> 56);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void run(void (*target)(const uint8_t *data, size_t size), const uint8_t *data, size_t size)
+{
+    double start = seconds();
+    target(data, size);
+    assert_true(seconds() - start < SECONDS_EACH);
+}
+
+/* Few edits more often than many: one is enough to break most images. */
+static void test_images(void **state)
+{
+    (void)state;
+    uint8_t input[4 + 16 * EDITS_AT_MOST];
+    random_state = 1;
+    for (unsigned i = 0; i < INPUTS; i++) {
+        size_t size = 4 + 16 * (i % 3 ? next_random() % 4 : next_random() % EDITS_AT_MOST);
+        fill(input, size);
+        input[0] = (uint8_t)i;
+        run(fuzz_image, input, size);
+    }
+    fuzz_image_cleanup();
+}
+
+static void test_formats(void **state)
+{
+    (void)state;
+    static uint8_t input[4097];
+    random_state = 2;
+    for (unsigned i = 0; i < INPUTS; i++) {
+        size_t size = 1 + next_random() % (sizeof input - 1);
+        fill(input, size);
+        for (size_t at = 1; at < size && i % 3; at++)
+            input[at] = next_random() % 4 ? 0 : input[at];
+        input[0] = (uint8_t)i;
+        run(fuzz_formats, input, size);
+    }
+}
+
+static int replay(const char *target, char **paths)
+{
+    static uint8_t input[1 << 20];
+    for (; *paths; paths++) {
+        FILE *file = fopen(*paths, "rb");
+        if (!file) {
+            perror(*paths);
+            return 1;
+        }
+        size_t size = fread(input, 1, sizeof input, file);
+        fclose(file);
+        double start = seconds();
+        (strcmp(target, "formats") == 0 ? fuzz_formats : fuzz_image)(input, size);
+        printf("%s: %.3f s\n", *paths, seconds() - start);
+    }
+    fuzz_image_cleanup();
+    return 0;
+}
+
+int main(int argument_count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_images),
+        cmocka_unit_test(test_formats),
+    };
+    if (argument_count > 2)
+        return replay(arguments[1], arguments + 2);
+    alarm(SECONDS_AT_MOST);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/base: errors, buffers, the map, escaping, growing arrays, little-endian numbers, cleanup. */
+#include <errno.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/endian.h"
+#include "base/escape.h"
+#include "base/map.h"
+#include "support/walk_helpers.h"
+
+/* Errors. */
+
+static void test_error_messages(void **state)
+{
+    (void)state;
+    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "slot %d", 7);
+    assert_int_equal(error->code, BW_ERROR_CORRUPT);
+    assert_int_equal(error->system, 0);
+    assert_null(error->layer);
+    assert_false(error->has_address);
+    assert_string_equal(error->message, "slot 7");
+    error = bw_error_prefix(error, "block %d", 4096);
+    error = bw_error_prefix(error, "tree %s", "5");
+    assert_string_equal(error->message, "tree 5: block 4096: slot 7");
+    assert_int_equal(error->code, BW_ERROR_CORRUPT);
+    bw_error_free(error);
+    bw_error_free(NULL);
+}
+
+static void test_error_of_system(void **state)
+{
+    (void)state;
+    struct bw_error *error = bw_error_from_errno(ENOENT, "cannot open %s", "x.img");
+    assert_int_equal(error->code, BW_ERROR_SYSTEM);
+    assert_int_equal(error->system, ENOENT);
+    assert_string_equal(error->message, "cannot open x.img: No such file or directory");
+    bw_error_free(error);
+}
+
+static void test_error_without_memory(void **state)
+{
+    (void)state;
+    struct bw_error *error = bw_error_no_memory();
+    assert_int_equal(error->code, BW_ERROR_NO_MEMORY);
+    assert_ptr_equal(bw_error_prefix(error, "context"), error);
+    assert_string_equal(error->message, "out of memory");
+    bw_error_free(error);
+    assert_string_equal(bw_error_no_memory()->message, "out of memory");
+}
+
+static struct bw_error *fail_if(bool fail)
+{
+    return fail ? bw_error_create(BW_ERROR_USAGE, "failed") : NULL;
+}
+
+static struct bw_error *try_twice(bool first, bool second, int *reached)
+{
+    *reached = 0;
+    BW_TRY(fail_if(first));
+    *reached = 1;
+    BW_AUTO_FREE char *memory = malloc(10);
+    BW_AUTO_ERROR struct bw_error *ignored = fail_if(true);
+    BW_TRY(fail_if(second));
+    *reached = 2;
+    return BW_TAKE(ignored);
+}
+
+static void test_cleanup(void **state)
+{
+    (void)state;
+    int reached;
+    expect_error(try_twice(true, false, &reached), BW_ERROR_USAGE, "failed");
+    assert_int_equal(reached, 0);
+    expect_error(try_twice(false, true, &reached), BW_ERROR_USAGE, "failed");
+    assert_int_equal(reached, 1);
+    expect_error(try_twice(false, false, &reached), BW_ERROR_USAGE, "failed");
+    assert_int_equal(reached, 2);
+}
+
+/* Buffers. */
+
+static void test_buffer(void **state)
+{
+    (void)state;
+    struct bw_buffer buffer = {0};
+    bw_buffer_append(&buffer, "", 0);
+    assert_null(buffer.data);
+    for (int i = 0; i < 10000; i++) {
+        bw_buffer_append(&buffer, "abc", 3);
+        bw_buffer_append_byte(&buffer, (char)i);
+    }
+    assert_int_equal(buffer.length, 40000);
+    assert_true(buffer.capacity >= 40000 && buffer.capacity < 100000);
+    assert_memory_equal(buffer.data + 4 * 513, "abc\1", 4);
+    bw_buffer_format(&buffer, "%05d", 42);
+    assert_memory_equal(buffer.data + 40000, "00042", 5);
+    assert_false(buffer.failed);
+    bw_buffer_free(&buffer);
+    assert_null(buffer.data);
+    assert_int_equal(buffer.capacity, 0);
+}
+
+static void test_buffer_without_memory(void **state)
+{
+    (void)state;
+    struct bw_buffer buffer = {0};
+    bw_buffer_append(&buffer, "kept", 4);
+    assert_false(bw_buffer_reserve(&buffer, SIZE_MAX));
+    assert_true(buffer.failed);
+    assert_false(bw_buffer_reserve(&buffer, SIZE_MAX - 2));
+    assert_int_equal(buffer.length, 4);
+    assert_memory_equal(buffer.data, "kept", 4);
+    bw_buffer_free(&buffer);
+    assert_false(buffer.failed);
+}
+
+/* The map. */
+
+static void test_map(void **state)
+{
+    (void)state;
+    struct bw_map map = {0};
+    assert_int_equal(bw_map_get(&map, 5), UINT32_MAX);
+    bw_map_clear(&map);
+    for (uint64_t round = 0; round < 2; round++) {
+        for (uint64_t i = 1; i <= 5000; i++)
+            assert_true(bw_map_put(&map, i * UINT64_C(0x100000001) + round, (uint32_t)i));
+        assert_int_equal(map.count, 5000);
+        assert_true(map.capacity <= 4 * 5000);
+        assert_true(bw_map_put(&map, UINT64_MAX, 9));
+        assert_true(bw_map_put(&map, UINT64_MAX, 10));
+        assert_int_equal(map.count, 5001);
+        for (uint64_t i = 1; i <= 5000; i++)
+            assert_int_equal(bw_map_get(&map, i * UINT64_C(0x100000001) + round), i);
+        assert_int_equal(bw_map_get(&map, UINT64_MAX), 10);
+        assert_int_equal(bw_map_get(&map, 2), UINT32_MAX);
+        bw_map_clear(&map);
+        assert_int_equal(bw_map_get(&map, UINT64_MAX), UINT32_MAX);
+    }
+    bw_map_free(&map);
+    assert_null(map.entries);
+}
+
+/* Keys that differ in a single bit, or that are multiples of a page, all find their place. */
+static void test_map_of_similar_keys(void **state)
+{
+    (void)state;
+    struct bw_map map = {0};
+    for (unsigned bit = 0; bit < 64; bit++)
+        assert_true(bw_map_put(&map, UINT64_C(1) << bit, bit));
+    for (uint32_t i = 1; i < 3000; i++)
+        assert_true(bw_map_put(&map, ((uint64_t)i << 14) + 1, i));
+    for (unsigned bit = 0; bit < 64; bit++)
+        assert_int_equal(bw_map_get(&map, UINT64_C(1) << bit), bit);
+    for (uint32_t i = 1; i < 3000; i++)
+        assert_int_equal(bw_map_get(&map, ((uint64_t)i << 14) + 1), i);
+    bw_map_free(&map);
+}
+
+/* Escaping. */
+
+static void test_escape(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *raw, *escaped;
+    } cases[] = {
+        {"plain-name_1.txt", "plain-name_1.txt"},
+        {"a b", "a\\ b"},
+        {"back\\slash", "back\\\\slash"},
+        {"\a\b\t\n\v\f\r", "\\a\\b\\t\\n\\v\\f\\r"},
+        {"\x01\x1b[31m\x7f", "\\001\\033[31m\\177"},
+        {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
+        {"\xe2\x82\xac \xf0\x9f\x98\x80", "\xe2\x82\xac\\ \xf0\x9f\x98\x80"},
+        {"\xc2\x80\xc2\x9f\xc2\xa0", "\\302\\200\\302\\237\xc2\xa0"},
+        {"\xff\xfe", "\\377\\376"},
+        {"\xc0\xaf", "\\300\\257"},
+        {"\xc1\xbf", "\\301\\277"},
+        {"\xe0\x80\xaf", "\\340\\200\\257"},
+        {"\xe0\xa0\x80", "\xe0\xa0\x80"},
+        {"\xed\xa0\x80", "\\355\\240\\200"},
+        {"\xed\x9f\xbf", "\xed\x9f\xbf"},
+        {"\xf0\x80\x80\x80", "\\360\\200\\200\\200"},
+        {"\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf"},
+        {"\xf4\x90\x80\x80", "\\364\\220\\200\\200"},
+        {"\xf5\x80\x80\x80", "\\365\\200\\200\\200"},
+        {"cut\xe2\x82", "cut\\342\\202"},
+        {"cut\xc3", "cut\\303"},
+        {"\xc3(", "\\303("},
+        {"", ""},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_buffer buffer = {0};
+        bw_escape_append(&buffer, cases[i].raw, strlen(cases[i].raw));
+        bw_buffer_append_byte(&buffer, '\0');
+        assert_string_equal(buffer.data, cases[i].escaped);
+        bw_buffer_free(&buffer);
+    }
+}
+
+static void test_escape_nul(void **state)
+{
+    (void)state;
+    struct bw_buffer buffer = {0};
+    bw_escape_append(&buffer, "a\0b", 3);
+    assert_int_equal(buffer.length, 6);
+    assert_memory_equal(buffer.data, "a\\000b", 6);
+    bw_buffer_free(&buffer);
+}
+
+/* Arrays. */
+
+static void test_array(void **state)
+{
+    (void)state;
+    uint32_t *numbers = NULL;
+    size_t count = 0, capacity = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        assert_true(BW_ARRAY_RESERVE(numbers, count, capacity));
+        assert_true(capacity > count);
+        numbers[count++] = i;
+    }
+    assert_true(capacity < 2000);
+    for (uint32_t i = 0; i < 1000; i++)
+        assert_int_equal(numbers[i], i);
+    uint32_t *before = numbers;
+    assert_null(bw_array_grown(numbers, SIZE_MAX / 2, &capacity, sizeof *numbers));
+    assert_ptr_equal(numbers, before);
+    assert_true(capacity < 2000);
+    free(numbers);
+}
+
+/* Numbers. */
+
+static void test_endian(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 0xf8};
+    bw_le16 le16;
+    bw_le32 le32;
+    bw_le64 le64;
+    memcpy(&le16, bytes, sizeof le16);
+    memcpy(&le32, bytes, sizeof le32);
+    memcpy(&le64, bytes, sizeof le64);
+    assert_int_equal(bw_get16(le16), 0x0201);
+    assert_int_equal(bw_get32(le32), 0x04030201);
+    assert_true(bw_get64(le64) == UINT64_C(0xf807060504030201));
+    le16 = bw_put16(0x0201);
+    le32 = bw_put32(0x04030201);
+    le64 = bw_put64(UINT64_C(0xf807060504030201));
+    assert_memory_equal(&le16, bytes, 2);
+    assert_memory_equal(&le32, bytes, 4);
+    assert_memory_equal(&le64, bytes, 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_error_messages),
+        cmocka_unit_test(test_error_of_system),
+        cmocka_unit_test(test_error_without_memory),
+        cmocka_unit_test(test_cleanup),
+        cmocka_unit_test(test_buffer),
+        cmocka_unit_test(test_buffer_without_memory),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_map_of_similar_keys),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_escape_nul),
+        cmocka_unit_test(test_array),
+        cmocka_unit_test(test_endian),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/format: the check of tree blocks, and the items in them. */
+#include "format/items.h"
+#include "format/node.h"
+#include "support/walk_helpers.h"
+
+enum { NODESIZE = 4096, BYTENR = 1 << 20 };
+
+/* Tree blocks. */
+
+static struct bw_disk_header *header(uint8_t *block)
+{
+    return (void *)block;
+}
+
+static struct bw_disk_key_pointer *pointers(uint8_t *block)
+{
+    return (void *)(block + sizeof(struct bw_disk_header));
+}
+
+static struct bw_disk_item *items(uint8_t *block)
+{
+    return (void *)(block + sizeof(struct bw_disk_header));
+}
+
+static struct bw_disk_key disk_key(uint64_t objectid, uint8_t type, uint64_t offset)
+{
+    return (struct bw_disk_key){bw_put64(objectid), type, bw_put64(offset)};
+}
+
+/* A block of tree 5, generation 7, with three children or empty items, keys (256 96 2), (256 96 3), (256 96
+ * 4). */
+static void make_block(uint8_t *block, uint8_t level)
+{
+    memset(block, 0, NODESIZE);
+    *header(block) = (struct bw_disk_header){.bytenr = bw_put64(BYTENR),
+                                             .generation = bw_put64(7),
+                                             .owner = bw_put64(5),
+                                             .item_count = bw_put32(3),
+                                             .level = level};
+    for (uint64_t i = 0; i < 3; i++) {
+        struct bw_disk_key key = disk_key(256, BW_DIR_INDEX, 2 + i);
+        if (level)
+            pointers(block)[i] = (struct bw_disk_key_pointer){key, bw_put64((i + 1) << 16), bw_put64(7)};
+        else
+            items(block)[i] = (struct bw_disk_item){key, bw_put32(NODESIZE - 101), bw_put32(0)};
+    }
+}
+
+static struct bw_tree_block_expectation expectation(uint8_t level)
+{
+    return (struct bw_tree_block_expectation){.owner = 5,
+                                              .generation = 7,
+                                              .first_key = {256, BW_DIR_INDEX, 2},
+                                              .level = level,
+                                              .has_first_key = true};
+}
+
+static void test_good_blocks(void **state)
+{
+    (void)state;
+    uint8_t block[NODESIZE];
+    for (uint8_t level = 0; level < BW_MAX_LEVEL; level++) {
+        struct bw_tree_block_expectation wanted = expectation(level);
+        make_block(block, level);
+        expect_success(bw_node_check(block, NODESIZE, BYTENR, &wanted));
+        assert_true(bw_node_meets_expectation(block, NODESIZE, BYTENR, &wanted));
+        struct bw_node node = bw_node_view(block, NODESIZE);
+        assert_int_equal(node.level, level);
+        assert_int_equal(node.item_count, 3);
+    }
+}
+
+static void expect_bad(const uint8_t *block, const struct bw_tree_block_expectation *wanted, const char *text)
+{
+    expect_error(bw_node_check(block, NODESIZE, BYTENR, wanted), BW_ERROR_CORRUPT, text);
+    assert_false(bw_node_meets_expectation(block, NODESIZE, BYTENR, wanted));
+}
+
+static void test_mismatches(void **state)
+{
+    (void)state;
+    uint8_t block[NODESIZE];
+    struct bw_tree_block_expectation wanted = expectation(0);
+    make_block(block, 0);
+    expect_error(bw_node_check(block, NODESIZE, BYTENR + 4096, &wanted), BW_ERROR_CORRUPT,
+                 "bytenr mismatch, want 1052672 have 1048576");
+    wanted.level = 1;
+    expect_bad(block, &wanted, "level mismatch, want 1 have 0");
+    wanted = expectation(0);
+    wanted.generation = 8;
+    expect_bad(block, &wanted, "generation mismatch, want 8 have 7");
+    wanted.generation = 6;
+    expect_bad(block, &wanted, "generation mismatch, want 6 have 7");
+    wanted = expectation(0);
+    wanted.first_key.offset = 1;
+    expect_bad(block, &wanted, "first key mismatch, slot 0 key (256 96 2)");
+    wanted.has_first_key = false;
+    expect_success(bw_node_check(block, NODESIZE, BYTENR, &wanted));
+}
+
+static void test_owners(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t wanted, found;
+        bool fits;
+    } cases[] = {
+        {5, 5, true},
+        {5, 256, true},
+        {300, 5, true},
+        {300, 299, true},
+        {300, BW_TREE_RELOC, true},
+        {5, 1, false},
+        {5, 255, false},
+        {1, 5, false},
+        {3, 1, false},
+        {1, 1, true},
+        {256, (uint64_t)-9, false},
+        {5, 3, false},
+        {300, 255, false},
+        {10, 10, true},
+    };
+    uint8_t block[NODESIZE];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_tree_block_expectation wanted = expectation(0);
+        make_block(block, 0);
+        header(block)->owner = bw_put64(cases[i].found);
+        wanted.owner = cases[i].wanted;
+        if (cases[i].fits)
+            expect_success(bw_node_check(block, NODESIZE, BYTENR, &wanted));
+        else
+            expect_bad(block, &wanted, "owner mismatch");
+    }
+}
+
+static void test_item_counts(void **state)
+{
+    (void)state;
+    const uint32_t most[] = {(NODESIZE - 101) / 25, (NODESIZE - 101) / 33};
+    static const uint32_t huge[] = {UINT32_MAX, 1u << 31, 65536};
+    uint8_t block[NODESIZE];
+    for (uint8_t level = 0; level < 2; level++) {
+        struct bw_tree_block_expectation wanted = expectation(level);
+        wanted.lenient = true; /* what lies behind the three is zeros */
+        make_block(block, level);
+        header(block)->item_count = bw_put32(most[level]);
+        expect_success(bw_node_check(block, NODESIZE, BYTENR, &wanted));
+        header(block)->item_count = bw_put32(most[level] + 1);
+        expect_bad(block, &wanted, "invalid item count");
+        for (size_t i = 0; i < COUNT(huge); i++) {
+            header(block)->item_count = bw_put32(huge[i]);
+            expect_bad(block, &wanted, "invalid item count");
+        }
+        header(block)->item_count = bw_put32(0);
+        expect_bad(block, &wanted, "no items");
+    }
+    struct bw_tree_block_expectation root = {.owner = 5, .generation = 7};
+    make_block(block, 0);
+    header(block)->item_count = bw_put32(0);
+    expect_success(bw_node_check(block, NODESIZE, BYTENR, &root));
+}
+
+static void test_pointers(void **state)
+{
+    (void)state;
+    uint8_t block[NODESIZE];
+    struct bw_tree_block_expectation wanted = expectation(2), lenient = wanted;
+    lenient.lenient = true;
+    make_block(block, 2);
+    pointers(block)[1].key = disk_key(256, BW_DIR_INDEX, 2);
+    expect_error(bw_node_check(block, NODESIZE, BYTENR, &wanted), BW_ERROR_CORRUPT,
+                 "keys out of order, slot 1");
+    expect_success(bw_node_check(block, NODESIZE, BYTENR, &lenient));
+    make_block(block, 2);
+    pointers(block)[2].key = disk_key(255, BW_DIR_INDEX, 9);
+    expect_error(bw_node_check(block, NODESIZE, BYTENR, &wanted), BW_ERROR_CORRUPT,
+                 "keys out of order, slot 2");
+    make_block(block, 2);
+    pointers(block)[2].bytenr = bw_put64(65537);
+    expect_error(bw_node_check(block, NODESIZE, BYTENR, &wanted), BW_ERROR_CORRUPT,
+                 "unaligned pointer, slot 2 bytenr 65537");
+    lenient.first_key.offset = 77;
+    expect_success(bw_node_check(block, NODESIZE, BYTENR, &lenient));
+    lenient.generation = 8;
+    expect_error(bw_node_check(block, NODESIZE, BYTENR, &lenient), BW_ERROR_CORRUPT, "generation");
+}
+
+static void test_leaf_items(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t offset, size;
+        bool inside;
+    } cases[] = {
+        {NODESIZE - 101, 0, true},
+        {NODESIZE - 102, 1, true},
+        {75, NODESIZE - 101 - 75, true},
+        {NODESIZE - 101, 1, false},
+        {NODESIZE - 100, 0, false},
+        {74, 10, false},
+        {0, 10, false},
+        {UINT32_MAX, 2, false},
+        {1000, UINT32_MAX, false},
+        {2, UINT32_MAX - 1, false},
+        {NODESIZE - 102, 2, false},
+    };
+    uint8_t block[NODESIZE];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_item item;
+        make_block(block, 0);
+        items(block)[1].offset = bw_put32(cases[i].offset);
+        items(block)[1].size = bw_put32(cases[i].size);
+        struct bw_node leaf = bw_node_view(block, NODESIZE);
+        assert_int_equal(bw_leaf_item(&leaf, 1, &item), cases[i].inside);
+        assert_int_equal(item.key.offset, 3);
+        if (cases[i].inside)
+            assert_ptr_equal(item.data, block + 101 + cases[i].offset);
+    }
+}
+
+static void test_keys(void **state)
+{
+    (void)state;
+    static const struct bw_key ascending[] = {
+        {0, 0, 0},          {0, 0, 1}, {0, 1, 0},          {1, 0, 0},
+        {1, 0, UINT64_MAX}, {1, 1, 0}, {UINT64_MAX, 0, 0}, {UINT64_MAX, 255, UINT64_MAX}};
+    for (size_t i = 0; i < COUNT(ascending); i++)
+        for (size_t j = 0; j < COUNT(ascending); j++) {
+            int order = bw_key_compare(&ascending[i], &ascending[j]);
+            assert_int_equal((order > 0) - (order < 0), (i > j) - (i < j));
+        }
+}
+
+/* Names. */
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t length;
+        bool valid;
+    } cases[] = {
+        {"a", 1, true},
+        {"", 0, false},
+        {".", 1, false},
+        {"..", 2, false},
+        {"...", 3, true},
+        {".a", 2, true},
+        {"a/b", 3, false},
+        {"/", 1, false},
+        {"a\0b", 3, false},
+        {"\0", 1, false},
+        {"12345678/", 9, false},
+        {"1234567/", 8, false},
+        {"12345678\0", 9, false},
+        {"\0002345678", 8, false},
+        {"12345678abcdefg/", 16, false},
+        {"12345678abcdefgh", 16, true},
+        {"\xff\xfe\x80\x01", 4, true},
+        {"\n", 1, true},
+        {".2345678", 8, true},
+        {"\x30\x2e\x2f", 3, false},
+        {"\x2e\x30\x2e\x30\x2e\x30\x2e\x30", 8, true},
+        {"\x01\x01\x01\x01\x01\x01\x01\x01", 8, true},
+        {"\x80\x80\x80\x80\x80\x80\x80\x80", 8, true},
+        {"\xaf\xaf\xaf\xaf\xaf\xaf\xaf\xaf", 8, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_int_equal(bw_name_is_valid((const uint8_t *)cases[i].name, cases[i].length), cases[i].valid);
+}
+
+/* A bad byte is found wherever it stands, in names of every length. */
+static void test_bad_bytes_in_names(void **state)
+{
+    (void)state;
+    uint8_t name[BW_NAME_MAX + 1];
+    for (size_t length = 1; length <= BW_NAME_MAX; length++) {
+        memset(name, 'x', sizeof name);
+        assert_true(bw_name_is_valid(name, length));
+        for (size_t at = 0; at < length; at++) {
+            name[at] = '/';
+            assert_false(bw_name_is_valid(name, length));
+            name[at] = '\0';
+            assert_false(bw_name_is_valid(name, length));
+            name[at] = 'x';
+        }
+    }
+    assert_false(bw_name_is_valid(name, BW_NAME_MAX + 1));
+}
+
+/* Records. */
+
+static struct bw_item item_of(const uint8_t *bytes, size_t size, struct bw_key key)
+{
+    return (struct bw_item){key, bytes, (uint32_t)size};
+}
+
+static size_t put_entry(uint8_t *at, const char *name, uint16_t data_length, uint8_t type)
+{
+    const struct bw_disk_dir_item entry = {.location = disk_key(300, BW_INODE_ITEM, 0),
+                                           .data_length = bw_put16(data_length),
+                                           .name_length = bw_put16((uint16_t)strlen(name)),
+                                           .type = type};
+    memcpy(at, &entry, sizeof entry);
+    memcpy(at + sizeof entry, name, strlen(name));
+    memset(at + sizeof entry + strlen(name), 'D', data_length);
+    return sizeof entry + strlen(name) + data_length;
+}
+
+static void test_dir_entries(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    size_t size = put_entry(bytes, "one", 0, BW_FILE_REGULAR);
+    size += put_entry(bytes + size, "three", 7, BW_FILE_DIRECTORY | 0x80);
+    struct bw_item item = item_of(bytes, size, (struct bw_key){256, BW_DIR_ITEM, 1});
+    struct bw_cursor cursor = bw_cursor_of(&item);
+    struct bw_dir_entry entry;
+    assert_true(bw_dir_entry_next(&cursor, &entry));
+    assert_int_equal(entry.name_length, 3);
+    assert_memory_equal(entry.name, "one", 3);
+    assert_int_equal(entry.location.objectid, 300);
+    assert_true(bw_dir_entry_next(&cursor, &entry));
+    assert_memory_equal(entry.name, "three", 5);
+    assert_int_equal(entry.type, BW_FILE_DIRECTORY);
+    assert_false(bw_dir_entry_next(&cursor, &entry));
+    assert_false(bw_cursor_bad(&cursor));
+    for (size_t cut = 1; cut < size; cut++) {
+        unsigned whole = 0;
+        /* A copy of its own, so that a byte too many is noticed. */
+        uint8_t *copy = malloc(cut);
+        memcpy(copy, bytes, cut);
+        item = item_of(copy, cut, item.key);
+        for (cursor = bw_cursor_of(&item); bw_dir_entry_next(&cursor, &entry);)
+            whole++;
+        assert_int_equal(whole, cut >= 33);
+        assert_int_equal(bw_cursor_bad(&cursor), cut != 33);
+        free(copy);
+    }
+}
+
+static void test_inode_refs(void **state)
+{
+    (void)state;
+    uint8_t bytes[64], extended[64];
+    const struct bw_disk_inode_ref ref = {bw_put64(9), bw_put16(2)};
+    const struct bw_disk_inode_extref extref = {bw_put64(777), bw_put64(8), bw_put16(3)};
+    memcpy(bytes, &ref, sizeof ref);
+    memcpy(bytes + 10, "ab", 2);
+    memcpy(bytes + 12, bytes, 12);
+    memcpy(extended, &extref, sizeof extref);
+    memcpy(extended + 18, "xyz", 3);
+    for (size_t size = 0; size <= 24; size++) {
+        struct bw_item item = item_of(bytes, size, (struct bw_key){300, BW_INODE_REF, 256});
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_inode_ref found;
+        unsigned count = 0;
+        for (; bw_inode_ref_next(&cursor, &item.key, &found); count++) {
+            assert_int_equal(found.parent, 256);
+            assert_int_equal(found.index, 9);
+            assert_memory_equal(found.name, "ab", 2);
+        }
+        assert_int_equal(count, size / 12);
+        assert_int_equal(bw_cursor_bad(&cursor), size % 12 != 0);
+    }
+    for (size_t size = 0; size <= 21; size++) {
+        struct bw_item item = item_of(extended, size, (struct bw_key){300, BW_INODE_EXTREF, 12345});
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_inode_ref found;
+        assert_int_equal(bw_inode_ref_next(&cursor, &item.key, &found), size == 21);
+        assert_int_equal(bw_cursor_bad(&cursor), size != 0 && size != 21);
+        if (size == 21) {
+            assert_int_equal(found.parent, 777);
+            assert_int_equal(found.index, 8);
+            assert_memory_equal(found.name, "xyz", 3);
+        }
+    }
+}
+
+static void test_root_items(void **state)
+{
+    (void)state;
+    struct bw_disk_root_item disk = {.generation = bw_put64(7),
+                                     .bytenr = bw_put64(65536),
+                                     .last_snapshot = bw_put64(6),
+                                     .reference_count = bw_put32(1),
+                                     .level = 3,
+                                     .generation_v2 = bw_put64(7),
+                                     .parent_uuid = {1}};
+    struct bw_root_item root;
+    struct bw_item item = item_of((const void *)&disk, sizeof disk, (struct bw_key){256, BW_ROOT_ITEM, 0});
+    expect_success(bw_root_item_decode(&item, &root));
+    assert_int_equal(root.root.bytenr, 65536);
+    assert_int_equal(root.root.generation, 7);
+    assert_int_equal(root.root.level, 3);
+    assert_int_equal(root.last_snapshot, 6);
+    assert_true(root.is_snapshot);
+    disk.generation_v2 = bw_put64(6); /* an old kernel wrote last */
+    expect_success(bw_root_item_decode(&item, &root));
+    assert_false(root.is_snapshot);
+    disk.generation_v2 = bw_put64(7);
+    for (item.size = 239; item.size < sizeof disk; item.size++) {
+        expect_success(bw_root_item_decode(&item, &root));
+        assert_false(root.is_snapshot);
+    }
+    item.size = 238;
+    expect_error(bw_root_item_decode(&item, &root), BW_ERROR_CORRUPT, "invalid size 238");
+    item.size = 0;
+    expect_error(bw_root_item_decode(&item, &root), BW_ERROR_CORRUPT, "invalid size 0");
+    item.size = sizeof disk;
+    disk.level = 8;
+    expect_error(bw_root_item_decode(&item, &root), BW_ERROR_CORRUPT, "invalid level 8");
+}
+
+static void test_root_refs(void **state)
+{
+    (void)state;
+    uint8_t bytes[64];
+    const struct bw_disk_root_ref disk = {bw_put64(257), bw_put64(4), bw_put16(5)};
+    memcpy(bytes, &disk, sizeof disk);
+    memcpy(bytes + sizeof disk, "child", 5);
+    for (size_t size = 0; size <= 23; size++) {
+        struct bw_root_ref ref;
+        struct bw_item item = item_of(bytes, size, (struct bw_key){256, BW_ROOT_BACKREF, 5});
+        assert_int_equal(bw_root_ref_decode(&item, &ref), size == 23);
+        if (size < 23)
+            continue;
+        assert_int_equal(ref.directory, 257);
+        assert_int_equal(ref.index, 4);
+        assert_memory_equal(ref.name, "child", 5);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_blocks),
+        cmocka_unit_test(test_mismatches),
+        cmocka_unit_test(test_owners),
+        cmocka_unit_test(test_item_counts),
+        cmocka_unit_test(test_pointers),
+        cmocka_unit_test(test_leaf_items),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_bad_bytes_in_names),
+        cmocka_unit_test(test_dir_entries),
+        cmocka_unit_test(test_inode_refs),
+        cmocka_unit_test(test_root_items),
+        cmocka_unit_test(test_root_refs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

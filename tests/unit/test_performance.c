@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* performance/node-cache and performance/read-ahead: what is asked of the layer below them. */
+#include "support/block_bench.h"
+
+struct cache_bench {
+    struct block_bench *blocks;
+    struct bw_graph *graph;
+    struct bw_xlator *top;
+    uint8_t buffer[BENCH_NODESIZE];
+};
+
+static struct cache_bench *make_bench(const char *size)
+{
+    struct cache_bench *bench = calloc(1, sizeof *bench);
+    const struct bw_option_value options[] = {{"size", size}, {0}};
+    bench->blocks = block_bench_create(1, BW_CHECKSUM_CRC32C);
+    bench->graph = fake_graph(NULL);
+    bench->top = add_layer(bench->graph, "performance/node-cache",
+                           add_fake(bench->graph, &bench->blocks->fake), options);
+    return bench;
+}
+
+static void free_bench(struct cache_bench *bench)
+{
+    bw_graph_destroy(bench->graph);
+    block_bench_free(bench->blocks);
+    free(bench);
+}
+
+/* Reads a block, checks its bytes, and tells whether the layer below was asked. */
+static bool was_read(struct cache_bench *bench, size_t block, bool keep)
+{
+    const struct bw_tree_block_expectation wanted = block_bench_expectation(block);
+    size_t before = bench->blocks->fake.calls;
+    memset(bench->buffer, 0xee, sizeof bench->buffer);
+    expect_success(block_bench_read(bench->top, block, &wanted, keep, bench->buffer));
+    assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, 1, block), BENCH_NODESIZE);
+    return bench->blocks->fake.calls != before;
+}
+
+static void test_hits(void **state)
+{
+    (void)state;
+    struct cache_bench *bench = make_bench("1M");
+    for (size_t block = 0; block < 50; block++)
+        assert_true(was_read(bench, block, true));
+    for (unsigned round = 0; round < 3; round++)
+        for (size_t block = 0; block < 50; block++)
+            assert_false(was_read(bench, block, true));
+    free_bench(bench);
+}
+
+static void test_what_is_not_kept(void **state)
+{
+    (void)state;
+    struct cache_bench *bench = make_bench("1M");
+    assert_true(was_read(bench, 1, false));
+    assert_true(was_read(bench, 1, false));
+    assert_true(was_read(bench, 1, true));
+    assert_false(was_read(bench, 1, true));
+    assert_true(was_read(bench, 1, false)); /* passes, though it is there */
+    struct bw_tree_block_expectation wanted = block_bench_expectation(2);
+    struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
+                                 .keep = true,
+                                 .copy = 1,
+                                 .length = BENCH_NODESIZE,
+                                 .address = 2 * BENCH_NODESIZE,
+                                 .buffer = bench->buffer,
+                                 .expectation = &wanted};
+    bw_wind(NULL, bench->top, &request, 1);
+    assert_true(was_read(bench, 2, true)); /* a chosen copy is not remembered */
+    wanted = block_bench_expectation(3);
+    wanted.lenient = true;
+    expect_success(block_bench_read(bench->top, 3, &wanted, true, bench->buffer));
+    assert_true(was_read(bench, 3, true)); /* nor is what was accepted leniently */
+    request = (struct bw_request){.kind = BW_REQUEST_RAW,
+                                  .keep = true,
+                                  .length = 100,
+                                  .address = 4 * BENCH_NODESIZE,
+                                  .buffer = bench->buffer};
+    bw_wind(NULL, bench->top, &request, 1);
+    assert_true(was_read(bench, 4, true));
+    free_bench(bench);
+}
+
+static void test_errors_are_not_kept(void **state)
+{
+    (void)state;
+    struct cache_bench *bench = make_bench("1M");
+    const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
+    bench->blocks->fake.broken[0] = true;
+    expect_error(block_bench_read(bench->top, 5, &wanted, true, bench->buffer), BW_ERROR_SYSTEM, "broken");
+    bench->blocks->fake.broken[0] = false;
+    assert_true(was_read(bench, 5, true));
+    assert_false(was_read(bench, 5, true));
+    free_bench(bench);
+}
+
+/* A block that is there but not what is expected now is asked for below, where verify will say what is wrong.
+ */
+static void test_expectation_mismatch_is_a_miss(void **state)
+{
+    (void)state;
+    struct cache_bench *bench = make_bench("1M");
+    assert_true(was_read(bench, 6, true));
+    for (unsigned what = 0; what < 4; what++) {
+        struct bw_tree_block_expectation wanted = block_bench_expectation(6);
+        wanted.generation += what == 0;
+        wanted.level = what == 1;
+        wanted.first_key.offset += what == 2;
+        wanted.owner = what == 3 ? BW_ROOT_TREE : wanted.owner;
+        size_t calls = bench->blocks->fake.calls;
+        expect_success(block_bench_read(bench->top, 6, &wanted, true, bench->buffer));
+        assert_int_equal(bench->blocks->fake.calls, calls + 1);
+    }
+    struct bw_tree_block_expectation other_tree = block_bench_expectation(6);
+    size_t calls = bench->blocks->fake.calls;
+    other_tree.owner = 300; /* a snapshot may share it */
+    expect_success(block_bench_read(bench->top, 6, &other_tree, true, bench->buffer));
+    assert_int_equal(bench->blocks->fake.calls, calls);
+    assert_false(was_read(bench, 6, true));
+    free_bench(bench);
+}
+
+/* Of more blocks than fit, no more than fit are remembered, and some always are. */
+static void test_size_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t blocks;
+    } sizes[] = {{"0", 0}, {"64K", 16}, {"256K", 64}, {"1M", 256}, {"1M", 256}};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct cache_bench *bench = make_bench(sizes[i].text);
+        size_t hits = 0;
+        for (size_t block = 0; block < BENCH_BLOCKS; block++)
+            was_read(bench, block, true);
+        for (size_t block = 0; block < BENCH_BLOCKS; block++) {
+            const struct bw_tree_block_expectation wanted = block_bench_expectation(block);
+            size_t before = bench->blocks->fake.calls;
+            /* Once broken, only what is remembered can be read. */
+            bench->blocks->fake.broken[0] = true;
+            struct bw_error *error = block_bench_read(bench->top, block, &wanted, true, bench->buffer);
+            hits += !error;
+            assert_int_equal(bench->blocks->fake.calls - before, error != NULL);
+            bw_error_free(error);
+        }
+        assert_true(hits <= sizes[i].blocks);
+        assert_true(hits >= sizes[i].blocks * 3 / 4);
+        free_bench(bench);
+    }
+}
+
+/* Half of a batch is there. */
+static void test_batch(void **state)
+{
+    (void)state;
+    struct cache_bench *bench = make_bench("4M");
+    enum { BATCH = 150 };
+    struct bw_request requests[BATCH];
+    struct bw_tree_block_expectation wanted[BATCH];
+    uint8_t *buffers = calloc(BATCH, BENCH_NODESIZE);
+    for (size_t block = 0; block < BATCH; block += 2)
+        was_read(bench, block, true);
+    size_t before = bench->blocks->fake.read_count;
+    for (size_t i = 0; i < BATCH; i++) {
+        wanted[i] = block_bench_expectation(i);
+        requests[i] = (struct bw_request){.kind = BW_REQUEST_TREE_BLOCK,
+                                          .keep = true,
+                                          .length = BENCH_NODESIZE,
+                                          .address = i * BENCH_NODESIZE,
+                                          .buffer = buffers + i * BENCH_NODESIZE,
+                                          .expectation = &wanted[i]};
+    }
+    bw_wind(NULL, bench->top, requests, BATCH);
+    for (size_t i = 0; i < BATCH; i++) {
+        expect_success(requests[i].error);
+        assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 1, i), BENCH_NODESIZE);
+    }
+    assert_int_equal(bench->blocks->fake.read_count - before, BATCH / 2);
+    free(buffers);
+    free_bench(bench);
+}
+
+/* Read-ahead. */
+
+static void check_hints(const char *gap, const struct bw_range *given, size_t given_count,
+                        const struct bw_range *wanted, size_t wanted_count)
+{
+    struct fake_layer fake = {0};
+    struct bw_graph *graph = fake_graph(NULL);
+    const struct bw_option_value options[] = {{"gap", gap}, {0}};
+    struct bw_xlator *top = add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), options);
+    bw_wind_advise(NULL, top, given, given_count);
+    assert_int_equal(fake.hint_calls, wanted_count != 0);
+    assert_int_equal(fake.hint_count, wanted_count);
+    for (size_t i = 0; i < wanted_count; i++) {
+        assert_int_equal(fake.hints[i].address, wanted[i].address);
+        assert_int_equal(fake.hints[i].length, wanted[i].length);
+    }
+    bw_graph_destroy(graph);
+}
+
+static void test_read_ahead(void **state)
+{
+    (void)state;
+    static const struct bw_range given[] = {{90000, 1000}, {0, 4096}, {4096, 4096},
+                                            {20000, 100},  {100, 50}, {20000, 200}};
+    static const struct bw_range none[] = {{0, 8192}, {20000, 200}, {90000, 1000}};
+    static const struct bw_range some[] = {{0, 20200}, {90000, 1000}};
+    static const struct bw_range all[] = {{0, 91000}};
+    check_hints("0", given, COUNT(given), none, COUNT(none));
+    check_hints("11807", given, COUNT(given), none, COUNT(none));
+    check_hints("11808", given, COUNT(given), some, COUNT(some));
+    check_hints("128K", given, COUNT(given), all, COUNT(all));
+    check_hints("128K", given, 1, given, 1);
+    check_hints("128K", given, 0, NULL, 0);
+}
+
+static void test_read_ahead_passes_reads(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[16] = "as they are";
+    uint8_t buffer[16];
+    struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *top = add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), NULL);
+    expect_success(read_range(top, 0, buffer, sizeof buffer));
+    assert_memory_equal(buffer, bytes, sizeof bytes);
+    bw_graph_destroy(graph);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hits),
+        cmocka_unit_test(test_what_is_not_kept),
+        cmocka_unit_test(test_errors_are_not_kept),
+        cmocka_unit_test(test_expectation_mismatch_is_a_miss),
+        cmocka_unit_test(test_size_is_kept),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_read_ahead),
+        cmocka_unit_test(test_read_ahead_passes_reads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

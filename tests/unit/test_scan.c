@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/btree: scans of ranges on every level, lost blocks, lenient scans, pointers instead of leaves. */
+#include "btree/scan.h"
+#include "fs/fs.h"
+#include "support/walk_helpers.h"
+
+enum { ITEMS = 100, TREE = BW_UUID_TREE };
+
+/* A tree of items (1000 + n, 1, n), n from 0, with some per leaf and at least `level` levels. */
+static struct iw_image *make_tree(unsigned items_per_leaf, unsigned level)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    for (uint64_t n = 0; n < ITEMS; n++)
+        iw_item(image, TREE, (struct bw_key){1000 + n, 1, n}, "item", 4);
+    iw_shape(image, TREE, items_per_leaf, level < 4 ? 5 : 3, level);
+    iw_write_memory(image);
+    return image;
+}
+
+static struct bw_tree tree_of(const struct iw_image *image)
+{
+    const struct iw_block *root = iw_root_block(image, TREE);
+    return (struct bw_tree){TREE, {root->logical, root->generation, (uint8_t)root->level}, 0};
+}
+
+struct collected {
+    unsigned seen[ITEMS]; /* how often each item came */
+    size_t leaves, pointers, lost;
+    uint64_t last;
+    bool ordered;
+    size_t stop_after;
+};
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct collected *collected = context;
+    collected->leaves++;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_key key = bw_leaf_key(leaf, slot);
+        assert_in_range(key.objectid, 1000, 1000 + ITEMS - 1);
+        collected->seen[key.objectid - 1000]++;
+        collected->ordered &= key.objectid > collected->last;
+        collected->last = key.objectid;
+    }
+    return collected->leaves == collected->stop_after ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
+}
+
+static struct bw_error *take_pointer(void *context, const struct bw_block_pointer *pointer)
+{
+    struct collected *collected = context;
+    collected->pointers++;
+    assert_true(pointer->expectation.level <= 1);
+    return NULL;
+}
+
+static void take_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    struct collected *collected = context;
+    collected->lost++;
+    assert_true(bw_key_compare(&pointer->low, &pointer->high) < 0);
+    bw_error_free(error);
+}
+
+static struct bw_error *scan_tree(const struct iw_image *image, struct bw_scan scan,
+                                  struct collected *collected)
+{
+    struct bw_fs *fs;
+    expect_success(open_image(image, NULL, &fs));
+    const struct bw_tree tree = tree_of(image);
+    size_t stop_after = collected->stop_after;
+    *collected = (struct collected){.ordered = true, .stop_after = stop_after};
+    scan.leaf = take_leaf;
+    scan.pointer = take_pointer;
+    scan.context = collected;
+    struct bw_error *error = bw_tree_scan(&fs->reader, &tree, &scan);
+    bw_fs_close(fs);
+    return error;
+}
+
+static void test_whole_trees(void **state)
+{
+    (void)state;
+    for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
+        for (unsigned lenient = 0; lenient < 2; lenient++) {
+            struct collected collected = {0};
+            struct iw_image *image = make_tree(level ? 7 : ITEMS, level);
+            const struct bw_scan scan = {BW_SCAN_ALL, .lenient = lenient, .lost = take_lost};
+            assert_true(iw_root_block(image, TREE)->level >= level);
+            expect_success(scan_tree(image, scan, &collected));
+            for (size_t n = 0; n < ITEMS; n++)
+                assert_int_equal(collected.seen[n], 1);
+            assert_true(collected.ordered);
+            assert_int_equal(collected.lost, 0);
+            assert_int_equal(collected.leaves, level ? (ITEMS + 6) / 7 : 1);
+            iw_destroy(image);
+        }
+}
+
+/* All of a range is met, and no more leaves than hold it. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 3);
+    for (uint64_t first = 0; first < ITEMS; first += 3)
+        for (uint64_t last = first; last < ITEMS; last += 7) {
+            struct collected collected = {0};
+            const struct bw_scan scan = {.first = {1000 + first, 0, 0},
+                                         .last = {1000 + last, 255, UINT64_MAX}};
+            expect_success(scan_tree(image, scan, &collected));
+            for (uint64_t n = first; n <= last; n++)
+                assert_int_equal(collected.seen[n], 1);
+            assert_true(collected.leaves <= last / 5 - first / 5 + 2);
+            assert_true(collected.ordered);
+        }
+    struct collected none = {0};
+    expect_success(scan_tree(image, (struct bw_scan){.first = {5000, 0, 0}, .last = {6000, 0, 0}}, &none));
+    assert_true(none.leaves <= 1);
+    iw_destroy(image);
+}
+
+static void test_stop_above_leaves(void **state)
+{
+    (void)state;
+    for (unsigned level = 0; level < 5; level++) {
+        struct collected collected = {0};
+        struct iw_image *image = make_tree(level ? 7 : ITEMS, level);
+        size_t nodes = 0;
+        while (iw_block_find(image, TREE, 1, nodes))
+            nodes++;
+        expect_success(
+            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .stop_above_leaves = true}, &collected));
+        assert_int_equal(collected.leaves, 0);
+        assert_int_equal(collected.pointers, nodes ? nodes : 1);
+        iw_destroy(image);
+    }
+}
+
+static void test_leaf_function_ends_the_scan(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    struct collected collected = {.stop_after = 3};
+    expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_STOPPED, "enough");
+    assert_int_equal(collected.leaves, 3);
+    iw_destroy(image);
+}
+
+/* Each block lost in turn: what is below is not met, all else is; without a `lost` function the scan fails.
+ */
+static void test_lost_blocks(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 3);
+    for (unsigned level = 0; level <= 3; level++) {
+        const struct iw_block *block;
+        for (size_t nth = 0; (block = iw_block_find(image, TREE, level, nth)); nth++) {
+            const struct iw_block *next = iw_block_find(image, TREE, level, nth + 1);
+            uint64_t end = next ? next->first_key.objectid : 1000 + ITEMS;
+            struct collected collected = {0};
+            iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
+            expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+            assert_int_equal(collected.lost, 1);
+            for (uint64_t n = 0; n < ITEMS; n++)
+                assert_int_equal(collected.seen[n], 1000 + n < block->first_key.objectid || 1000 + n >= end);
+            expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_CORRUPT,
+                         "no good copy");
+            iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
+        }
+    }
+    iw_destroy(image);
+}
+
+/* Editors. */
+
+static struct bw_disk_key_pointer *pointers_of(uint8_t *block)
+{
+    return (void *)(block + sizeof(struct bw_disk_header));
+}
+
+static void point_all_at_first(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    (void)closure;
+    for (uint32_t i = 1; i < bw_get32(((struct bw_disk_header *)block)->item_count); i++)
+        pointers_of(block)[i].bytenr = pointers_of(block)[0].bytenr;
+}
+
+static void spoil_key(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    (void)nodesize;
+    pointers_of(block)[1].key.objectid = bw_put64(*(const uint64_t *)closure);
+}
+
+/* A key of a node is wrong: strictly, its child is lost; leniently, it is met. */
+static void test_wrong_key(void **state)
+{
+    (void)state;
+    uint64_t wrong = 1006;
+    struct iw_image *image = make_tree(5, 2);
+    struct collected collected = {0};
+    iw_rewrite_block(image, iw_block_find(image, TREE, 1, 0)->logical, spoil_key, &wrong, true);
+    expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+    assert_int_equal(collected.lost, 1);
+    for (size_t n = 0; n < ITEMS; n++)
+        assert_int_equal(collected.seen[n], n < 5 || n >= 10);
+    expect_success(
+        scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = true, .lost = take_lost}, &collected));
+    assert_int_equal(collected.lost, 0);
+    for (size_t n = 0; n < ITEMS; n++)
+        assert_int_equal(collected.seen[n], 1);
+    iw_destroy(image);
+}
+
+/* All pointers of all nodes lead to one child each: leniently each block is met once, strictly the others are
+ * lost. */
+static void test_many_ways(void **state)
+{
+    (void)state;
+    for (unsigned lenient = 0; lenient < 2; lenient++) {
+        struct iw_image *image = make_tree(1, 7);
+        struct collected collected = {0};
+        const struct iw_block *node;
+        for (unsigned level = 1; level < 8; level++)
+            for (size_t nth = 0; (node = iw_block_find(image, TREE, level, nth)); nth++)
+                iw_rewrite_block(image, node->logical, point_all_at_first, NULL, true);
+        expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = lenient, .lost = take_lost},
+                                 &collected));
+        assert_int_equal(collected.leaves, 1);
+        assert_int_equal(collected.seen[0], 1);
+        assert_true(lenient ? collected.lost == 0 : collected.lost > 0);
+        iw_destroy(image);
+    }
+}
+
+/* A node of level 2 has a key beyond those of its parent: the child is lost, no item comes twice. */
+static void test_key_beyond_the_parents(void **state)
+{
+    (void)state;
+    uint64_t far = 1090;
+    struct iw_image *image = make_tree(1, 3);
+    struct collected collected = {0};
+    iw_rewrite_block(image, iw_block_find(image, TREE, 2, 0)->logical, spoil_key, &far, true);
+    expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+    assert_true(collected.lost > 0);
+    assert_true(collected.ordered);
+    for (size_t n = 0; n < ITEMS; n++)
+        assert_true(collected.seen[n] <= 1);
+    iw_destroy(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole_trees),       cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_stop_above_leaves), cmocka_unit_test(test_leaf_function_ends_the_scan),
+        cmocka_unit_test(test_lost_blocks),       cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_many_ways),         cmocka_unit_test(test_key_beyond_the_parents),
+    };
+    return cmocka_run_group_tests(tests, limit_resources, NULL);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* storage/file: whatever the order and shape of a batch, each request gets its own bytes; and what cannot be
+ * opened. */
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/fake_layer.h"
+#include "xlators/storage/file.h"
+
+enum { SIZE = 1 << 20 };
+
+struct memory_file {
+    int descriptor;
+    char path[32];
+    uint8_t *bytes; /* its content */
+};
+
+static struct memory_file make_file(void)
+{
+    struct memory_file file = {.descriptor = memfd_create("file", MFD_CLOEXEC), .bytes = malloc(SIZE)};
+    for (size_t i = 0; i < SIZE; i++)
+        file.bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    assert_int_equal(write(file.descriptor, file.bytes, SIZE), SIZE);
+    snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.descriptor);
+    return file;
+}
+
+static void free_file(struct memory_file *file)
+{
+    close(file->descriptor);
+    free(file->bytes);
+}
+
+static struct bw_error *try_open(struct bw_graph *graph, const char *path, struct bw_xlator **made)
+{
+    const struct bw_option_value options[] = {{"path", path}, {0}};
+    const struct bw_layer layer = {.type = "storage/file", .name = "file", .options = options};
+    return bw_graph_add(graph, &layer, made);
+}
+
+/* Reads ranges in one batch and compares each with the content. A NULL buffer is no range. */
+static void check_batch(struct bw_xlator *layer, const struct memory_file *file, const uint64_t (*ranges)[2],
+                        size_t count)
+{
+    struct bw_request *requests = calloc(count, sizeof *requests);
+    for (size_t i = 0; i < count; i++)
+        requests[i] = (struct bw_request){.kind = BW_REQUEST_RAW,
+                                          .address = ranges[i][0],
+                                          .length = (uint32_t)ranges[i][1],
+                                          .buffer = malloc(ranges[i][1])};
+    bw_wind(NULL, layer, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        bool inside = ranges[i][0] <= SIZE && ranges[i][1] <= SIZE - ranges[i][0];
+        if (inside) {
+            expect_success(requests[i].error);
+            assert_memory_equal(requests[i].buffer, file->bytes + ranges[i][0], ranges[i][1]);
+        } else {
+            expect_error(requests[i].error, BW_ERROR_CORRUPT, "ends at 1048576, before offset");
+        }
+        free(requests[i].buffer);
+    }
+    free(requests);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    static const uint64_t ranges[][2] = {
+        {40960, 4096}, {0, 4096},     {4096, 4096}, {8192, 100},   {8292, 1},      {8293, 70000},
+        {40960, 4096}, {40960, 8192}, {40961, 1},   {SIZE - 1, 1}, {SIZE - 10, 9}, {300000, 5},
+        {0, 4096},     {299995, 5},   {0, 1},       {1, 1},        {2, 1},
+    };
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    expect_success(try_open(graph, file.path, &layer));
+    assert_int_equal(bw_storage_file_size(layer), SIZE);
+    for (size_t count = 1; count <= COUNT(ranges); count++)
+        check_batch(layer, &file, ranges, count);
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+static void test_random_batches(void **state)
+{
+    (void)state;
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    uint64_t ranges[200][2], random = 42;
+    expect_success(try_open(graph, file.path, &layer));
+    for (unsigned round = 0; round < 40; round++) {
+        for (size_t i = 0; i < COUNT(ranges); i++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+            ranges[i][1] = 1 + (random >> 33) % 9000;
+            ranges[i][0] =
+                i && random >> 60 < 8 ? ranges[i - 1][0] + ranges[i - 1][1] : (random >> 20) % (SIZE - 9000);
+            if (ranges[i][0] > SIZE - 9000)
+                ranges[i][0] = 17;
+        }
+        check_batch(layer, &file, ranges, COUNT(ranges));
+    }
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+/* Reads behind the end fail, and only they. */
+static void test_past_the_end(void **state)
+{
+    (void)state;
+    static const uint64_t ranges[][2] = {
+        {SIZE - 4096, 4096},
+        {SIZE, 4096},
+        {SIZE - 1, 2},
+        {SIZE + 4096, 1},
+        {0, 10},
+        {UINT64_MAX - 4095, 4096},
+        {UINT64_MAX, 1},
+        {UINT64_C(1) << 63, 1},
+        {SIZE - 8192, 4096},
+        {SIZE - 4096, 4097},
+    };
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    expect_success(try_open(graph, file.path, &layer));
+    check_batch(layer, &file, ranges, COUNT(ranges));
+    check_batch(layer, &file, ranges, 3);
+    assert_int_equal(bw_xlator_counters(layer, BW_REQUEST_RAW).errors, 7 + 2);
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+static void test_file_that_shrinks(void **state)
+{
+    (void)state;
+    uint8_t bytes[4096];
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    expect_success(try_open(graph, file.path, &layer));
+    assert_int_equal(ftruncate(file.descriptor, 100000), 0);
+    expect_success(read_range(layer, 0, bytes, sizeof bytes));
+    expect_error(read_range(layer, 99000, bytes, sizeof bytes), BW_ERROR_CORRUPT, "shrank");
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+static void test_hints(void **state)
+{
+    (void)state;
+    static const struct bw_range ranges[] = {{0, 4096}, {SIZE, 4096}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
+    uint8_t byte;
+    struct memory_file file = make_file();
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    expect_success(try_open(graph, file.path, &layer));
+    bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
+    bw_error_free(read_range(layer, SIZE, &byte, 1));
+    bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
+    expect_success(read_range(layer, 5, &byte, 1));
+    assert_int_equal(byte, file.bytes[5]);
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+static void test_what_cannot_be_opened(void **state)
+{
+    (void)state;
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    char folder[] = "/tmp/btrfs-walk-test-XXXXXX", fifo[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    expect_error(try_open(graph, "/nonexistent/x.img", &layer), BW_ERROR_SYSTEM,
+                 "cannot open /nonexistent/x.img: No such");
+    expect_error(try_open(graph, "", &layer), BW_ERROR_SYSTEM, "No such file");
+    expect_error(try_open(graph, folder, &layer), BW_ERROR_USAGE, "is a directory, not an image file");
+    expect_error(try_open(graph, fifo, &layer), BW_ERROR_USAGE, "is a special file");
+    expect_error(try_open(graph, "/dev/null", &layer), BW_ERROR_USAGE, "is a special file");
+    const struct bw_layer layer_without_path = {.type = "storage/file", .name = "file"};
+    expect_error(bw_graph_add(graph, &layer_without_path, &layer), BW_ERROR_USAGE,
+                 "option path must be given");
+    assert_int_equal(bw_graph_size(graph), 0);
+    unlink(fifo);
+    rmdir(folder);
+    bw_graph_destroy(graph);
+}
+
+static void test_empty_file(void **state)
+{
+    (void)state;
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *layer = NULL;
+    struct memory_file file = make_file();
+    uint8_t byte;
+    assert_int_equal(ftruncate(file.descriptor, 0), 0);
+    expect_success(try_open(graph, file.path, &layer));
+    assert_int_equal(bw_storage_file_size(layer), 0);
+    expect_error(read_range(layer, 0, &byte, 1), BW_ERROR_CORRUPT, "ends at 0");
+    bw_graph_destroy(graph);
+    free_file(&file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches),      cmocka_unit_test(test_random_batches),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_file_that_shrinks),
+        cmocka_unit_test(test_hints),        cmocka_unit_test(test_what_cannot_be_opened),
+        cmocka_unit_test(test_empty_file),
+    };
+    return cmocka_run_group_tests(tests, limit_resources, NULL);
+}

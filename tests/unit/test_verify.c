@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * features/verify: every kind of mismatch leads to the next copy, an error tells of all copies, and a repair
+ * is worth one note.
+ */
+#include "support/block_bench.h"
+#include "xlators/features/verify.h"
+
+struct verify_bench {
+    struct block_bench *blocks;
+    struct bw_graph *graph;
+    struct bw_xlator *top;
+    struct report_log log;
+    uint8_t buffer[BENCH_NODESIZE];
+};
+
+static struct verify_bench *make_bench(unsigned copies, enum bw_checksum_type type)
+{
+    struct verify_bench *bench = calloc(1, sizeof *bench);
+    bench->blocks = block_bench_create(copies, type);
+    bench->graph = fake_graph(&bench->log);
+    bench->top =
+        add_layer(bench->graph, "features/verify", add_fake(bench->graph, &bench->blocks->fake), NULL);
+    bw_verify_set_checksum(bench->top, type);
+    expect_success(bw_verify_allow_fsid(bench->top, bench->blocks->fsid));
+    return bench;
+}
+
+static void free_bench(struct verify_bench *bench)
+{
+    bw_graph_destroy(bench->graph);
+    block_bench_free(bench->blocks);
+    report_log_free(&bench->log);
+    free(bench);
+}
+
+static struct bw_error *read_block(struct verify_bench *bench, size_t block)
+{
+    const struct bw_tree_block_expectation wanted = block_bench_expectation(block);
+    return block_bench_read(bench->top, block, &wanted, false, bench->buffer);
+}
+
+/* Ways for a block to be wrong. All but the first have a right checksum. */
+static void spoil_checksum(struct bw_disk_header *header)
+{
+    header->csum[0] ^= 1;
+}
+static void spoil_fsid(struct bw_disk_header *header)
+{
+    header->fsid[5] ^= 1;
+}
+static void spoil_bytenr(struct bw_disk_header *header)
+{
+    header->bytenr = bw_put64(4096 * 77);
+}
+static void spoil_generation(struct bw_disk_header *header)
+{
+    header->generation = bw_put64(BENCH_GENERATION - 1);
+}
+static void spoil_owner(struct bw_disk_header *header)
+{
+    header->owner = bw_put64(BW_EXTENT_TREE);
+}
+static void spoil_level(struct bw_disk_header *header)
+{
+    header->level = 1;
+}
+static void spoil_count(struct bw_disk_header *header)
+{
+    header->item_count = bw_put32(60000);
+}
+static void spoil_first_key(struct bw_disk_header *header)
+{
+    ((struct bw_disk_item *)(header + 1))->key.type = 2;
+}
+
+static const struct {
+    void (*spoil)(struct bw_disk_header *header);
+    const char *text;
+} ways[] = {
+    {spoil_fsid, "block of another file system"},
+    {spoil_bytenr, "bytenr mismatch"},
+    {spoil_generation, "generation mismatch, want 7 have 6"},
+    {spoil_owner, "owner mismatch, want 5 have 2"},
+    {spoil_level, "level mismatch, want 0 have 1"},
+    {spoil_count, "invalid item count 60000"},
+    {spoil_first_key, "first key mismatch"},
+    {spoil_checksum, "checksum mismatch"},
+};
+
+static void spoil(struct verify_bench *bench, unsigned copy, size_t block, size_t way,
+                  enum bw_checksum_type type)
+{
+    uint8_t *bytes = block_bench_bytes(bench->blocks, copy, block);
+    ways[way].spoil((void *)bytes);
+    if (ways[way].spoil != spoil_checksum)
+        block_bench_seal(bytes, type);
+}
+
+static void test_good_blocks(void **state)
+{
+    (void)state;
+    for (unsigned type = 0; type < BW_CHECKSUM_TYPES; type++) {
+        struct verify_bench *bench = make_bench(2, (enum bw_checksum_type)type);
+        for (size_t block = 0; block < 20; block++) {
+            expect_success(read_block(bench, block));
+            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, 1, block), BENCH_NODESIZE);
+        }
+        assert_int_equal(bench->blocks->fake.read_count, 20);
+        assert_int_equal(bench->log.text.length, 0);
+        free_bench(bench);
+    }
+}
+
+/* The first copies are wrong in some way each; the last serves. */
+static void test_each_mismatch_leads_on(void **state)
+{
+    (void)state;
+    for (unsigned copies = 2; copies <= 4; copies++) {
+        struct verify_bench *bench = make_bench(copies, BW_CHECKSUM_CRC32C);
+        for (size_t way = 0; way < COUNT(ways); way++) {
+            for (unsigned copy = 1; copy < copies; copy++)
+                spoil(bench, copy, way, way, BW_CHECKSUM_CRC32C);
+            expect_success(read_block(bench, way));
+            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, copies, way), BENCH_NODESIZE);
+            assert_int_equal(report_log_count(&bench->log, ways[way].text), copies - 1);
+            assert_int_equal(bench->log.counts[BW_NOTE], way + 1);
+        }
+        assert_int_equal(report_log_count(&bench->log, "note features/verify tree block"), COUNT(ways));
+        free_bench(bench);
+    }
+}
+
+static void test_error_tells_of_all_copies(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(4, BW_CHECKSUM_XXHASH64);
+    for (unsigned copy = 1; copy <= 4; copy++)
+        spoil(bench, copy, 3, copy + 3, BW_CHECKSUM_XXHASH64);
+    struct bw_error *error = read_block(bench, 3);
+    assert_non_null(error);
+    assert_string_equal(
+        error->message,
+        "tree block 12288 of tree 5 (level 0): no good copy: copy 1 on device 1 at 12288: level "
+        "mismatch, want 0 have 1; copy 2 on device 2 at 12288: invalid item count 60000; copy 3 on "
+        "device 3 at 12288: first key mismatch, slot 0 key (4 2 0); copy 4 on device 4 at 12288: "
+        "xxhash64 checksum mismatch");
+    assert_int_equal(error->code, BW_ERROR_CORRUPT);
+    assert_string_equal(error->layer, "features/verify");
+    assert_int_equal(error->address, 12288);
+    bw_error_free(error);
+    assert_int_equal(bench->log.text.length, 0);
+    free_bench(bench);
+}
+
+static void test_copies_that_cannot_be_read(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(3, BW_CHECKSUM_CRC32C);
+    bench->blocks->fake.broken[0] = true;
+    expect_success(read_block(bench, 8));
+    assert_int_equal(report_log_count(&bench->log, "used copy 2"), 1);
+    assert_int_equal(report_log_count(&bench->log, "fake copy 1 is broken"), 1);
+    bench->blocks->fake.broken[1] = bench->blocks->fake.broken[2] = true;
+    expect_error(read_block(bench, 8), BW_ERROR_SYSTEM, "copy 3 on device 3 at 32768: fake copy 3 is broken");
+    free_bench(bench);
+}
+
+static void test_repair_is_reported_once(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(2, BW_CHECKSUM_CRC32C);
+    spoil(bench, 1, 0, 2, BW_CHECKSUM_CRC32C);
+    spoil(bench, 1, 9, 2, BW_CHECKSUM_CRC32C);
+    for (unsigned round = 0; round < 5; round++) {
+        expect_success(read_block(bench, 0));
+        expect_success(read_block(bench, 9));
+    }
+    assert_int_equal(bench->log.counts[BW_NOTE], 2);
+    assert_int_equal(
+        report_log_count(&bench->log, "tree block 0 of tree 5: used copy 2 instead of a bad one"), 1);
+    free_bench(bench);
+}
+
+static void test_chosen_copy(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(3, BW_CHECKSUM_CRC32C);
+    spoil(bench, 2, 5, 0, BW_CHECKSUM_CRC32C);
+    const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
+    for (uint8_t copy = 1; copy <= 3; copy++) {
+        struct bw_request request = {.kind = BW_REQUEST_TREE_BLOCK,
+                                     .copy = copy,
+                                     .length = BENCH_NODESIZE,
+                                     .address = 5 * BENCH_NODESIZE,
+                                     .buffer = bench->buffer,
+                                     .expectation = &wanted};
+        bw_wind(NULL, bench->top, &request, 1);
+        if (copy == 2)
+            expect_error(request.error, BW_ERROR_CORRUPT, "no good copy: copy 2 on device 2");
+        else
+            expect_success(request.error);
+    }
+    free_bench(bench);
+}
+
+/* In one batch: good ones, repaired ones, lost ones and requests that are no tree blocks. */
+static void test_batch(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(2, BW_CHECKSUM_SHA256);
+    struct bw_request requests[40];
+    struct bw_tree_block_expectation wanted[40];
+    uint8_t *buffers = malloc(40 * BENCH_NODESIZE);
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        wanted[i] = block_bench_expectation(i);
+        if (i % 4 >= 1)
+            spoil(bench, 1, i, 7, BW_CHECKSUM_SHA256);
+        if (i % 4 >= 2)
+            spoil(bench, 2, i, 7, BW_CHECKSUM_SHA256);
+        requests[i] = (struct bw_request){.kind = i % 4 == 3 ? BW_REQUEST_RAW : BW_REQUEST_TREE_BLOCK,
+                                          .length = BENCH_NODESIZE,
+                                          .address = i * BENCH_NODESIZE,
+                                          .buffer = buffers + i * BENCH_NODESIZE,
+                                          .expectation = &wanted[i]};
+    }
+    bw_wind(NULL, bench->top, requests, COUNT(requests));
+    for (size_t i = 0; i < COUNT(requests); i++) {
+        if (i % 4 == 2)
+            expect_error(requests[i].error, BW_ERROR_CORRUPT, "sha256 checksum mismatch");
+        else
+            expect_success(requests[i].error);
+        if (i % 4 < 2)
+            assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 2, i), BENCH_NODESIZE);
+    }
+    assert_int_equal(bench->log.counts[BW_NOTE], 10);
+    free(buffers);
+    free_bench(bench);
+}
+
+static void test_more_than_one_fsid(void **state)
+{
+    (void)state;
+    struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
+    static const uint8_t seed[] = "the id of a seed";
+    memcpy(((struct bw_disk_header *)block_bench_bytes(bench->blocks, 1, 1))->fsid, seed, BW_UUID_SIZE);
+    block_bench_seal(block_bench_bytes(bench->blocks, 1, 1), BW_CHECKSUM_CRC32C);
+    expect_error(read_block(bench, 1), BW_ERROR_CORRUPT, "block of another file system");
+    expect_success(bw_verify_allow_fsid(bench->top, seed));
+    expect_success(read_block(bench, 1));
+    expect_success(read_block(bench, 2));
+    free_bench(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good_blocks),
+        cmocka_unit_test(test_each_mismatch_leads_on),
+        cmocka_unit_test(test_error_tells_of_all_copies),
+        cmocka_unit_test(test_copies_that_cannot_be_read),
+        cmocka_unit_test(test_repair_is_reported_once),
+        cmocka_unit_test(test_chosen_copy),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_more_than_one_fsid),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of a walk by themselves: directory table, ordered output, worker pool, digests. */
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "support/walk_helpers.h"
+#include "walk/digest.h"
+#include "walk/directory_table.h"
+#include "walk/ordered_output.h"
+#include "walk/pool.h"
+
+/* Directories. */
+
+static void check_path(const struct bw_directory_table *table, uint32_t index, const char *wanted)
+{
+    struct bw_buffer path = {0};
+    bw_buffer_append(&path, "/", 1);
+    bw_directories_path(table, index, &path);
+    assert_int_equal(path.length, strlen(wanted));
+    assert_memory_equal(path.data, wanted, path.length);
+    bw_buffer_free(&path);
+}
+
+static void test_directory_table(void **state)
+{
+    (void)state;
+    struct bw_directory_table table = {0};
+    for (unsigned round = 0; round < 2; round++) {
+        assert_true(bw_directories_reset(&table, TOP));
+        uint32_t a = bw_directories_add(&table, 300, 0, "a", 1),
+                 b = bw_directories_add(&table, 290, a, "bb", 2);
+        check_path(&table, 0, "/");
+        check_path(&table, a, "/a/");
+        check_path(&table, b, "/a/bb/");
+        assert_int_equal(bw_directories_find(&table, TOP), 0);
+        assert_int_equal(bw_directories_find(&table, 290), b);
+        assert_int_equal(bw_directories_find(&table, 301), BW_NO_DIRECTORY);
+        assert_true(bw_directories_is(&table, b, a, "bb", 2));
+        assert_false(bw_directories_is(&table, b, 0, "bb", 2));
+        assert_false(bw_directories_is(&table, b, a, "bc", 2));
+        assert_false(bw_directories_is(&table, b, a, "b", 1));
+        uint32_t parent = b;
+        for (uint64_t inode = 1000; inode < 3000; inode++)
+            parent = bw_directories_add(&table, inode, inode % 9 ? parent : 0, "name", 4);
+        assert_int_equal(table.count, 2003);
+        check_path(&table, bw_directories_find(&table, 2997 + 1), "/name/name/");
+    }
+    bw_directories_free(&table);
+}
+
+/* The pool. */
+
+struct tally {
+    atomic_uint runs[500];
+    atomic_uint workers[8];
+};
+
+static void run_tally(void *context, unsigned worker, size_t task)
+{
+    struct tally *tally = context;
+    atomic_fetch_add(&tally->runs[task], 1);
+    atomic_fetch_add(&tally->workers[worker], 1);
+}
+
+static void test_pool(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 8; threads++) {
+        struct bw_pool *pool = bw_pool_create(threads);
+        struct tally tally = {0};
+        assert_int_equal(bw_pool_threads(pool), threads);
+        for (size_t count = 0; count <= 500; count += 50)
+            bw_pool_run(pool, count, run_tally, &tally);
+        for (size_t task = 0; task < 500; task++)
+            assert_int_equal(tally.runs[task], 10 - task / 50);
+        unsigned total = 0;
+        for (size_t worker = 0; worker < 8; worker++) {
+            total += tally.workers[worker];
+            assert_true(worker < threads || tally.workers[worker] == 0);
+        }
+        assert_int_equal(total, 50 * 55);
+        bw_pool_destroy(pool);
+    }
+    bw_pool_destroy(NULL);
+}
+
+/* Ordered output. */
+
+struct writing {
+    struct bw_ordered_output output;
+    struct bw_buffer written;
+    size_t line_length;
+    size_t fail_at; /* consume fails when so many bytes came; 0: never */
+    atomic_uint inside;
+    bool overlapped;
+};
+
+static struct bw_error *write_down(void *context, const char *bytes, size_t length)
+{
+    struct writing *writing = context;
+    writing->overlapped |= atomic_fetch_add(&writing->inside, 1) != 0;
+    bw_buffer_append(&writing->written, bytes, length);
+    atomic_fetch_sub(&writing->inside, 1);
+    if (writing->fail_at && writing->written.length >= writing->fail_at)
+        return bw_error_create(BW_ERROR_STOPPED, "enough");
+    return NULL;
+}
+
+/* Task n writes n % 5 lines, each of its number; some take longer than others. */
+static void write_task(void *context, unsigned worker, size_t number)
+{
+    struct writing *writing = context;
+    struct bw_buffer buffer;
+    (void)worker;
+    bw_output_begin(&writing->output, number, &buffer);
+    if (number % 7 == 0)
+        usleep(300);
+    for (size_t line = 0; line < number % 5; line++) {
+        for (size_t i = 0; i < writing->line_length; i++)
+            bw_buffer_append_byte(&buffer, ' ');
+        bw_buffer_format(&buffer, "%zu\n", number);
+        bw_output_offer(&writing->output, number, &buffer);
+    }
+    bw_output_finish(&writing->output, number, &buffer);
+}
+
+static void check_order(const struct writing *writing, size_t tasks)
+{
+    struct bw_buffer wanted = {0};
+    for (unsigned series = 0; series < 2; series++)
+        for (size_t number = 0; number < tasks; number++)
+            for (size_t line = 0; line < number % 5; line++) {
+                for (size_t i = 0; i < writing->line_length; i++)
+                    bw_buffer_append_byte(&wanted, ' ');
+                bw_buffer_format(&wanted, "%zu\n", number);
+            }
+    assert_int_equal(wanted.length, writing->written.length);
+    assert_memory_equal(wanted.data, writing->written.data, wanted.length);
+    bw_buffer_free(&wanted);
+}
+
+static void test_order_is_kept(void **state)
+{
+    (void)state;
+    static const size_t line_lengths[] = {0, 50000, BW_OUTPUT_LIMIT / 2 + 1000};
+    for (unsigned threads = 1; threads <= 12; threads += 3)
+        for (size_t i = 0; i < COUNT(line_lengths); i++) {
+            struct writing writing = {.line_length = line_lengths[i]};
+            struct bw_pool *pool = bw_pool_create(threads);
+            const size_t tasks = i == 0 ? 200 : 20;
+            bw_output_init(&writing.output, write_down, &writing);
+            for (unsigned series = 0; series < 2; series++) {
+                bw_output_restart(&writing.output);
+                bw_pool_run(pool, tasks, write_task, &writing);
+            }
+            assert_null(bw_output_destroy(&writing.output));
+            check_order(&writing, tasks);
+            assert_false(writing.overlapped);
+            bw_pool_destroy(pool);
+            bw_buffer_free(&writing.written);
+        }
+}
+
+static void test_consumer_error(void **state)
+{
+    (void)state;
+    for (unsigned threads = 1; threads <= 5; threads += 2) {
+        struct writing writing = {.fail_at = 100};
+        struct bw_pool *pool = bw_pool_create(threads);
+        bw_output_init(&writing.output, write_down, &writing);
+        bw_output_restart(&writing.output);
+        bw_pool_run(pool, 300, write_task, &writing);
+        assert_true(bw_output_stopped(&writing.output));
+        expect_error(bw_output_destroy(&writing.output), BW_ERROR_STOPPED, "enough");
+        assert_in_range(writing.written.length, 100, 200);
+        bw_pool_destroy(pool);
+        bw_buffer_free(&writing.written);
+    }
+}
+
+static void test_first_error_counts(void **state)
+{
+    (void)state;
+    struct writing writing = {0};
+    bw_output_init(&writing.output, write_down, &writing);
+    assert_false(bw_output_stopped(&writing.output));
+    bw_output_fail(&writing.output, bw_error_create(BW_ERROR_CORRUPT, "first"));
+    bw_output_fail(&writing.output, bw_error_create(BW_ERROR_USAGE, "second"));
+    bw_output_restart(&writing.output);
+    write_task(&writing, 0, 0);
+    expect_error(bw_output_destroy(&writing.output), BW_ERROR_CORRUPT, "first");
+    assert_int_equal(writing.written.length, 0);
+}
+
+/* Digests. */
+
+static void test_digest(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 16384});
+    uint64_t directory = iw_directory(image, FS, TOP, "directory");
+    iw_file(image, FS, TOP, "one");
+    iw_symlink(image, FS, TOP, "symlink", "one");
+    iw_file(image, FS, directory, "two");
+    iw_subvolume(image, 256, FS, directory, "nest", 0);
+    iw_write_memory(image);
+    uint8_t block[16384];
+    iw_block_bytes(image, iw_root_block(image, FS)->logical, block);
+    struct bw_node leaf = bw_node_view(block, sizeof block);
+    struct bw_buffer digest = {0};
+    assert_true(bw_digest_make(&leaf, &digest));
+    struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
+    static const struct {
+        uint64_t inode, child;
+        const char *name;
+        uint8_t type, location;
+    } wanted[] = {{TOP, 257, "directory", BW_FILE_DIRECTORY, BW_INODE_ITEM},
+                  {TOP, 0, "one", BW_FILE_REGULAR, BW_INODE_ITEM},
+                  {257, 0, "two", BW_FILE_REGULAR, BW_INODE_ITEM},
+                  {257, 256, "nest", BW_FILE_DIRECTORY, BW_ROOT_ITEM}};
+    size_t at = 0;
+    uint64_t inode;
+    struct bw_dir_entry entry;
+    while (bw_digest_next_directory(&cursor, &inode, &entries))
+        for (; bw_digest_next_entry(&entries, &entry); at++) {
+            assert_true(at < COUNT(wanted));
+            assert_int_equal(inode, wanted[at].inode);
+            assert_int_equal(entry.type, wanted[at].type);
+            assert_int_equal(entry.location.type, wanted[at].location);
+            assert_int_equal(entry.name_length, strlen(wanted[at].name));
+            assert_memory_equal(entry.name, wanted[at].name, entry.name_length);
+            if (wanted[at].child)
+                assert_int_equal(entry.location.objectid, wanted[at].child);
+        }
+    assert_int_equal(at, COUNT(wanted));
+    bw_buffer_free(&digest);
+    iw_destroy(image);
+}
+
+static void test_digest_cache(void **state)
+{
+    (void)state;
+    struct bw_digest_cache *cache = bw_digest_cache_create(100000);
+    struct bw_buffer digest = {0}, found = {0};
+    size_t hits = 0;
+    for (unsigned i = 0; i < 1000; i++)
+        bw_buffer_append_byte(&digest, (char)i);
+    for (uint64_t n = 0; n < 500; n++) {
+        digest.data[0] = (char)n;
+        bw_digest_cache_put(cache, n << 14, 7, &digest);
+    }
+    for (uint64_t n = 0; n < 500; n++) {
+        bool has = bw_digest_cache_has(cache, n << 14, 7);
+        assert_int_equal(bw_digest_cache_get(cache, n << 14, 7, &found), has);
+        assert_false(bw_digest_cache_get(cache, n << 14, 8, &found));
+        if (has && bw_digest_cache_get(cache, n << 14, 7, &found)) {
+            assert_int_equal(found.length, 1000);
+            assert_int_equal(found.data[0], (char)n);
+        }
+        hits += has;
+    }
+    assert_in_range(hits, 50, 100);
+    bw_buffer_free(&digest);
+    bw_buffer_free(&found);
+    bw_digest_cache_destroy(cache);
+    bw_digest_cache_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_directory_table),    cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_order_is_kept),      cmocka_unit_test(test_consumer_error),
+        cmocka_unit_test(test_first_error_counts), cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_digest_cache),
+    };
+    return cmocka_run_group_tests(tests, limit_resources, NULL);
+}
