@@ -115,4 +115,5 @@ help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: all unit check demo bench fuzz install uninstall clean help
+.SECONDARY:
 .DELETE_ON_ERROR:

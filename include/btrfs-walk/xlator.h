@@ -47,7 +47,8 @@ enum bw_address_space {
 struct bw_tree_block_expectation {
     uint64_t owner;          /**< id of the tree the block is read for */
     uint64_t generation;     /**< transaction that wrote it, exactly */
-    struct bw_key first_key; /**< its first key; checked if has_first_key */
+    struct bw_key first_key; /**< its first key; checked if has_first_key, otherwise the least there may be */
+    struct bw_key end_key;   /**< all its keys are less than this; all zero: no limit */
     uint8_t level;           /**< 0 for a leaf */
     bool has_first_key;      /**< false for the root block of a tree */
     bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful block */

@@ -15,6 +15,12 @@ static uint64_t key_of(const struct bw_map_entry *entry)
     return (uint64_t)entry->key_high << 32 | entry->key_low;
 }
 
+/* 0 marks a free entry; no caller tells it from the greatest number. */
+static uint64_t storable(uint64_t key)
+{
+    return key ? key : UINT64_MAX;
+}
+
 /* The entry that holds a key or, if it is not there, the free one where it would go. */
 static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
 {
@@ -42,7 +48,7 @@ uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
 {
     if (!map->count)
         return UINT32_MAX;
-    const struct bw_map_entry *entry = find(map, key);
+    const struct bw_map_entry *entry = find(map, storable(key));
     return key_of(entry) ? entry->value : UINT32_MAX;
 }
 
@@ -64,6 +70,7 @@ bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value)
 {
     if (map->count * 4 >= map->capacity * 3 && !grow(map))
         return false;
+    key = storable(key);
     struct bw_map_entry *entry = find(map, key);
     if (!key_of(entry))
         map->count++;

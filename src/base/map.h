@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A hash map from 64-bit numbers (not 0) to 32-bit numbers; nothing is ever taken out. Directory inodes to
+ * A hash map from 64-bit numbers to 32-bit numbers; nothing is ever taken out. Directory inodes to
  * their records, logical addresses that were already reported, subvolume ids.
  */
 #ifndef BW_BASE_MAP_H
@@ -28,7 +28,7 @@ void bw_map_clear(struct bw_map *map);
 /** The value of a key, or UINT32_MAX. Safe to call from several threads while nobody changes the map. */
 uint32_t bw_map_get(const struct bw_map *map, uint64_t key);
 
-/** Sets the value of a key, which must not be 0; false if memory runs out. */
+/** Sets the value of a key; false if memory runs out. The keys 0 and UINT64_MAX are one. */
 bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value);
 
 #endif

@@ -23,11 +23,11 @@ struct bw_tree {
     uint64_t shared_until; /**< blocks up to this generation may be part of other trees, too */
 };
 
-/** A pointer to a block and the keys below it: at least `low`, less than `high`. */
+/** A pointer to a block. The keys below it are at least expectation.first_key and less than
+ * expectation.end_key. */
 struct bw_block_pointer {
     uint64_t bytenr;
     struct bw_tree_block_expectation expectation;
-    struct bw_key low, high;
 };
 
 /** The pointer to a tree's root block. */
@@ -45,6 +45,9 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
 /** Reads one block into `buffer`. */
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
                                void *buffer);
+
+/** Memory for `count` blocks, to be freed with free(); NULL if there is none. */
+uint8_t *bw_block_buffer(const struct bw_tree_reader *reader, unsigned count);
 
 /** How many blocks to read in one batch: as many as a layer takes at a time, in at most one MiB. */
 unsigned bw_block_batch(const struct bw_tree_reader *reader);

@@ -7,7 +7,6 @@
  */
 #include "btree/scan.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -20,7 +19,7 @@ struct state {
     const struct bw_scan *scan;
     uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
     uint8_t *leaves;              /* buffer of a batch */
-    struct bw_map seen;           /* lenient: addresses + 1 of the blocks visited */
+    struct bw_map seen;           /* lenient: addresses of the blocks visited */
 };
 
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
@@ -38,10 +37,11 @@ static bool wanted(struct state *state, const struct bw_block_pointer *pointer)
 {
     const struct bw_scan *scan = state->scan;
     if (scan->lenient) {
-        bool seen = bw_map_get(&state->seen, pointer->bytenr + 1) != UINT32_MAX;
-        return !seen && bw_map_put(&state->seen, pointer->bytenr + 1, 1);
+        bool seen = bw_map_get(&state->seen, pointer->bytenr) != UINT32_MAX;
+        return !seen && bw_map_put(&state->seen, pointer->bytenr, 1);
     }
-    if (bw_key_compare(&pointer->low, &scan->last) > 0 || bw_key_compare(&pointer->high, &scan->first) <= 0)
+    if (bw_key_compare(&pointer->expectation.first_key, &scan->last) > 0 ||
+        bw_key_compare(&pointer->expectation.end_key, &scan->first) <= 0)
         return false;
     return !scan->wants || scan->wants(scan->context, pointer);
 }
@@ -74,7 +74,7 @@ static struct bw_error *scan_leaves(struct state *state, const struct bw_block_p
     struct bw_block_pointer pointers[BW_BATCH];
     unsigned batch = bw_block_batch(state->reader), count = 0;
     if (!state->leaves)
-        state->leaves = malloc((size_t)batch * state->reader->nodesize);
+        state->leaves = bw_block_buffer(state->reader, batch);
     if (!state->leaves)
         return bw_error_no_memory();
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
@@ -88,38 +88,13 @@ static struct bw_error *scan_leaves(struct state *state, const struct bw_block_p
     return count ? read_leaves(state, pointers, count) : NULL;
 }
 
-/* Keys of a child must lie in the range the node itself was given; the rest of the node is lost otherwise. */
-static struct bw_error *check_range(struct state *state, const struct bw_block_pointer *parent,
-                                    const struct bw_node *node, uint32_t *usable)
-{
-    *usable = node->item_count;
-    if (parent->expectation.lenient)
-        return NULL;
-    while (*usable) {
-        struct bw_key key = bw_node_key(node, *usable - 1);
-        if (bw_key_compare(&key, &parent->high) < 0 || *usable == 1)
-            break;
-        --*usable;
-    }
-    if (*usable == node->item_count)
-        return NULL;
-    return lose(state, parent,
-                bw_error_create(BW_ERROR_CORRUPT,
-                                "tree block %" PRIu64 " of tree %" PRIu64
-                                ": keys beyond those of its parent, slot %" PRIu32,
-                                parent->bytenr, parent->expectation.owner, *usable));
-}
-
 static struct bw_error *scan_children(struct state *state, const struct bw_block_pointer *parent,
-                                      struct bw_node node)
+                                      const struct bw_node *node)
 {
-    uint32_t usable;
-    BW_TRY(check_range(state, parent, &node, &usable));
-    node.item_count = usable;
-    if (node.level == 1)
-        return scan_leaves(state, parent, &node);
-    for (uint32_t slot = 0; slot < node.item_count; slot++) {
-        struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
+    if (node->level == 1)
+        return scan_leaves(state, parent, node);
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
         if (wanted(state, &child))
             BW_TRY(scan_node(state, &child));
     }
@@ -132,14 +107,14 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     if (state->scan->stop_above_leaves && level <= 1)
         return state->scan->pointer(state->scan->context, pointer);
     if (!state->nodes[level])
-        state->nodes[level] = malloc(state->reader->nodesize);
+        state->nodes[level] = bw_block_buffer(state->reader, 1);
     if (!state->nodes[level])
         return bw_error_no_memory();
     struct bw_error *error = bw_block_read(state->reader, pointer, state->nodes[level]);
     if (error)
         return lose(state, pointer, error);
     struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);
-    return level ? scan_children(state, pointer, node) : state->scan->leaf(state->scan->context, &node);
+    return level ? scan_children(state, pointer, &node) : state->scan->leaf(state->scan->context, &node);
 }
 
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,

@@ -35,7 +35,7 @@ static bool set(void *state, int letter, const char *argument)
         return walk->null_terminated = true;
     case OPTION_SUBVOLUME:
         walk->options.subvolume = argument;
-        return true;
+        return *argument != '\0';
     case OPTION_NO_SNAPSHOTS:
         return walk->options.no_snapshots = true;
     case OPTION_SUMMARY:

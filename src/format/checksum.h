@@ -21,7 +21,8 @@ enum bw_checksum_type {
 /** Whether `type`, as read from a superblock, is one of the four. */
 bool bw_checksum_known(unsigned type);
 
-/** Prepares the library behind two of the checksums, unless the program has done so. Call before any thread starts. */
+/** Prepares the library behind two of the checksums, unless the program has done so. Call before any thread
+ * starts. */
 void bw_checksum_prepare(void);
 
 /** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */

@@ -6,16 +6,17 @@
 
 #include "base/cleanup.h"
 
+/* Parity is computed in a field of 256 elements: no more stripes than that can share a row. */
 static const struct bw_raid_profile profiles[] = {
-    {"single", 0, 1, 1, 0, false},
-    {"RAID0", BW_GROUP_RAID0, 1, 1, 0, true},
-    {"RAID1", BW_GROUP_RAID1, 1, 0, 0, false},
-    {"DUP", BW_GROUP_DUP, 1, 0, 0, false},
-    {"RAID10", BW_GROUP_RAID10, 2, 2, 0, true},
-    {"RAID5", BW_GROUP_RAID5, 2, 1, 1, true},
-    {"RAID6", BW_GROUP_RAID6, 3, 1, 2, true},
-    {"RAID1C3", BW_GROUP_RAID1C3, 1, 0, 0, false},
-    {"RAID1C4", BW_GROUP_RAID1C4, 1, 0, 0, false},
+    {"single", 0, 1, 1, 1, 0, false},
+    {"RAID0", BW_GROUP_RAID0, 1, UINT16_MAX, 1, 0, true},
+    {"RAID1", BW_GROUP_RAID1, 2, 2, 0, 0, false},
+    {"DUP", BW_GROUP_DUP, 2, 2, 0, 0, false},
+    {"RAID10", BW_GROUP_RAID10, 2, UINT16_MAX, 2, 0, true},
+    {"RAID5", BW_GROUP_RAID5, 2, 255, 1, 1, true},
+    {"RAID6", BW_GROUP_RAID6, 3, 255, 1, 2, true},
+    {"RAID1C3", BW_GROUP_RAID1C3, 3, 3, 0, 0, false},
+    {"RAID1C4", BW_GROUP_RAID1C4, 4, 4, 0, 0, false},
 };
 
 const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags)
@@ -41,9 +42,7 @@ static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk
         return corrupt(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
     if (!profile)
         return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
-    /* Parity is computed in a field of 256 elements: no more stripes than that can share a row. */
-    if (chunk->stripe_count < profile->minimum_stripes ||
-        (profile->parity_stripes && chunk->stripe_count > 255))
+    if (chunk->stripe_count < profile->minimum_stripes || chunk->stripe_count > profile->maximum_stripes)
         return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
     if (profile->flag == BW_GROUP_RAID10 && (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
         return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
@@ -62,7 +61,8 @@ size_t bw_chunk_item_size(const uint8_t *data, size_t size)
 bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size)
 {
     const struct bw_disk_chunk *disk = (const void *)data;
-    return size >= sizeof *disk && (bw_get64(disk->type) & BW_GROUP_REMAPPED) && bw_get16(disk->stripe_count) == 0;
+    return size >= sizeof *disk && (bw_get64(disk->type) & BW_GROUP_REMAPPED) &&
+           bw_get16(disk->stripe_count) == 0;
 }
 
 struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk)

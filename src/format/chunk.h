@@ -14,7 +14,7 @@
 struct bw_raid_profile {
     const char *name;
     uint64_t flag; /**< BW_GROUP_* bit; 0 for single */
-    uint16_t minimum_stripes;
+    uint16_t minimum_stripes, maximum_stripes;
     uint8_t copies;         /**< stripes that hold the same bytes; 0: all of them */
     uint8_t parity_stripes; /**< 1 for RAID5, 2 for RAID6 */
     bool striped;           /**< stripe-length pieces rotate over the stripes */
@@ -39,7 +39,8 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags);
  */
 struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk);
 
-/** Whether the chunk item at `data` says that all of the chunk now lies elsewhere, and that it has no stripes. */
+/** Whether the chunk item at `data` says that all of the chunk now lies elsewhere, and that it has no
+ * stripes. */
 bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
 
 /** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that. */

@@ -42,13 +42,11 @@ struct bw_error *bw_features_check(uint64_t incompat_flags)
         if (features[bit].name)
             bw_buffer_format(&names, " (%s)", features[bit].name);
     }
-    if (names.failed)
-        return bw_error_no_memory();
-    if (!names.length)
-        return NULL;
-    struct bw_error *error = bw_error_create(
-        BW_ERROR_UNSUPPORTED, "unsupported incompat feature bits %.*s (incompat_flags 0x%" PRIx64 ")",
-        (int)names.length, names.data, incompat_flags);
+    struct bw_error *error = names.failed ? bw_error_no_memory() : NULL;
+    if (!error && names.length)
+        error = bw_error_create(BW_ERROR_UNSUPPORTED,
+                                "unsupported incompat feature bits %.*s (incompat_flags 0x%" PRIx64 ")",
+                                (int)names.length, names.data, incompat_flags);
     bw_buffer_free(&names);
     return error;
 }

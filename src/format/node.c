@@ -56,15 +56,22 @@ static struct bw_error *bad_key(const char *what, uint32_t slot, const struct bw
                            slot, key->objectid, key->type, key->offset);
 }
 
-static struct bw_error *check_first_key(const struct bw_node *node,
+/* The first key must be the parent's, and the last one must not reach into the range of the next block. */
+static struct bw_error *check_key_range(const struct bw_node *node,
                                         const struct bw_tree_block_expectation *expectation)
 {
-    if (!expectation->has_first_key)
+    static const struct bw_key no_limit;
+    if (!node->item_count)
         return NULL;
+    uint32_t slot = node->item_count - 1;
     struct bw_key first = node->level ? bw_node_key(node, 0) : bw_leaf_key(node, 0);
-    if (bw_key_compare(&first, &expectation->first_key) == 0)
-        return NULL;
-    return bad_key("first key mismatch", 0, &first);
+    struct bw_key last = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+    if (expectation->has_first_key && bw_key_compare(&first, &expectation->first_key) != 0)
+        return bad_key("first key mismatch", 0, &first);
+    if (bw_key_compare(&expectation->end_key, &no_limit) != 0 &&
+        bw_key_compare(&last, &expectation->end_key) >= 0)
+        return bad_key("key beyond those of the parent", slot, &last);
+    return NULL;
 }
 
 static struct bw_error *check_pointers(const struct bw_node *node)
@@ -89,7 +96,7 @@ struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t
     if (expectation->lenient)
         return NULL;
     struct bw_node node = bw_node_view(block, nodesize);
-    BW_TRY(check_first_key(&node, expectation));
+    BW_TRY(check_key_range(&node, expectation));
     return node.level ? check_pointers(&node) : NULL;
 }
 
@@ -100,6 +107,6 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     BW_AUTO_ERROR struct bw_error *header = check_header(header_of(block), nodesize, bytenr, expectation);
     if (header)
         return false;
-    BW_AUTO_ERROR struct bw_error *first_key = check_first_key(&node, expectation);
-    return !first_key;
+    BW_AUTO_ERROR struct bw_error *key_range = check_key_range(&node, expectation);
+    return !key_range;
 }

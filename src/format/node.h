@@ -44,9 +44,9 @@ bool bw_owner_is_subvolume(uint64_t owner);
 
 /**
  * Checks a block against its address and what its parent promised: own address, level, owner, generation,
- * item count, first key; in internal nodes also that keys ascend and addresses are aligned. Does not look at
- * the checksum or the file system's id. BW_ERROR_CORRUPT with the reason ("generation mismatch, want 7 have
- * 5").
+ * item count, range of keys; in internal nodes also that keys ascend and addresses are aligned. Does not look
+ * at the checksum or the file system's id. BW_ERROR_CORRUPT with the reason ("generation mismatch, want 7
+ * have 5").
  */
 struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);

@@ -114,5 +114,6 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset, struct
     decode(disk, superblock);
     BW_TRY(check_sizes(superblock));
     BW_TRY(check_root(superblock, "root", &superblock->root));
+    BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
 }

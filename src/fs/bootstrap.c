@@ -230,10 +230,13 @@ static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
         if (item.key.type != BW_REMAP)
             continue;
         bw_le64 address;
-        if (!inside || item.size < sizeof address)
-            return bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
-        memcpy(&address, item.data, sizeof address);
-        struct bw_error *error = bw_remap_add(remap, item.key.objectid, item.key.offset, bw_get64(address));
+        struct bw_error *error;
+        if (!inside || item.size < sizeof address) {
+            error = bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
+        } else {
+            memcpy(&address, item.data, sizeof address);
+            error = bw_remap_add(remap, item.key.objectid, item.key.offset, bw_get64(address));
+        }
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
     }

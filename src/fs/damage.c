@@ -12,9 +12,9 @@ void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)
 {
     pthread_mutex_lock(&fs->lost_lock);
-    bool first = bw_map_get(&fs->lost, bytenr + 1) == UINT32_MAX;
+    bool first = bw_map_get(&fs->lost, bytenr) == UINT32_MAX;
     if (first)
-        bw_map_put(&fs->lost, bytenr + 1, 1);
+        bw_map_put(&fs->lost, bytenr, 1);
     pthread_mutex_unlock(&fs->lost_lock);
     if (first)
         bw_fs_report(fs, BW_DAMAGE, error);

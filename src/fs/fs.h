@@ -20,7 +20,7 @@ struct bw_fs {
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;
     pthread_mutex_t lost_lock;
-    struct bw_map lost; /**< addresses + 1 of blocks whose loss was reported; under the lock */
+    struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
 };
 
 /** Tells the user something and counts it; takes the error. Safe from any thread. */

@@ -31,6 +31,8 @@ static bool append_item(struct bw_buffer *digest, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
+    if (item->size == 0)
+        return false;
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (!bw_name_is_valid(entry.name, entry.name_length))
             return false;
@@ -59,7 +61,7 @@ bool bw_digest_make(const struct bw_node *leaf, struct bw_buffer *digest)
         if (disk->key.type != BW_DIR_INDEX)
             continue;
         uint64_t inode = bw_get64(disk->key.objectid);
-        if (inode != header.inode) {
+        if (start == SIZE_MAX || inode != header.inode) {
             if (inode < header.inode)
                 return false;
             close_directory(digest, start);

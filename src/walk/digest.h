@@ -8,6 +8,7 @@
 #define BW_WALK_DIGEST_H
 
 #include "base/buffer.h"
+#include "btree/block.h"
 #include "format/items.h"
 
 /** Appends the digest of a leaf; false if the leaf has flaws that deserve a closer look (or memory runs out).
@@ -34,15 +35,16 @@ struct bw_digest_cache *bw_digest_cache_create(size_t size);
 /** Frees a cache; NULL is allowed. */
 void bw_digest_cache_destroy(struct bw_digest_cache *cache);
 
-/** Whether the digest of the leaf at `bytenr`, written in transaction `generation`, is there. */
-bool bw_digest_cache_has(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation);
+/** Whether the digest of a leaf is there. It must have been read with the same expectation: only then was it
+ * checked. */
+bool bw_digest_cache_has(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf);
 
 /** Copies it to `digest`, replacing what that holds; false if it is not there. */
-bool bw_digest_cache_get(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+bool bw_digest_cache_get(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
                          struct bw_buffer *digest);
 
 /** Remembers a digest, if there is room or something less used gives way. */
-void bw_digest_cache_put(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+void bw_digest_cache_put(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
                          const struct bw_buffer *digest);
 
 #endif

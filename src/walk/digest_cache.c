@@ -16,6 +16,7 @@ enum { BUCKETS = 4096, HAND_STEPS = 64 };
 struct digest {
     struct digest *next; /* in its bucket */
     uint64_t bytenr, generation;
+    struct bw_key first_key, end_key;
     uint32_t length;
     bool used;
     char bytes[];
@@ -55,28 +56,35 @@ static struct digest **bucket_of(struct bw_digest_cache *cache, uint64_t bytenr)
     return &cache->buckets[(bytenr >> 12) * UINT64_C(0x9E3779B97F4A7C15) >> 52];
 }
 
-static struct digest *find(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation)
+static bool is_digest_of(const struct digest *digest, const struct bw_block_pointer *leaf)
 {
-    struct digest *digest = *bucket_of(cache, bytenr);
-    while (digest && (digest->bytenr != bytenr || digest->generation != generation))
+    return digest->bytenr == leaf->bytenr && digest->generation == leaf->expectation.generation &&
+           bw_key_compare(&digest->first_key, &leaf->expectation.first_key) == 0 &&
+           bw_key_compare(&digest->end_key, &leaf->expectation.end_key) <= 0;
+}
+
+static struct digest *find(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf)
+{
+    struct digest *digest = *bucket_of(cache, leaf->bytenr);
+    while (digest && !is_digest_of(digest, leaf))
         digest = digest->next;
     return digest;
 }
 
-bool bw_digest_cache_has(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation)
+bool bw_digest_cache_has(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf)
 {
     pthread_mutex_lock(&cache->lock);
-    bool found = find(cache, bytenr, generation) != NULL;
+    bool found = find(cache, leaf) != NULL;
     pthread_mutex_unlock(&cache->lock);
     return found;
 }
 
-bool bw_digest_cache_get(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+bool bw_digest_cache_get(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
                          struct bw_buffer *copy)
 {
     copy->length = 0;
     pthread_mutex_lock(&cache->lock);
-    struct digest *digest = find(cache, bytenr, generation);
+    struct digest *digest = find(cache, leaf);
     if (digest) {
         digest->used = true;
         bw_buffer_append(copy, digest->bytes, digest->length);
@@ -112,18 +120,23 @@ static bool make_room(struct bw_digest_cache *cache, size_t wanted)
     return true;
 }
 
-void bw_digest_cache_put(struct bw_digest_cache *cache, uint64_t bytenr, uint64_t generation,
+void bw_digest_cache_put(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
                          const struct bw_buffer *from)
 {
     size_t size = sizeof(struct digest) + from->length;
     pthread_mutex_lock(&cache->lock);
     struct digest *digest = NULL;
-    if (!find(cache, bytenr, generation) && make_room(cache, size) &&
+    if (!find(cache, leaf) && make_room(cache, size) &&
         BW_ARRAY_RESERVE(cache->clock, cache->count, cache->capacity))
         digest = malloc(size);
     if (digest) {
-        struct digest **bucket = bucket_of(cache, bytenr);
-        *digest = (struct digest){*bucket, bytenr, generation, (uint32_t)from->length, false};
+        struct digest **bucket = bucket_of(cache, leaf->bytenr);
+        *digest = (struct digest){.next = *bucket,
+                                  .bytenr = leaf->bytenr,
+                                  .generation = leaf->expectation.generation,
+                                  .first_key = leaf->expectation.first_key,
+                                  .end_key = leaf->expectation.end_key,
+                                  .length = (uint32_t)from->length};
         if (from->length)
             memcpy(digest->bytes, from->data, from->length);
         *bucket = digest;

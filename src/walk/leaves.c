@@ -15,8 +15,8 @@ bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *rea
     leaves->reader = reader;
     leaves->digests = digests;
     leaves->batch = bw_block_batch(reader);
-    leaves->node_block = malloc(reader->nodesize);
-    leaves->blocks = malloc((size_t)reader->nodesize * leaves->batch);
+    leaves->node_block = bw_block_buffer(reader, 1);
+    leaves->blocks = bw_block_buffer(reader, leaves->batch);
     leaves->slot_leaf = calloc(leaves->batch, sizeof *leaves->slot_leaf);
     return leaves->node_block && leaves->blocks && leaves->slot_leaf;
 }
@@ -96,8 +96,7 @@ static bool is_shared(const struct bw_leaves *leaves, const struct bw_block_poin
 
 static bool has_digest(const struct bw_leaves *leaves, const struct bw_block_pointer *pointer)
 {
-    return is_shared(leaves, pointer) &&
-           bw_digest_cache_has(leaves->digests, pointer->bytenr, pointer->expectation.generation);
+    return is_shared(leaves, pointer) && bw_digest_cache_has(leaves->digests, pointer);
 }
 
 void bw_leaves_advise(struct bw_leaves *leaves)
@@ -173,8 +172,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
 static bool take_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
-    return is_shared(leaves, &pointer) && bw_digest_cache_get(leaves->digests, pointer.bytenr,
-                                                              pointer.expectation.generation, &leaf->digest);
+    return is_shared(leaves, &pointer) && bw_digest_cache_get(leaves->digests, &pointer, &leaf->digest);
 }
 
 /* A shared leaf that was read is digested, for those who come to it later as for now. */
@@ -184,7 +182,7 @@ static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
     leaf->digest.length = 0;
     if (!is_shared(leaves, &pointer) || !bw_digest_make(&leaf->view, &leaf->digest))
         return false;
-    bw_digest_cache_put(leaves->digests, pointer.bytenr, pointer.expectation.generation, &leaf->digest);
+    bw_digest_cache_put(leaves->digests, &pointer, &leaf->digest);
     return true;
 }
 

@@ -24,13 +24,24 @@ struct range_list {
     size_t count;
 };
 
+/* A name whose directory was not known when it was met. The bytes lie in the recovery's buffer. */
+struct waiting_name {
+    uint64_t directory, inode;
+    size_t name_offset;
+    uint16_t name_length;
+    uint8_t type;
+};
+
 struct recovery {
     struct bw_subvolume_walk *walk;
     struct range_list lost;    /* all that is known to be lost */
     struct range_list handled; /* what the rounds before this one have looked for */
     struct bw_map unreachable; /* directories whose way up is lost */
-    uint64_t inode;            /* the inode of the last INODE_ITEM */
-    uint32_t mode;             /* and its mode */
+    struct waiting_name *waiting;
+    size_t waiting_count, waiting_capacity;
+    struct bw_buffer waiting_names;
+    uint64_t inode; /* the inode of the last INODE_ITEM */
+    uint32_t mode;  /* and its mode */
 };
 
 static int by_low_key(const void *a, const void *b)
@@ -158,18 +169,6 @@ static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
     return index;
 }
 
-/* A directory whose own reference is lost, too: what names it is the DIR_ITEM of the directory above. */
-static void add_named_directory(struct recovery *recovery, const struct found_name *found)
-{
-    uint32_t parent = ensure_directory(recovery, found->directory);
-    if (parent == BW_NO_DIRECTORY || found->inode <= BW_SUBVOLUME_ROOT_INODE ||
-        !bw_name_is_valid(found->name, found->name_length) ||
-        bw_directories_find(&recovery->walk->directories, found->inode) != BW_NO_DIRECTORY)
-        return;
-    bw_subvolume_walk_add(recovery->walk, found->inode, parent, found->name, found->name_length);
-    bw_map_put(&recovery->unreachable, found->inode, 0);
-}
-
 /* The type of a name's inode: from the INODE_ITEM just passed or, if that is lost, from the DIR_ITEM. */
 static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
 {
@@ -183,17 +182,35 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const st
     return error ? BW_FILE_UNKNOWN : type;
 }
 
+/* A directory may become known when others that were brought back are walked: its names wait for that. */
+static void wait_for_directory(struct recovery *recovery, const struct found_name *found)
+{
+    size_t offset = recovery->waiting_names.length;
+    bw_buffer_append(&recovery->waiting_names, found->name, found->name_length);
+    if (recovery->waiting_names.failed ||
+        !BW_ARRAY_RESERVE(recovery->waiting, recovery->waiting_count, recovery->waiting_capacity)) {
+        recovery->walk->memory_short = true;
+        return;
+    }
+    recovery->waiting[recovery->waiting_count++] =
+        (struct waiting_name){found->directory, found->inode, offset, found->name_length, found->type};
+}
+
 /* Brings back a name: a directory is walked like any other, a file is listed. */
 static void bring_back(struct recovery *recovery, const struct found_name *found)
 {
-    if (!bw_name_is_valid(found->name, found->name_length))
+    struct bw_subvolume_walk *walk = recovery->walk;
+    if (!bw_name_is_valid(found->name, found->name_length) || found->inode <= BW_SUBVOLUME_ROOT_INODE ||
+        (found->type != BW_FILE_DIRECTORY && found->type != BW_FILE_REGULAR))
         return;
-    if (found->type == BW_FILE_DIRECTORY) {
-        ensure_directory(recovery, found->inode);
+    uint32_t directory = ensure_directory(recovery, found->directory);
+    if (directory == BW_NO_DIRECTORY) {
+        wait_for_directory(recovery, found);
     } else if (found->type == BW_FILE_REGULAR) {
-        uint32_t directory = ensure_directory(recovery, found->directory);
-        if (directory != BW_NO_DIRECTORY)
-            bw_subvolume_walk_list(recovery->walk, directory, found->name, found->name_length);
+        bw_subvolume_walk_list(walk, directory, found->name, found->name_length);
+    } else if (bw_directories_find(&walk->directories, found->inode) == BW_NO_DIRECTORY) {
+        bw_subvolume_walk_add(walk, found->inode, directory, found->name, found->name_length);
+        bw_map_put(&recovery->unreachable, found->inode, 0);
     }
 }
 
@@ -235,10 +252,7 @@ static void take_named_entries(struct recovery *recovery, const struct bw_item *
             continue;
         const struct found_name found = {directory, entry.location.objectid, entry.name, entry.name_length,
                                          entry.type};
-        if (entry.type == BW_FILE_DIRECTORY)
-            add_named_directory(recovery, &found);
-        else
-            bring_back(recovery, &found);
+        bring_back(recovery, &found);
     }
 }
 
@@ -276,9 +290,12 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct recovery *recovery = context;
-    const struct bw_lost_range range = {pointer->bytenr, pointer->low, pointer->high};
+    const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
+                                        pointer->expectation.end_key};
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
-    bw_subvolume_walk_lose(recovery->walk, &range);
+    /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
+    if (bw_key_compare(&range.low, &range.high) < 0)
+        bw_subvolume_walk_lose(recovery->walk, &range);
 }
 
 /* Subvolumes whose entry was lost: the root tree knows their names. */
@@ -298,20 +315,47 @@ static void recover_subvolumes(struct recovery *recovery)
     }
 }
 
+/* Tries again what waits; true if anything came of it. Names that still wait are kept. */
+static bool retry_waiting(struct recovery *recovery)
+{
+    size_t kept = 0, count = recovery->waiting_count;
+    for (size_t i = 0; i < count; i++) {
+        const struct waiting_name waiting = recovery->waiting[i];
+        if (bw_directories_find(&recovery->walk->directories, waiting.directory) == BW_NO_DIRECTORY) {
+            recovery->waiting[kept++] = waiting;
+            continue;
+        }
+        const char *name = recovery->waiting_names.data + waiting.name_offset;
+        const struct found_name found = {waiting.directory, waiting.inode, (const uint8_t *)name,
+                                         waiting.name_length, waiting.type};
+        bring_back(recovery, &found);
+    }
+    recovery->waiting_count = kept;
+    return kept < count;
+}
+
 static struct bw_error *run_round(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
     const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose,
                                  .context = recovery};
+    recovery->waiting_count = recovery->waiting_names.length = 0;
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     recover_subvolumes(recovery);
-    return bw_subvolume_walk_waves(walk);
+    do
+        BW_TRY(bw_subvolume_walk_waves(walk));
+    while (retry_waiting(recovery));
+    return walk->memory_short ? bw_error_no_memory() : NULL;
 }
+
+/* A round may find that more is lost. Each block is lost but once, so that ends; hostile keys get no more
+ * than this. */
+enum { MAX_ROUNDS = 8 };
 
 static struct bw_error *run_rounds(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    while (!bw_output_stopped(&walk->output)) {
+    for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
         free(recovery->handled.items);
         recovery->handled = recovery->lost;
         recovery->lost = (struct range_list){0};
@@ -328,7 +372,8 @@ static uint64_t count_blocks(const struct bw_subvolume_walk *walk)
 {
     struct bw_map seen = {0};
     for (size_t i = 0; i < walk->lost_count; i++)
-        bw_map_put(&seen, walk->lost[i].bytenr + 1, 1);
+        if (walk->lost[i].bytenr != BW_NO_BLOCK)
+            bw_map_put(&seen, walk->lost[i].bytenr, 1);
     uint64_t count = seen.count;
     bw_map_free(&seen);
     return count;
@@ -344,5 +389,7 @@ struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
     free(recovery.lost.items);
     free(recovery.handled.items);
     bw_map_free(&recovery.unreachable);
+    free(recovery.waiting);
+    bw_buffer_free(&recovery.waiting_names);
     return error;
 }

@@ -68,8 +68,9 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
 static bool wants(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_subvolume_walk *walk = context;
-    size_t first = first_reaching(walk, &pointer->low);
-    return first < walk->pending_count && entries_begin_below(&walk->pending[first], &pointer->high);
+    size_t first = first_reaching(walk, &pointer->expectation.first_key);
+    return first < walk->pending_count &&
+           entries_begin_below(&walk->pending[first], &pointer->expectation.end_key);
 }
 
 static struct bw_error *add_task(void *context, const struct bw_block_pointer *pointer)
@@ -77,8 +78,9 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     struct bw_subvolume_walk *walk = context;
     if (!BW_ARRAY_RESERVE(walk->tasks, walk->task_count, walk->task_capacity))
         return bw_error_no_memory();
-    size_t first = first_reaching(walk, &pointer->low), end = first;
-    while (end < walk->pending_count && entries_begin_below(&walk->pending[end], &pointer->high))
+    size_t first = first_reaching(walk, &pointer->expectation.first_key), end = first;
+    while (end < walk->pending_count &&
+           entries_begin_below(&walk->pending[end], &pointer->expectation.end_key))
         end++;
     walk->tasks[walk->task_count++] =
         (struct bw_task){.pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
@@ -96,7 +98,8 @@ void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost
 static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct bw_subvolume_walk *walk = context;
-    const struct bw_lost_range range = {pointer->bytenr, pointer->low, pointer->high};
+    const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
+                                        pointer->expectation.end_key};
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
     bw_subvolume_walk_lose(walk, &range);
 }

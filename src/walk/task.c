@@ -88,16 +88,30 @@ static void complain(struct sweep *sweep, uint64_t inode, const char *what)
                                  sweep->scope->tree->id, inode, what));
 }
 
+static void add_lost_range(struct sweep *sweep, const struct bw_lost_range *range)
+{
+    struct bw_task_result *result = sweep->result;
+    if (BW_ARRAY_RESERVE(result->lost, result->lost_count, result->lost_capacity))
+        result->lost[result->lost_count++] = *range;
+    else
+        no_memory(sweep);
+}
+
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct sweep *sweep = context;
-    struct bw_task_result *result = sweep->result;
     bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
-    if (!BW_ARRAY_RESERVE(result->lost, result->lost_count, result->lost_capacity)) {
-        no_memory(sweep);
-        return;
-    }
-    result->lost[result->lost_count++] = (struct bw_lost_range){pointer->bytenr, pointer->low, pointer->high};
+    add_lost_range(sweep, &(struct bw_lost_range){pointer->bytenr, pointer->expectation.first_key,
+                                                  pointer->expectation.end_key});
+}
+
+/* An entry that cannot be read, in a leaf that can: recovery may know it from the inode. */
+static void lose_entry(struct sweep *sweep, const struct bw_key *key, const char *what)
+{
+    complain(sweep, key->objectid, what);
+    if (key->offset < UINT64_MAX)
+        add_lost_range(
+            sweep, &(struct bw_lost_range){BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}});
 }
 
 /*
@@ -126,7 +140,8 @@ static bool in_reach(const struct sweep *sweep, uint64_t inode)
 {
     const struct bw_block_pointer *pointer = &sweep->task->pointer;
     struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
-    return bw_key_compare(&first, &pointer->low) >= 0 && bw_key_compare(&last, &pointer->high) < 0;
+    return bw_key_compare(&first, &pointer->expectation.first_key) >= 0 &&
+           bw_key_compare(&last, &pointer->expectation.end_key) < 0;
 }
 
 static uint32_t keep_name(struct sweep *sweep, const struct bw_dir_entry *entry)
@@ -263,8 +278,9 @@ static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t 
 {
     struct bw_item item;
     struct bw_dir_entry entry;
-    if (!bw_leaf_item(leaf, slot, &item)) {
-        complain(sweep, directory->inode, "an item lies outside its leaf");
+    bool inside = bw_leaf_item(leaf, slot, &item);
+    if (!inside || item.size == 0) {
+        lose_entry(sweep, &item.key, inside ? "an entry is empty" : "an item lies outside its leaf");
         return;
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
@@ -272,10 +288,10 @@ static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t 
         if (bw_name_is_valid(entry.name, entry.name_length))
             take_entry(sweep, directory, &entry);
         else
-            complain(sweep, directory->inode, "an entry has an invalid name");
+            lose_entry(sweep, &item.key, "an entry has an invalid name");
     }
     if (bw_cursor_bad(&cursor))
-        complain(sweep, directory->inode, "an entry is cut off");
+        lose_entry(sweep, &item.key, "an entry is cut off");
 }
 
 static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)

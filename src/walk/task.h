@@ -65,9 +65,12 @@ struct bw_found_subvolume {
     uint16_t name_length;
 };
 
-/** Keys that were in a block that cannot be read. */
+/** In a lost range: not a whole block, but an item of one. */
+#define BW_NO_BLOCK UINT64_MAX
+
+/** Keys that were in a block, or an item, that cannot be read. */
 struct bw_lost_range {
-    uint64_t bytenr;         /**< address of the block */
+    uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
     struct bw_key low, high; /**< low inclusive, high exclusive */
 };
 

@@ -65,7 +65,7 @@ static void fill_subvolumes(struct iw_image *image)
     iw_delete_subvolume(image, 302);
 }
 
-/* A block of the file system tree that nobody points to by a right key: room for edits. */
+/* Names of the greatest length, one directory inside the other. */
 static void fill_long_names(struct iw_image *image)
 {
     char name[BW_NAME_MAX + 1];

@@ -96,7 +96,7 @@ static void fuzz_item(uint8_t *bytes, size_t size)
 static void read_digest(const struct bw_node *leaf)
 {
     struct bw_buffer digest = {0};
-    if (bw_digest_make(leaf, &digest)) {
+    if (bw_digest_make(leaf, &digest) && digest.length) {
         struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
         struct bw_dir_entry entry;
         uint64_t inode;

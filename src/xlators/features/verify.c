@@ -112,9 +112,9 @@ static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator
 static bool first_report(struct verify *verify, uint64_t address)
 {
     pthread_mutex_lock(&verify->lock);
-    bool first = bw_map_get(&verify->reported, address + 1) == UINT32_MAX;
+    bool first = bw_map_get(&verify->reported, address) == UINT32_MAX;
     if (first)
-        bw_map_put(&verify->reported, address + 1, 1);
+        bw_map_put(&verify->reported, address, 1);
     pthread_mutex_unlock(&verify->lock);
     return first;
 }

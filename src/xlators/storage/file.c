@@ -119,6 +119,26 @@ static void sort_by_address(struct bw_request **order, size_t count)
     }
 }
 
+/* The requests from `first` on that lie behind one another: how many, and how many bytes together. */
+static size_t find_run(struct bw_request *const *order, size_t first, size_t count, size_t *length)
+{
+    size_t next = first;
+    uint64_t end = order[first]->address;
+    for (; next < count && order[next]->address == end; next++)
+        end += order[next]->length;
+    *length = (size_t)(end - order[first]->address);
+    return next - first;
+}
+
+/* On a cold file all runs of a batch are on their way before the first is waited for. */
+static void start_reading(const struct file *file, struct bw_request *const *order, size_t count)
+{
+    for (size_t first = 0, run, length; first < count; first += run) {
+        run = find_run(order, first, count, &length);
+        posix_fadvise(file->descriptor, (off_t)order[first]->address, (off_t)length, POSIX_FADV_WILLNEED);
+    }
+}
+
 static void read_slice(struct file *file, struct bw_request *requests, size_t count)
 {
     struct bw_request *order[BW_BATCH];
@@ -126,15 +146,14 @@ static void read_slice(struct file *file, struct bw_request *requests, size_t co
     for (size_t i = 0; i < count; i++)
         order[i] = &requests[i];
     sort_by_address(order, count);
-    for (size_t first = 0, next; first < count; first = next) {
-        uint64_t end = order[first]->address;
-        for (next = first; next < count && order[next]->address == end; next++) {
-            vectors[next - first] = (struct iovec){order[next]->buffer, order[next]->length};
-            end += order[next]->length;
-        }
-        size_t length = end - order[first]->address;
-        bool whole = read_run(file, vectors, (int)(next - first), order[first]->address, length);
-        for (size_t i = first; i < next; i++)
+    if (count > 1 && atomic_load_explicit(&file->cold, memory_order_relaxed))
+        start_reading(file, order, count);
+    for (size_t first = 0, run, length; first < count; first += run) {
+        run = find_run(order, first, count, &length);
+        for (size_t i = 0; i < run; i++)
+            vectors[i] = (struct iovec){order[first + i]->buffer, order[first + i]->length};
+        bool whole = read_run(file, vectors, (int)run, order[first]->address, length);
+        for (size_t i = first; i < first + run; i++)
             order[i]->error = whole ? NULL : read_one(file, order[i]);
     }
 }
