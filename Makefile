@@ -36,7 +36,8 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
 PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
 SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
-TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES))
+TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) $(BUILD)/tests/fuzz-smoke
+FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c)))
 
 PROGRAM := $(BUILD)/btrfs-walk
 STATIC  := $(BUILD)/libbtrfs-walk.a
@@ -61,6 +62,9 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+
+$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

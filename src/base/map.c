@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 struct bw_map_entry {
     uint32_t key_low, key_high; /* split, so that an entry takes 12 bytes; 0 is free */
@@ -24,7 +25,7 @@ static uint64_t storable(uint64_t key)
 /* The entry that holds a key or, if it is not there, the free one where it would go. */
 static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
 {
-    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = key * map->multiplier;
     size_t at = (size_t)(hash >> 32) & (map->capacity - 1);
     while (key_of(&map->entries[at]) != 0 && key_of(&map->entries[at]) != key)
         at = (at + 1) & (map->capacity - 1);
@@ -39,7 +40,10 @@ void bw_map_free(struct bw_map *map)
 
 void bw_map_clear(struct bw_map *map)
 {
-    if (map->count)
+    /* A map that was large once must not make every later, small use as costly. */
+    if (map->capacity > 1024 && map->count < map->capacity / 16)
+        bw_map_free(map);
+    else if (map->count)
         memset(map->entries, 0, map->capacity * sizeof *map->entries);
     map->count = 0;
 }
@@ -52,9 +56,20 @@ uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
     return key_of(entry) ? entry->value : UINT32_MAX;
 }
 
+/* Keys come from images, which may be hostile: nobody can foresee which of them fall together. */
+static uint64_t random_multiplier(const struct bw_map *map)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) != sizeof number)
+        number = (uintptr_t)map * UINT64_C(0x9E3779B97F4A7C15);
+    return number | 1;
+}
+
 static bool grow(struct bw_map *map)
 {
-    struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16, .count = map->count};
+    struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16,
+                            .count = map->count,
+                            .multiplier = map->multiplier ? map->multiplier : random_multiplier(map)};
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
     if (!larger.entries)
         return false;

@@ -17,6 +17,7 @@ struct bw_map {
     struct bw_map_entry *entries; /**< capacity of them; a power of two, or NULL */
     size_t capacity;
     size_t count;
+    uint64_t multiplier; /**< of the hash; random */
 };
 
 /** Frees the memory and leaves an empty map. */

@@ -20,6 +20,15 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
     };
 }
 
+/* Unordered keys say little, but nothing below a node is worth more than the node's own range. */
+static void keep_inside(struct bw_tree_block_expectation *child, const struct bw_tree_block_expectation *parent)
+{
+    if (bw_key_compare(&child->first_key, &parent->first_key) < 0)
+        child->first_key = parent->first_key;
+    if (bw_key_compare(&child->end_key, &parent->end_key) > 0)
+        child->end_key = parent->end_key;
+}
+
 struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
                                               const struct bw_node *node, uint32_t slot)
 {
@@ -31,6 +40,8 @@ struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *par
     child.expectation.level = (uint8_t)(node->level - 1);
     if (slot + 1 < node->item_count)
         child.expectation.end_key = bw_node_key(node, slot + 1);
+    if (parent->expectation.lenient)
+        keep_inside(&child.expectation, &parent->expectation);
     return child;
 }
 

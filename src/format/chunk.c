@@ -32,6 +32,16 @@ static struct bw_error *corrupt(uint64_t logical, const char *what, uint64_t val
     return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical, what, value);
 }
 
+/* Stripes of one row must lie on different devices, or parity protects nothing. */
+static bool has_device_twice(const struct bw_chunk *chunk)
+{
+    for (unsigned i = 0; i < chunk->stripe_count; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (bw_get64(chunk->stripes[i].devid) == bw_get64(chunk->stripes[j].devid))
+                return true;
+    return false;
+}
+
 static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk_chunk *disk)
 {
     const struct bw_raid_profile *profile = chunk->profile;
@@ -44,6 +54,8 @@ static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk
         return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
     if (chunk->stripe_count < profile->minimum_stripes || chunk->stripe_count > profile->maximum_stripes)
         return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
+    if (profile->parity_stripes && has_device_twice(chunk))
+        return corrupt(chunk->logical, "stripes: one device twice in a row of", chunk->stripe_count);
     if (profile->flag == BW_GROUP_RAID10 && (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
         return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
     return NULL;

@@ -109,29 +109,6 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                            tree->id);
 }
 
-static void forget_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
-{
-    (void)context;
-    (void)pointer;
-    bw_error_free(error);
-}
-
-bool bw_directory_index_has(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
-                            const void *name, size_t name_length)
-{
-    struct name_search search = {.first = {directory, BW_DIR_INDEX, 0},
-                                 .last = {directory, BW_DIR_INDEX, UINT64_MAX},
-                                 .name = name,
-                                 .name_length = name_length};
-    const struct bw_scan scan = {.first = search.first,
-                                 .last = search.last,
-                                 .leaf = take_named_entry,
-                                 .lost = forget_lost,
-                                 .context = &search};
-    BW_AUTO_ERROR struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
-    return search.found;
-}
-
 static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
 {
     if (!bw_buffer_reserve(path, length + 1))
@@ -175,13 +152,15 @@ static struct bw_error *no_such_subvolume(uint64_t id)
     return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %" PRIu64, id);
 }
 
-struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
+/* The path of a subvolume, given up when it grows longer than `limit`. */
+static struct bw_error *subvolume_path(const struct bw_fs *fs, uint64_t id, size_t limit,
+                                       struct bw_buffer *path)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
     path->length = 0;
     for (size_t steps = 0; id != BW_TOP_SUBVOLUME; steps++) {
         const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
-        if (!subvolume || subvolume->deleted || !subvolume->parent)
+        if (!subvolume || subvolume->deleted || !subvolume->parent || path->length > limit)
             return no_such_subvolume(id);
         if (steps > table->count)
             return bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 " is its own parent", id);
@@ -192,7 +171,12 @@ struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct b
         BW_TRY(bw_directory_path(fs, &parent->tree, subvolume->directory, path));
         id = subvolume->parent;
     }
-    return put_in_front(path, "", 0);
+    return bw_subvolume_find(table, id) ? put_in_front(path, "", 0) : no_such_subvolume(id);
+}
+
+struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
+{
+    return subvolume_path(fs, id, SIZE_MAX, path);
 }
 
 /* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends. */
@@ -223,13 +207,13 @@ static struct bw_error *lookup_path(const struct bw_fs *fs, const char *text, ui
         length--;
     *id = BW_TOP_SUBVOLUME;
     if (!length)
-        return NULL;
+        return bw_subvolume_find(table, *id) ? NULL : no_such_subvolume(*id);
     struct bw_buffer path = {0};
     for (size_t i = 0; i < table->count; i++) {
         /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
         if (!ends_with_name(table, &table->items[i], text, length))
             continue;
-        BW_AUTO_ERROR struct bw_error *error = bw_subvolume_path(fs, table->items[i].tree.id, &path);
+        BW_AUTO_ERROR struct bw_error *error = subvolume_path(fs, table->items[i].tree.id, length + 2, &path);
         if (error || !is_path(&path, text))
             continue;
         *id = table->items[i].tree.id;

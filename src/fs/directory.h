@@ -30,10 +30,6 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                                          uint64_t directory, const void *name, size_t name_length,
                                          uint8_t *type);
 
-/** Whether the readable part of a directory's index (its DIR_INDEX items) has an entry of that name. */
-bool bw_directory_index_has(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t directory,
-                            const void *name, size_t name_length);
-
 /** Puts the path of a directory ("a/b/", "" for the top one) in front of what `path` holds. */
 struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                    struct bw_buffer *path);

@@ -20,6 +20,13 @@ struct bw_digest_cursor {
     const char *next, *end;
 };
 
+/** The beginning of a digest, which may be empty. */
+static inline struct bw_digest_cursor bw_digest_cursor_of(const struct bw_buffer *digest)
+{
+    return (struct bw_digest_cursor){digest->data,
+                                     digest->length ? digest->data + digest->length : digest->data};
+}
+
 /** Next directory: its inode, and a cursor over its entries. False at the end. */
 bool bw_digest_next_directory(struct bw_digest_cursor *cursor, uint64_t *inode,
                               struct bw_digest_cursor *entries);

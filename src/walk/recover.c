@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/array.h"
@@ -37,6 +38,9 @@ struct recovery {
     struct range_list lost;    /* all that is known to be lost */
     struct range_list handled; /* what the rounds before this one have looked for */
     struct bw_map unreachable; /* directories whose way up is lost */
+    struct bw_map listed;      /* hashes of directory and name of the files brought back */
+    struct bw_map indexed;     /* directories whose readable DIR_INDEX items are in index_names */
+    struct bw_map index_names; /* hashes of directory and name */
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
     struct bw_buffer waiting_names;
@@ -182,6 +186,11 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const st
     return error ? BW_FILE_UNKNOWN : type;
 }
 
+static uint64_t name_hash(uint64_t directory, const void *name, size_t name_length)
+{
+    return XXH64(name, name_length, directory);
+}
+
 /* A directory may become known when others that were brought back are walked: its names wait for that. */
 static void wait_for_directory(struct recovery *recovery, const struct found_name *found)
 {
@@ -207,6 +216,11 @@ static void bring_back(struct recovery *recovery, const struct found_name *found
     if (directory == BW_NO_DIRECTORY) {
         wait_for_directory(recovery, found);
     } else if (found->type == BW_FILE_REGULAR) {
+        /* A leaf that only a lenient scan can read may tell the same name once more. */
+        uint64_t hash = name_hash(found->directory, found->name, found->name_length);
+        if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
+            return;
+        walk->memory_short |= !bw_map_put(&recovery->listed, hash, 1);
         bw_subvolume_walk_list(walk, directory, found->name, found->name_length);
     } else if (bw_directories_find(&walk->directories, found->inode) == BW_NO_DIRECTORY) {
         bw_subvolume_walk_add(walk, found->inode, directory, found->name, found->name_length);
@@ -237,6 +251,46 @@ static bool may_lack_both(const struct range_list *list, uint64_t directory, con
     return contains(list, &reference) && overlaps(list, &first, &last);
 }
 
+static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
+{
+    struct recovery *recovery = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_dir_entry entry;
+        bool inside = bw_leaf_item(leaf, slot, &item);
+        if (!inside || item.key.type != BW_DIR_INDEX)
+            continue;
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        while (bw_dir_entry_next(&cursor, &entry))
+            recovery->walk->memory_short |= !bw_map_put(
+                &recovery->index_names, name_hash(item.key.objectid, entry.name, entry.name_length), 1);
+    }
+    return NULL;
+}
+
+static void ignore_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)context;
+    (void)pointer;
+    bw_error_free(error);
+}
+
+/* Whether what can be read of a directory's index has a name. The index is read once. */
+static bool index_has(struct recovery *recovery, uint64_t directory, const struct bw_dir_entry *entry)
+{
+    const struct bw_scan scan = {.first = bw_first_entry_key(directory),
+                                 .last = bw_last_entry_key(directory),
+                                 .leaf = index_leaf,
+                                 .lost = ignore_lost,
+                                 .context = recovery};
+    if (bw_map_get(&recovery->indexed, directory) == UINT32_MAX) {
+        recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, 1);
+        bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
+    }
+    return bw_map_get(&recovery->index_names, name_hash(directory, entry->name, entry->name_length)) !=
+           UINT32_MAX;
+}
+
 /* Of three places that hold a name, DIR_ITEM is the last resort: it does not tell the key of the lost entry.
  */
 static void take_named_entries(struct recovery *recovery, const struct bw_item *item)
@@ -246,9 +300,7 @@ static void take_named_entries(struct recovery *recovery, const struct bw_item *
     uint64_t directory = item->key.objectid;
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (entry.location.type != BW_INODE_ITEM || !may_lack_both(&recovery->lost, directory, &entry) ||
-            may_lack_both(&recovery->handled, directory, &entry) ||
-            bw_directory_index_has(recovery->walk->fs, recovery->walk->scope.tree, directory, entry.name,
-                                   entry.name_length))
+            may_lack_both(&recovery->handled, directory, &entry) || index_has(recovery, directory, &entry))
             continue;
         const struct found_name found = {directory, entry.location.objectid, entry.name, entry.name_length,
                                          entry.type};
@@ -389,6 +441,9 @@ struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
     free(recovery.lost.items);
     free(recovery.handled.items);
     bw_map_free(&recovery.unreachable);
+    bw_map_free(&recovery.listed);
+    bw_map_free(&recovery.indexed);
+    bw_map_free(&recovery.index_names);
     free(recovery.waiting);
     bw_buffer_free(&recovery.waiting_names);
     return error;

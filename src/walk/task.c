@@ -40,7 +40,8 @@ struct sweep {
     struct bw_task *task;
     struct bw_task_result *result;
     size_t number;
-    uint32_t leaf; /* the leaf being gone through; UINT32_MAX between leaves */
+    uint32_t leaf;      /* the leaf being gone through; UINT32_MAX between leaves */
+    bool prefix_is_set; /* the scratch's prefix is that of the directory being gone through */
     struct bw_buffer text;
 };
 
@@ -198,32 +199,6 @@ static void found_subvolume(struct sweep *sweep, const struct record *parent,
                                     keep_name(sweep, entry), entry->name_length};
 }
 
-static inline void emit(struct sweep *sweep, const struct bw_dir_entry *entry)
-{
-    const struct bw_buffer *prefix = &sweep->scratch->prefix;
-    struct bw_buffer *text = &sweep->text;
-    sweep->result->files++;
-    if (!bw_buffer_reserve(text, prefix->length + entry->name_length + 1))
-        return;
-    memcpy(text->data + text->length, prefix->data, prefix->length);
-    text->length += prefix->length;
-    if (sweep->scope->escape)
-        bw_escape_append(text, entry->name, entry->name_length);
-    else
-        bw_buffer_append(text, entry->name, entry->name_length);
-    bw_buffer_append_byte(text, sweep->scope->terminator);
-}
-
-static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
-{
-    if (entry->location.type == BW_ROOT_ITEM)
-        found_subvolume(sweep, directory, entry);
-    else if (entry->type == BW_FILE_DIRECTORY)
-        found_directory(sweep, directory, entry);
-    else if (entry->type == BW_FILE_REGULAR && !sweep->scope->silent)
-        emit(sweep, entry);
-}
-
 /* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
 static void append_path(const struct sweep *sweep, uint32_t directory, struct bw_buffer *path)
 {
@@ -258,6 +233,35 @@ static void set_prefix(struct sweep *sweep, uint32_t directory)
     }
     if (raw->failed || sweep->scratch->prefix.failed)
         no_memory(sweep);
+    sweep->prefix_is_set = true;
+}
+
+static inline void emit(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+{
+    if (!sweep->prefix_is_set)
+        set_prefix(sweep, directory->directory);
+    const struct bw_buffer *prefix = &sweep->scratch->prefix;
+    struct bw_buffer *text = &sweep->text;
+    sweep->result->files++;
+    if (!bw_buffer_reserve(text, prefix->length + entry->name_length + 1))
+        return;
+    memcpy(text->data + text->length, prefix->data, prefix->length);
+    text->length += prefix->length;
+    if (sweep->scope->escape)
+        bw_escape_append(text, entry->name, entry->name_length);
+    else
+        bw_buffer_append(text, entry->name, entry->name_length);
+    bw_buffer_append_byte(text, sweep->scope->terminator);
+}
+
+static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+{
+    if (entry->location.type == BW_ROOT_ITEM)
+        found_subvolume(sweep, directory, entry);
+    else if (entry->type == BW_FILE_DIRECTORY)
+        found_directory(sweep, directory, entry);
+    else if (entry->type == BW_FILE_REGULAR && !sweep->scope->silent)
+        emit(sweep, directory, entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they have not been gone through. */
@@ -268,8 +272,7 @@ static bool enter_directory(struct sweep *sweep, uint64_t inode, struct record *
         return false;
     sweep->scratch->records[index].next_leaf = sweep->leaf + 1;
     *directory = sweep->scratch->records[index];
-    if (!sweep->scope->silent)
-        set_prefix(sweep, directory->directory);
+    sweep->prefix_is_set = false;
     return true;
 }
 
@@ -318,7 +321,7 @@ static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)
 /* The same for the digest of a leaf. */
 static void take_digest(struct sweep *sweep, const struct bw_buffer *digest)
 {
-    struct bw_digest_cursor cursor = {digest->data, digest->data + digest->length}, entries;
+    struct bw_digest_cursor cursor = bw_digest_cursor_of(digest), entries;
     struct record directory = {0};
     struct bw_dir_entry entry;
     uint64_t inode;

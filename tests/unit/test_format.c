@@ -227,18 +227,18 @@ static void test_chunk_profiles(void **state)
     (void)state;
     static const struct {
         uint64_t flag;
-        uint16_t fewest;
+        uint16_t fewest, most;
         const char *name;
     } profiles[] = {
-        {0, 1, "single"},
-        {BW_GROUP_DUP, 1, "DUP"},
-        {BW_GROUP_RAID0, 1, "RAID0"},
-        {BW_GROUP_RAID1, 1, "RAID1"},
-        {BW_GROUP_RAID1C3, 1, "RAID1C3"},
-        {BW_GROUP_RAID1C4, 1, "RAID1C4"},
-        {BW_GROUP_RAID10, 2, "RAID10"},
-        {BW_GROUP_RAID5, 2, "RAID5"},
-        {BW_GROUP_RAID6, 3, "RAID6"},
+        {0, 1, 1, "single"},
+        {BW_GROUP_DUP, 2, 2, "DUP"},
+        {BW_GROUP_RAID0, 1, UINT16_MAX, "RAID0"},
+        {BW_GROUP_RAID1, 2, 2, "RAID1"},
+        {BW_GROUP_RAID1C3, 3, 3, "RAID1C3"},
+        {BW_GROUP_RAID1C4, 4, 4, "RAID1C4"},
+        {BW_GROUP_RAID10, 2, UINT16_MAX, "RAID10"},
+        {BW_GROUP_RAID5, 2, 255, "RAID5"},
+        {BW_GROUP_RAID6, 3, 255, "RAID6"},
     };
     for (size_t i = 0; i < COUNT(profiles); i++) {
         struct bw_chunk chunk;
@@ -250,6 +250,11 @@ static void test_chunk_profiles(void **state)
         assert_int_equal(chunk.length, 1 << 20);
         assert_int_equal(bw_get64(chunk.stripes[0].devid), 1);
         item = make_chunk(profiles[i].flag, (uint16_t)(profiles[i].fewest - 1));
+        expect_error(bw_chunk_decode(4096, bytes, sizeof item, &chunk), BW_ERROR_CORRUPT,
+                     "invalid stripe count");
+        if (profiles[i].most > 4)
+            continue;
+        item = make_chunk(profiles[i].flag, (uint16_t)(profiles[i].most + 1));
         expect_error(bw_chunk_decode(4096, bytes, sizeof item, &chunk), BW_ERROR_CORRUPT,
                      "invalid stripe count");
     }

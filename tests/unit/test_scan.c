@@ -57,7 +57,7 @@ static void take_lost(void *context, const struct bw_block_pointer *pointer, str
 {
     struct collected *collected = context;
     collected->lost++;
-    assert_true(bw_key_compare(&pointer->low, &pointer->high) < 0);
+    assert_true(bw_key_compare(&pointer->expectation.first_key, &pointer->expectation.end_key) < 0);
     bw_error_free(error);
 }
 

@@ -237,6 +237,14 @@ static void test_digest(void **state)
     iw_destroy(image);
 }
 
+/* The pointer to a leaf; valid until the next call. */
+static const struct bw_block_pointer *leaf_at(uint64_t bytenr, uint64_t generation)
+{
+    static struct bw_block_pointer pointer;
+    pointer = (struct bw_block_pointer){.bytenr = bytenr, .expectation = {.generation = generation}};
+    return &pointer;
+}
+
 static void test_digest_cache(void **state)
 {
     (void)state;
@@ -247,13 +255,13 @@ static void test_digest_cache(void **state)
         bw_buffer_append_byte(&digest, (char)i);
     for (uint64_t n = 0; n < 500; n++) {
         digest.data[0] = (char)n;
-        bw_digest_cache_put(cache, n << 14, 7, &digest);
+        bw_digest_cache_put(cache, leaf_at(n << 14, 7), &digest);
     }
     for (uint64_t n = 0; n < 500; n++) {
-        bool has = bw_digest_cache_has(cache, n << 14, 7);
-        assert_int_equal(bw_digest_cache_get(cache, n << 14, 7, &found), has);
-        assert_false(bw_digest_cache_get(cache, n << 14, 8, &found));
-        if (has && bw_digest_cache_get(cache, n << 14, 7, &found)) {
+        bool has = bw_digest_cache_has(cache, leaf_at(n << 14, 7));
+        assert_int_equal(bw_digest_cache_get(cache, leaf_at(n << 14, 7), &found), has);
+        assert_false(bw_digest_cache_get(cache, leaf_at(n << 14, 8), &found));
+        if (has && bw_digest_cache_get(cache, leaf_at(n << 14, 7), &found)) {
             assert_int_equal(found.length, 1000);
             assert_int_equal(found.data[0], (char)n);
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parity. A row of n data pieces is a vector over GF(2^8); each stripe of the row is a known linear
- * combination of it: data piece i is unit vector i, P is all ones, Q is the powers of two. Any n stripes
- * whose combinations are independent give the vector back. So one way serves RAID5, RAID6 and every pattern
- * of loss: choose n good stripes, invert their matrix, apply the wanted row of the inverse. The field
- * arithmetic is libisal's.
+ * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of g^i D[i],
+ * where g is
+ * 2. With one piece unknown either equation gives it; with two unknown, both together do. In each case the
+ * wanted piece is a linear combination of the pieces that are left, so only its coefficients differ; libisal
+ * combines.
  */
 #include "xlators/cluster/rebuild.h"
 
@@ -22,7 +22,9 @@ struct row {
     unsigned data_parts;
     unsigned parts;
     bool bad[MAX_PARTS];        /* parts that must not be used; parity parts last */
-    uint8_t sources[MAX_PARTS]; /* the parts chosen, data_parts of them */
+    uint8_t sources[MAX_PARTS]; /* the parts chosen */
+    uint8_t coefficients[MAX_PARTS];
+    unsigned source_count;
 };
 
 static void mark_bad(struct row *row, unsigned copy)
@@ -37,38 +39,55 @@ static void mark_bad(struct row *row, unsigned copy)
     row->bad[other < piece->data_stripe ? other : other + 1] = true;
 }
 
-static bool choose_sources(struct row *row)
+static uint8_t power_of_two(unsigned exponent)
 {
-    unsigned chosen = 0;
-    for (unsigned part = 0; part < row->parts && chosen < row->data_parts; part++)
-        if (!row->bad[part])
-            row->sources[chosen++] = (uint8_t)part;
-    return chosen == row->data_parts;
+    uint8_t power = 1;
+    while (exponent--)
+        power = gf_mul(power, 2);
+    return power;
 }
 
-/* The coefficients that turn the chosen stripes into the wanted piece. */
-static struct bw_error *solve(const struct row *row, uint8_t *coefficients)
+static void add_source(struct row *row, unsigned part, uint8_t coefficient)
 {
-    size_t n = row->data_parts;
-    BW_AUTO_FREE uint8_t *matrix = calloc(2 * n, n);
-    if (!matrix)
-        return bw_error_no_memory();
-    uint8_t *inverse = matrix + n * n;
-    for (size_t i = 0; i < n; i++) {
-        unsigned part = row->sources[i];
-        if (part < n)
-            matrix[i * n + part] = 1;
-        else if (part == n)
-            memset(matrix + i * n, 1, n);
-        else
-            for (size_t j = 0, power = 1; j < n; j++, power = gf_mul((uint8_t)power, 2))
-                matrix[i * n + j] = (uint8_t)power;
+    row->sources[row->source_count] = (uint8_t)part;
+    row->coefficients[row->source_count++] = coefficient;
+}
+
+/*
+ * Chooses the parts to read, and their coefficients: `p` for P, `q` for Q, and p + q g^i for data piece i,
+ * since each of those has to be taken out of both sums again. False if too little is left.
+ */
+static bool choose_sources(struct row *row)
+{
+    unsigned wanted = row->piece->data_stripe, n = row->data_parts, other = n, unknown = 1;
+    bool has_p = !row->bad[n], has_q = row->parts > n + 1 && !row->bad[n + 1];
+    for (unsigned part = 0; part < n; part++)
+        if (part != wanted && row->bad[part]) {
+            other = part;
+            unknown++;
+        }
+    uint8_t p = 0, q = 0;
+    if (unknown == 1 && has_p) {
+        p = 1;
+    } else if (unknown == 1 && has_q) {
+        q = gf_inv(power_of_two(wanted));
+    } else if (unknown == 2 && has_p && has_q) {
+        /* D[w] + D[o] = P', g^w D[w] + g^o D[o] = Q': D[w] = (g^o P' + Q') / (g^w + g^o). */
+        uint8_t scale = gf_inv(power_of_two(wanted) ^ power_of_two(other));
+        p = gf_mul(scale, power_of_two(other));
+        q = scale;
+    } else {
+        return false;
     }
-    if (gf_invert_matrix(matrix, inverse, (int)n))
-        return bw_error_create(BW_ERROR_CORRUPT, "the stripes of row %" PRIu64 " do not determine its data",
-                               row->piece->row);
-    memcpy(coefficients, inverse + row->piece->data_stripe * n, n);
-    return NULL;
+    row->source_count = 0;
+    for (unsigned part = 0; part < n; part++)
+        if (!row->bad[part])
+            add_source(row, part, p ^ gf_mul(q, power_of_two(part)));
+    if (p)
+        add_source(row, n, p);
+    if (q)
+        add_source(row, n + 1, q);
+    return true;
 }
 
 /* Reads the chosen stripes; those that fail are marked bad, and false means: choose again. */
@@ -77,7 +96,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     const struct bw_piece *piece = row->piece;
     bool complete = true;
-    for (unsigned i = 0; i < row->data_parts; i++) {
+    for (unsigned i = 0; i < row->source_count; i++) {
         const struct bw_layout_stripe *stripe =
             bw_layout_row_stripe(piece->chunk, piece->row, row->sources[i]);
         struct bw_request request = {.kind = BW_REQUEST_RAW,
@@ -96,15 +115,15 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 static struct bw_error *combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
 {
-    size_t n = row->data_parts, length = row->piece->length;
-    uint8_t coefficients[MAX_PARTS];
-    BW_TRY(solve(row, coefficients));
+    size_t n = row->source_count, length = row->piece->length;
     BW_AUTO_FREE uint8_t *tables = malloc(32 * n);
     if (!tables)
         return bw_error_no_memory();
     uint8_t *sources[MAX_PARTS];
     for (size_t i = 0; i < n; i++)
         sources[i] = bytes + i * length;
+    uint8_t coefficients[MAX_PARTS];
+    memcpy(coefficients, row->coefficients, n);
     ec_init_tables((int)n, 1, coefficients, tables);
     ec_encode_data((int)length, (int)n, 1, tables, sources, &buffer);
     return NULL;
@@ -116,7 +135,7 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
     struct row row = {.piece = piece,
                       .data_parts = bw_layout_data_stripes(piece->chunk),
                       .parts = piece->chunk->stripe_count};
-    BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.data_parts * piece->length);
+    BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length);
     if (!bytes)
         return bw_error_no_memory();
     mark_bad(&row, copy);
