@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # The command line as a user meets it: options, exit status, streams, and inputs that are not what they should be.
 set -uo pipefail
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume old-4k lost-writes-0 log-tree || exit 1
 plain=$BUILD/fixtures/plain/dev1.img

@@ -3,7 +3,7 @@
 # Walks every fixture and compares the paths, the exit status and the messages with what its `about` expects.
 # Runs each with one thread and with three: the output must be the same, byte for byte.
 set -uo pipefail
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/common.bash"
 
 images=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$images" || exit 1

@@ -3,7 +3,7 @@
 # Installs into a folder, builds a program against what is there (headers, .pc file, static and shared library), and
 # uninstalls again: nothing may be left.
 set -uo pipefail
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/common.bash"
 
 prefix=$WORK/usr
 (cd "$ROOT" && make install BUILD="$BUILD" PREFIX="$prefix") > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make install"; finish; }
@@ -43,7 +43,7 @@ PROGRAM
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 want=$("$PROGRAM" "$BUILD/fixtures/plain/dev1.img" | cksum)
 sanitizers=
-nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -q __asan_init && sanitizers="-fsanitize=address,undefined"
+[ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -eq 0 ] || sanitizers="-fsanitize=address,undefined"
 
 # shellcheck disable=SC2046,SC2086 # flags are several words
 if ${CC:-cc} $sanitizers -o "$WORK/shared" "$WORK/list.c" $(pkg-config --cflags --libs btrfs-walk) 2> "$WORK/log" &&

@@ -3,7 +3,7 @@
 # Runs every command of the README's ```sh blocks, line by line, on the images they name, made from fixtures. Lines
 # with `sudo` change the machine, and `make check` is what runs this: of those only the rest of the line is run.
 set -uo pipefail
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 subvolumes || exit 1
 cd "$WORK" || exit 1

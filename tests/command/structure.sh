@@ -3,7 +3,7 @@
 # The structure of the house: a folder includes only what stands above it in the list of src/README.md, and the other
 # rules that can be read off the source.
 set -uo pipefail
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1
 
 order="base format graph xlators btree fs walk record probe cmd"
@@ -37,7 +37,7 @@ rule "public headers include only public headers" "$(grep -n '#include "' includ
 rule "reads only in storage" "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' src --include=*.c | grep -v '^src/xlators/storage/')"
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c --include=*.h | grep -v '^src/cmd/')"
-rule "a licence line in every source file" "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci --include=*.c --include=*.h --include=*.sh 2> /dev/null)"
+rule "a licence line in every source file" "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"
 rule "no file of more than 500 lines" "$(find src include tests -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500')"
 rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
     FNR == 1 { start = 0 }
