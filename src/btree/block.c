@@ -21,7 +21,8 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
 }
 
 /* Unordered keys say little, but nothing below a node is worth more than the node's own range. */
-static void keep_inside(struct bw_tree_block_expectation *child, const struct bw_tree_block_expectation *parent)
+static void keep_inside(struct bw_tree_block_expectation *child,
+                        const struct bw_tree_block_expectation *parent)
 {
     if (bw_key_compare(&child->first_key, &parent->first_key) < 0)
         child->first_key = parent->first_key;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/buffer.h"
 #include "btrfs-walk/fs.h"
 
 /** Exit status of the commands that list something. */
@@ -73,7 +74,21 @@ int cmd_open(const struct cmd_common *common, struct bw_fs **fs);
 /** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
 int cmd_fail(struct bw_error *error);
 
-/** Writes bytes to stdout, all of them. SIGPIPE ends the program quietly, even if it was ignored. */
+/** Output on its way to stdout: what comes in small pieces is gathered, but not for long. All zeros is empty.
+ */
+struct cmd_output {
+    struct bw_buffer gathered;
+    bool at_once;    /**< do not gather: somebody is watching */
+    long long since; /**< when the oldest gathered byte came, in nanoseconds of the monotonic clock */
+};
+
+/**
+ * Takes bytes for stdout (`context` is a struct cmd_output), for use as a consumer of a walk. SIGPIPE ends
+ * the program quietly, even if it was ignored.
+ */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
+
+/** Writes what is left, and frees the memory. */
+struct bw_error *cmd_flush(struct cmd_output *output);
 
 #endif

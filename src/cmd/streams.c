@@ -3,11 +3,16 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buffer.h"
+#include "base/cleanup.h"
 #include "base/escape.h"
 #include "cmd/command.h"
+
+/* Thousands of small subvolumes must not cost a system call each, nor a slow disk keep back what is known. */
+enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
 /* Messages hold names and paths: one line each, and nothing in it that a terminal would obey. */
 static void say(const char *kind, const struct bw_error *error)
@@ -51,9 +56,8 @@ int cmd_open(const struct cmd_common *common, struct bw_fs **fs)
     return error ? cmd_fail(error) : STATUS_OK;
 }
 
-struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
+static struct bw_error *write_all(const char *bytes, size_t length)
 {
-    (void)context;
     while (length) {
         ssize_t written = write(STDOUT_FILENO, bytes, length);
         if (written < 0 && errno == EINTR)
@@ -69,4 +73,40 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
         length -= (size_t)written;
     }
     return NULL;
+}
+
+static long long now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static struct bw_error *write_gathered(struct cmd_output *output)
+{
+    struct bw_error *error = write_all(output->gathered.data, output->gathered.length);
+    output->gathered.length = 0;
+    return error;
+}
+
+struct bw_error *cmd_write(void *context, const char *bytes, size_t length)
+{
+    struct cmd_output *output = context;
+    bool large = length >= GATHER_BYTES || output->at_once;
+    if (output->gathered.length && (large || output->gathered.length + length > GATHER_BYTES ||
+                                    now() - output->since > GATHER_NANOSECONDS))
+        BW_TRY(write_gathered(output));
+    if (large)
+        return write_all(bytes, length);
+    if (!output->gathered.length)
+        output->since = now();
+    bw_buffer_append(&output->gathered, bytes, length);
+    return output->gathered.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *cmd_flush(struct cmd_output *output)
+{
+    struct bw_error *error = write_gathered(output);
+    bw_buffer_free(&output->gathered);
+    return error;
 }

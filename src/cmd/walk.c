@@ -84,8 +84,15 @@ static int run(const struct cmd_common *common, void *state)
         return status;
     walk->options.escape = !walk->null_terminated && isatty(STDOUT_FILENO);
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
     walk->options.consume = cmd_write;
+    walk->options.context = &output;
     struct bw_error *error = bw_walk(fs, &walk->options, &summary);
+    struct bw_error *flush_error = cmd_flush(&output);
+    if (error)
+        bw_error_free(flush_error);
+    else
+        error = flush_error;
     status = status_of(fs);
     if (walk->summary)
         print_summary(fs, &summary, seconds_since(&start));

@@ -24,6 +24,9 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
     return ref->name != NULL;
 }
 
+/* From this length on two calls of memchr() cost less than a loop. */
+enum { LONG_NAME = 32 };
+
 /* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit only then.
  */
 static uint64_t has_zero_byte(uint64_t word)
@@ -38,6 +41,8 @@ bool bw_name_is_valid(const uint8_t *name, size_t length)
         return false;
     if (name[0] == '.' && (length == 1 || (length == 2 && name[1] == '.')))
         return false;
+    if (length >= LONG_NAME)
+        return !memchr(name, '/', length) && !memchr(name, '\0', length);
     size_t position = 0;
     for (; position + 8 <= length; position += 8) {
         uint64_t word;

@@ -9,6 +9,7 @@
 #include "btree/scan.h"
 #include "format/chunk.h"
 #include "format/features.h"
+#include "fs/roots.h"
 #include "xlators/cluster/chunk_map.h"
 #include "xlators/cluster/remap.h"
 #include "xlators/features/verify.h"
@@ -164,31 +165,6 @@ static void chunk_lost(void *context, const struct bw_block_pointer *pointer, st
     bw_fs_report(walk->fs, BW_DAMAGE, error);
 }
 
-/* The newest chunk tree whose root can be read: the present one or, failing that, one of the backups. */
-static struct bw_error *find_chunk_tree(struct bw_fs *fs, struct bw_tree *tree)
-{
-    *tree = (struct bw_tree){BW_CHUNK_TREE, fs->superblock.chunk_root, 0};
-    BW_AUTO_FREE uint8_t *block = malloc(fs->reader.nodesize);
-    if (!block)
-        return bw_error_no_memory();
-    struct bw_block_pointer pointer = bw_tree_root_pointer(tree, false);
-    struct bw_error *error = bw_block_read(&fs->reader, &pointer, block);
-    for (size_t i = 0; error && i < BW_BACKUP_ROOTS; i++) {
-        tree->root = fs->superblock.backup_roots[i].chunk_root;
-        if (!tree->root.bytenr || tree->root.level >= BW_MAX_LEVEL)
-            continue;
-        pointer = bw_tree_root_pointer(tree, false);
-        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &pointer, block);
-        if (again)
-            continue;
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_prefix(error, "using the chunk tree of generation %" PRIu64 " instead",
-                                     tree->root.generation));
-        return NULL;
-    }
-    return error;
-}
-
 static void report_unmatched(struct chunk_walk *walk)
 {
     for (size_t i = 0; i < walk->set.count; i++) {
@@ -212,7 +188,7 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     struct bw_tree tree;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
     BW_TRY(add_system_chunks(fs, walk.map));
-    BW_TRY(find_chunk_tree(fs, &tree));
+    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &tree));
     uint64_t damages = fs->status.damages;
     BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
     if (damages == fs->status.damages)

@@ -11,6 +11,7 @@
 #include "fs/bootstrap.h"
 #include "fs/fs.h"
 #include "fs/image.h"
+#include "fs/roots.h"
 #include "xlators/classes.h"
 
 /* Every message of the file system and of its graph passes here, one at a time: the graph holds the lock. */
@@ -21,38 +22,6 @@ static void forward_report(void *context, enum bw_severity severity, const struc
         fs->status.damages++;
     if (fs->reporter.report)
         fs->reporter.report(fs->reporter.context, severity, error);
-}
-
-/* The newest root tree whose root block can be read: the present one or, failing that, one of the backups. */
-static struct bw_error *find_root_tree(struct bw_fs *fs)
-{
-    BW_AUTO_FREE uint8_t *block = malloc(fs->reader.nodesize);
-    if (!block)
-        return bw_error_no_memory();
-    fs->root_tree = (struct bw_tree){BW_ROOT_TREE, fs->superblock.root, 0};
-    struct bw_block_pointer pointer = bw_tree_root_pointer(&fs->root_tree, false);
-    struct bw_error *error = bw_block_read(&fs->reader, &pointer, block);
-    for (uint64_t below = fs->superblock.generation; error;) {
-        const struct bw_root_pointer *best = NULL;
-        for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
-            const struct bw_root_pointer *backup = &fs->superblock.backup_roots[i].tree_root;
-            if (backup->bytenr && backup->level < BW_MAX_LEVEL && backup->generation < below &&
-                (!best || backup->generation > best->generation))
-                best = backup;
-        }
-        if (!best)
-            return error;
-        below = best->generation;
-        fs->root_tree.root = *best;
-        pointer = bw_tree_root_pointer(&fs->root_tree, false);
-        BW_AUTO_ERROR struct bw_error *again = bw_block_read(&fs->reader, &pointer, block);
-        if (again)
-            continue;
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_prefix(BW_TAKE(error), "using the root tree of generation %" PRIu64 " instead",
-                                     best->generation));
-    }
-    return NULL;
 }
 
 static void note_log_tree(struct bw_fs *fs)
@@ -77,7 +46,7 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
     BW_TRY(bw_bootstrap_graph(fs, set));
     BW_TRY(bw_bootstrap_chunks(fs, set));
     BW_TRY(bw_bootstrap_remap(fs));
-    BW_TRY(find_root_tree(fs));
+    BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
     note_log_tree(fs);
     return NULL;
