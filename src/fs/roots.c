@@ -13,19 +13,23 @@ static struct bw_error *try_root(const struct bw_fs *fs, const struct bw_tree *t
     return bw_block_read(&fs->reader, &pointer, block);
 }
 
-/* The newest backup that is older than `generation`; NULL if there is none. */
-static const struct bw_root_pointer *next_older(const struct bw_fs *fs, enum bw_super_root which,
-                                                uint64_t generation)
+/* The newest backup that was not tried yet; NULL if there is none. */
+static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
+                                                 bool *tried)
 {
     const struct bw_root_pointer *best = NULL;
+    size_t best_index = 0;
     for (size_t i = 0; i < BW_BACKUP_ROOTS; i++) {
         const struct bw_backup_root *backup = &fs->superblock.backup_roots[i];
         const struct bw_root_pointer *root =
             which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
-        if (root->bytenr && root->level < BW_MAX_LEVEL && root->generation < generation &&
-            (!best || root->generation > best->generation))
-            best = root;
+        if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
+            (best && root->generation <= best->generation))
+            continue;
+        best = root;
+        best_index = i;
     }
+    tried[best_index] = true;
     return best;
 }
 
@@ -37,12 +41,13 @@ struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which, 
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
     if (!block)
         return bw_error_no_memory();
+    bool tried[BW_BACKUP_ROOTS] = {false};
     struct bw_error *error = try_root(fs, tree, block);
     while (error) {
-        const struct bw_root_pointer *older = next_older(fs, which, tree->root.generation);
-        if (!older)
+        const struct bw_root_pointer *backup = next_backup(fs, which, tried);
+        if (!backup)
             return error;
-        tree->root = *older;
+        tree->root = *backup;
         BW_AUTO_ERROR struct bw_error *again = try_root(fs, tree, block);
         if (!again)
             break;
