@@ -13,7 +13,8 @@ static struct bw_error *try_root(const struct bw_fs *fs, const struct bw_tree *t
     return bw_block_read(&fs->reader, &pointer, block);
 }
 
-/* The newest backup that was not tried yet; NULL if there is none. */
+/* The newest backup that was not tried yet, and that the superblock does not lie behind; NULL if there is
+ * none. */
 static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
                                                  bool *tried)
 {
@@ -24,7 +25,7 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
         const struct bw_root_pointer *root =
             which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
         if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
-            (best && root->generation <= best->generation))
+            root->generation > fs->superblock.generation || (best && root->generation <= best->generation))
             continue;
         best = root;
         best_index = i;
