@@ -68,6 +68,10 @@ enum {
     BW_ROOT_ITEM = 132,
     BW_ROOT_BACKREF = 144,
     BW_ROOT_REF = 156,
+    BW_EXTENT_ITEM = 168,
+    BW_METADATA_ITEM = 169,
+    BW_TREE_BLOCK_REF = 176,
+    BW_SHARED_BLOCK_REF = 182,
     BW_DEVICE_ITEM = 216,
     BW_CHUNK_ITEM = 228,
     BW_IDENTITY_REMAP = 234,
@@ -114,6 +118,9 @@ enum {
 /* Root item flags. */
 #define BW_ROOT_READ_ONLY (UINT64_C(1) << 0)
 #define BW_ROOT_DEAD      (UINT64_C(1) << 48)
+
+/* Extent item flags. */
+#define BW_EXTENT_TREE_BLOCK (UINT64_C(1) << 1)
 
 struct bw_disk_key {
     bw_le64 objectid;
@@ -335,7 +342,29 @@ struct bw_disk_inode_extref {
     bw_le16 name_length;
 };
 
+/** EXTENT_ITEM and METADATA_ITEM; an EXTENT_ITEM of a tree block goes on with struct bw_disk_tree_block_info.
+ */
+struct bw_disk_extent_item {
+    bw_le64 references;
+    bw_le64 generation;
+    bw_le64 flags;
+};
+
+struct bw_disk_tree_block_info {
+    struct bw_disk_key key;
+    uint8_t level;
+};
+
+/** A reference inside an extent item, for tree blocks. */
+struct bw_disk_inline_reference {
+    uint8_t type;
+    bw_le64 offset;
+};
+
 static_assert(sizeof(struct bw_disk_key) == 17, "key");
+static_assert(sizeof(struct bw_disk_extent_item) == 24, "extent item");
+static_assert(sizeof(struct bw_disk_tree_block_info) == 18, "tree block info");
+static_assert(sizeof(struct bw_disk_inline_reference) == 9, "inline reference");
 static_assert(sizeof(struct bw_disk_device_item) == 98, "device item");
 static_assert(sizeof(struct bw_disk_backup_root) == 168, "backup root");
 static_assert(offsetof(struct bw_disk_superblock, csum_type) == 196, "superblock csum type");

@@ -16,6 +16,7 @@ struct bw_fs {
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_superblock superblock;
     struct bw_tree root_tree;
+    struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;

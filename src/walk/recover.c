@@ -18,6 +18,7 @@
 #include "fs/damage.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
+#include "walk/adopt.h"
 
 /* Key ranges, sorted and not overlapping. */
 struct range_list {
@@ -109,11 +110,26 @@ static bool overlaps(const struct range_list *list, const struct bw_key *first, 
            (at < list->count && bw_key_compare(&list->items[at].low, last) <= 0);
 }
 
+/* Whether a key is in a leaf that was adopted: what that holds has been walked. */
+static bool is_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *key)
+{
+    size_t low = 0, high = walk->adopted_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (bw_key_compare(&walk->adopted[middle].pointer.expectation.first_key, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && bw_key_compare(key, &walk->adopted[low - 1].last_key) <= 0;
+}
+
 /* Whether the entry with this key is to be brought back in this round. */
 static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64_t index)
 {
     const struct bw_key key = {directory, BW_DIR_INDEX, index};
-    return contains(&recovery->lost, &key) && !contains(&recovery->handled, &key);
+    return contains(&recovery->lost, &key) && !contains(&recovery->handled, &key) &&
+           !is_adopted(recovery->walk, &key);
 }
 
 /* A name that may have to be brought back. */
@@ -251,6 +267,24 @@ static bool may_lack_both(const struct range_list *list, uint64_t directory, con
     return contains(list, &reference) && overlaps(list, &first, &last);
 }
 
+/* Shows the adopted leaves to a function that has been through the tree. */
+static struct bw_error *visit_adopted(struct recovery *recovery,
+                                      struct bw_error *(*visit)(void *context, const struct bw_node *leaf))
+{
+    const struct bw_subvolume_walk *walk = recovery->walk;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&walk->fs->reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < walk->adopted_count; i++) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_block_read(&walk->fs->reader, &walk->adopted[i].pointer, block);
+        struct bw_node leaf = bw_node_view(block, walk->fs->reader.nodesize);
+        if (!error)
+            BW_TRY(visit(recovery, &leaf));
+    }
+    return NULL;
+}
+
 static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
 {
     struct recovery *recovery = context;
@@ -286,6 +320,7 @@ static bool index_has(struct recovery *recovery, uint64_t directory, const struc
     if (bw_map_get(&recovery->indexed, directory) == UINT32_MAX) {
         recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, 1);
         bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
+        bw_error_free(visit_adopted(recovery, index_leaf));
     }
     return bw_map_get(&recovery->index_names, name_hash(directory, entry->name, entry->name_length)) !=
            UINT32_MAX;
@@ -343,7 +378,7 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
 {
     struct recovery *recovery = context;
     const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key};
+                                        pointer->expectation.end_key, pointer->expectation.level};
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
     /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
     if (bw_key_compare(&range.low, &range.high) < 0)
@@ -393,6 +428,7 @@ static struct bw_error *run_round(struct recovery *recovery)
                                  .context = recovery};
     recovery->waiting_count = recovery->waiting_names.length = 0;
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    BW_TRY(visit_adopted(recovery, take_leaf));
     recover_subvolumes(recovery);
     do
         BW_TRY(bw_subvolume_walk_waves(walk));
@@ -431,12 +467,24 @@ static uint64_t count_blocks(const struct bw_subvolume_walk *walk)
     return count;
 }
 
+/* Leaves below lost nodes first: they hold whole directories, in order. */
+static struct bw_error *adopt(struct bw_subvolume_walk *walk)
+{
+    BW_TRY(bw_adopt_leaves(walk));
+    if (!walk->adopted_count)
+        return NULL;
+    BW_TRY(bw_subvolume_walk_adopted(walk));
+    return bw_subvolume_walk_waves(walk);
+}
+
 struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
 {
     if (!walk->lost_count)
         return NULL;
     struct recovery recovery = {.walk = walk};
-    struct bw_error *error = run_rounds(&recovery);
+    struct bw_error *error = adopt(walk);
+    if (!error)
+        error = run_rounds(&recovery);
     walk->summary->lost_blocks += count_blocks(walk);
     free(recovery.lost.items);
     free(recovery.handled.items);

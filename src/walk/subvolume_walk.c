@@ -39,6 +39,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->pending);
     free(walk->tasks);
     free(walk->lost);
+    free(walk->adopted);
     free(walk->entries);
     bw_buffer_free(&walk->paths);
     return bw_output_destroy(&walk->output);
@@ -99,7 +100,7 @@ static void lost_node(void *context, const struct bw_block_pointer *pointer, str
 {
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key};
+                                        pointer->expectation.end_key, pointer->expectation.level};
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
     bw_subvolume_walk_lose(walk, &range);
 }
@@ -216,13 +217,30 @@ static int by_inode(const void *a, const void *b)
     return (left->inode > right->inode) - (left->inode < right->inode);
 }
 
-static struct bw_error *run_wave(struct bw_subvolume_walk *walk)
+static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
+{
+    for (size_t i = 0; i < walk->adopted_count; i++)
+        if (wants(walk, &walk->adopted[i].pointer))
+            BW_TRY(add_task(walk, &walk->adopted[i].pointer));
+    return NULL;
+}
+
+/* Cuts what is pending into tasks: along the tree, unless only the adopted leaves are asked for, and along
+ * those. */
+static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
     const struct bw_scan scan = {BW_SCAN_ALL,         .stop_above_leaves = true, .wants = wants,
                                  .pointer = add_task, .lost = lost_node,         .context = walk};
     walk->task_count = 0;
     qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
-    BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    if (!only_adopted)
+        BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
+    return add_adopted_tasks(walk);
+}
+
+static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
+{
+    BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
     walk->pending_count = 0;
@@ -233,10 +251,21 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk)
     return walk->memory_short ? bw_error_no_memory() : NULL;
 }
 
+struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk)
+{
+    walk->pending_count = 0;
+    for (uint32_t i = 0; i < walk->directories.count; i++) {
+        if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
+            return bw_error_no_memory();
+        walk->pending[walk->pending_count++] = (struct bw_pending){walk->directories.items[i].inode, i};
+    }
+    return run_wave(walk, true);
+}
+
 struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
 {
     while (walk->pending_count && !bw_output_stopped(&walk->output))
-        BW_TRY(run_wave(walk));
+        BW_TRY(run_wave(walk, false));
     return NULL;
 }
 
@@ -274,7 +303,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
                                          .escape = walk->options->escape,
                                          .terminator = walk->options->terminator,
                                          .output = &walk->output};
-    walk->pending_count = walk->lost_count = 0;
+    walk->pending_count = walk->lost_count = walk->adopted_count = 0;
     if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();

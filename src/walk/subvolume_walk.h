@@ -11,6 +11,12 @@
 #include "walk/pool.h"
 #include "walk/task.h"
 
+/** A leaf that the extent tree knows although the node above it is lost. */
+struct bw_adopted_leaf {
+    struct bw_block_pointer pointer;
+    struct bw_key last_key; /**< of the leaf; its range as far as is known */
+};
+
 /** A directory entry that leads into another subvolume. */
 struct bw_subvolume_entry {
     uint64_t id;
@@ -36,6 +42,8 @@ struct bw_subvolume_walk {
     size_t task_count, task_capacity;
     struct bw_lost_range *lost;
     size_t lost_count, lost_capacity;
+    struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
+    size_t adopted_count, adopted_capacity;
     bool memory_short;
 
     /* What was found on the way: subvolumes to walk later. */
@@ -54,6 +62,9 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 /** Walks a subvolume whose top directory has the absolute path `prefix` ('/' at both ends). */
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
                                        const char *prefix, size_t prefix_length, bool silent);
+
+/** Walks all directories known so far through the adopted leaves alone. */
+struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk);
 
 /** Runs waves until no directory is pending. Also used by recovery, for the directories it brings back. */
 struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk);

@@ -72,6 +72,7 @@ struct bw_found_subvolume {
 struct bw_lost_range {
     uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
     struct bw_key low, high; /**< low inclusive, high exclusive */
+    uint8_t level;           /**< of the block */
 };
 
 struct bw_task_result {
