@@ -15,7 +15,6 @@
 
 struct state {
     const struct bw_tree_reader *reader;
-    const struct bw_tree *tree;
     const struct bw_scan *scan;
     uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
     uint8_t *leaves;              /* buffer of a batch */
@@ -117,10 +116,17 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     return level ? scan_children(state, pointer, &node) : state->scan->leaf(state->scan->context, &node);
 }
 
+void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+{
+    (void)context;
+    (void)pointer;
+    bw_error_free(error);
+}
+
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                               const struct bw_scan *scan)
 {
-    struct state state = {.reader = reader, .tree = tree, .scan = scan};
+    struct state state = {.reader = reader, .scan = scan};
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
     struct bw_error *error = wanted(&state, &root) ? scan_node(&state, &root) : NULL;
     for (unsigned level = 0; level < BW_MAX_LEVEL; level++)

@@ -31,6 +31,9 @@ struct bw_scan {
 /** A scan of the whole key space; set the functions. */
 #define BW_SCAN_ALL .last = BW_KEY_MAX
 
+/** For `lost`, where what is lost is known already or does not matter. */
+void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
+
 /** Scans. Returns the error that ended the scan early, if one did. */
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                               const struct bw_scan *scan);

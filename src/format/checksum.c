@@ -49,9 +49,9 @@ static const struct {
     [BW_CHECKSUM_BLAKE2B] = {"blake2b", 32, compute_blake2b},
 };
 
-void bw_checksum_prepare(void)
+void bw_checksum_prepare(enum bw_checksum_type type)
 {
-    if (gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
+    if (type < BW_CHECKSUM_SHA256 || gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
         return;
     gcry_check_version(NULL);
     gcry_control(GCRYCTL_DISABLE_SECMEM, 0);

@@ -21,9 +21,11 @@ enum bw_checksum_type {
 /** Whether `type`, as read from a superblock, is one of the four. */
 bool bw_checksum_known(unsigned type);
 
-/** Prepares the library behind two of the checksums, unless the program has done so. Call before any thread
- * starts. */
-void bw_checksum_prepare(void);
+/**
+ * Prepares the library behind a checksum, if it needs that and the program has not done so. Superblocks are
+ * decoded before any thread starts, and do it.
+ */
+void bw_checksum_prepare(enum bw_checksum_type type);
 
 /** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
 size_t bw_checksum_size(enum bw_checksum_type type);

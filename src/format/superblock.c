@@ -26,6 +26,7 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
     unsigned checksum_type = bw_get16(disk->csum_type);
     if (!bw_checksum_known(checksum_type))
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown checksum type %u", checksum_type);
+    bw_checksum_prepare((enum bw_checksum_type)checksum_type);
     if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk, sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name((enum bw_checksum_type)checksum_type));

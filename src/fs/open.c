@@ -61,7 +61,6 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
         return bw_error_no_memory();
     fs->reporter = options->reporter;
     pthread_mutex_init(&fs->lost_lock, NULL);
-    bw_checksum_prepare();
     const struct bw_reporter forward = {forward_report, fs};
     struct bw_image_set set = {0};
     struct bw_error *error = bw_graph_create(bw_builtin_classes, forward, &fs->graph);

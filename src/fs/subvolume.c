@@ -182,13 +182,6 @@ static void lost(void *context, const struct bw_block_pointer *pointer, struct b
     bw_fs_report(context, BW_DAMAGE, error);
 }
 
-static void lost_again(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
-{
-    (void)context;
-    (void)pointer;
-    bw_error_free(error);
-}
-
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = load_leaf, .lost = lost, .context = fs};
@@ -197,6 +190,6 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
     if (damages == fs->status.damages)
         return NULL;
-    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = lost_again, .context = fs};
+    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = bw_scan_ignore_lost, .context = fs};
     return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
 }

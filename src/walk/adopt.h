@@ -14,4 +14,14 @@
  */
 struct bw_error *bw_adopt_leaves(struct bw_subvolume_walk *walk);
 
+/** Whether a key is in a leaf that was adopted: then the walk has been there. */
+bool bw_is_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *key);
+
+/** Reads the adopted leaves that may hold keys from `first` to `last`, and shows them to `visit`; its error
+ * ends that. */
+struct bw_error *bw_visit_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *first,
+                                  const struct bw_key *last,
+                                  struct bw_error *(*visit)(void *context, const struct bw_node *leaf),
+                                  void *context);
+
 #endif

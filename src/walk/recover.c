@@ -8,6 +8,7 @@
 #include "walk/recover.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <xxhash.h>
 
@@ -19,12 +20,7 @@
 #include "fs/directory.h"
 #include "fs/fs.h"
 #include "walk/adopt.h"
-
-/* Key ranges, sorted and not overlapping. */
-struct range_list {
-    struct bw_lost_range *items;
-    size_t count;
-};
+#include "walk/lost_ranges.h"
 
 /* A name whose directory was not known when it was met. The bytes lie in the recovery's buffer. */
 struct waiting_name {
@@ -36,12 +32,13 @@ struct waiting_name {
 
 struct recovery {
     struct bw_subvolume_walk *walk;
-    struct range_list lost;    /* all that is known to be lost */
-    struct range_list handled; /* what the rounds before this one have looked for */
-    struct bw_map unreachable; /* directories whose way up is lost */
-    struct bw_map listed;      /* hashes of directory and name of the files brought back */
-    struct bw_map indexed;     /* directories whose readable DIR_INDEX items are in index_names */
-    struct bw_map index_names; /* hashes of directory and name */
+    struct bw_lost_list lost;    /* all that is known to be lost */
+    struct bw_lost_list handled; /* what the rounds before this one have looked for */
+    struct bw_map unreachable;   /* directories whose way up is lost */
+    struct bw_map listed;        /* hashes of directory and name of the files brought back */
+    struct bw_map indexed;       /* directories whose readable DIR_INDEX items are in index_names */
+    uint64_t seed;               /* of the hashes */
+    struct bw_map index_names;   /* hashes of directory and name */
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
     struct bw_buffer waiting_names;
@@ -49,87 +46,12 @@ struct recovery {
     uint32_t mode;  /* and its mode */
 };
 
-static int by_low_key(const void *a, const void *b)
-{
-    const struct bw_lost_range *left = a, *right = b;
-    return bw_key_compare(&left->low, &right->low);
-}
-
-/* Sorts ranges and merges those that touch. */
-static struct bw_error *make_list(const struct bw_lost_range *ranges, size_t count, struct range_list *list)
-{
-    list->items = malloc(count * sizeof *list->items);
-    if (!list->items)
-        return bw_error_no_memory();
-    memcpy(list->items, ranges, count * sizeof *list->items);
-    qsort(list->items, count, sizeof *list->items, by_low_key);
-    size_t last = 0;
-    for (size_t i = 1; i < count; i++) {
-        if (bw_key_compare(&list->items[i].low, &list->items[last].high) > 0)
-            list->items[++last] = list->items[i];
-        else if (bw_key_compare(&list->items[i].high, &list->items[last].high) > 0)
-            list->items[last].high = list->items[i].high;
-    }
-    list->count = last + 1;
-    return NULL;
-}
-
-static bool same_lists(const struct range_list *a, const struct range_list *b)
-{
-    bool same = a->count == b->count;
-    for (size_t i = 0; same && i < a->count; i++)
-        same = bw_key_compare(&a->items[i].low, &b->items[i].low) == 0 &&
-               bw_key_compare(&a->items[i].high, &b->items[i].high) == 0;
-    return same;
-}
-
-/* Index of the first range that begins behind `key`. */
-static size_t first_above(const struct range_list *list, const struct bw_key *key)
-{
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bw_key_compare(&list->items[middle].low, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static bool contains(const struct range_list *list, const struct bw_key *key)
-{
-    size_t at = first_above(list, key);
-    return at && bw_key_compare(key, &list->items[at - 1].high) < 0;
-}
-
-static bool overlaps(const struct range_list *list, const struct bw_key *first, const struct bw_key *last)
-{
-    size_t at = first_above(list, first);
-    return (at && bw_key_compare(first, &list->items[at - 1].high) < 0) ||
-           (at < list->count && bw_key_compare(&list->items[at].low, last) <= 0);
-}
-
-/* Whether a key is in a leaf that was adopted: what that holds has been walked. */
-static bool is_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *key)
-{
-    size_t low = 0, high = walk->adopted_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bw_key_compare(&walk->adopted[middle].pointer.expectation.first_key, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && bw_key_compare(key, &walk->adopted[low - 1].last_key) <= 0;
-}
-
 /* Whether the entry with this key is to be brought back in this round. */
 static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64_t index)
 {
     const struct bw_key key = {directory, BW_DIR_INDEX, index};
-    return contains(&recovery->lost, &key) && !contains(&recovery->handled, &key) &&
-           !is_adopted(recovery->walk, &key);
+    return bw_lost_list_find(&recovery->lost, &key) && !bw_lost_list_find(&recovery->handled, &key) &&
+           !bw_is_adopted(recovery->walk, &key);
 }
 
 /* A name that may have to be brought back. */
@@ -202,9 +124,11 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const st
     return error ? BW_FILE_UNKNOWN : type;
 }
 
-static uint64_t name_hash(uint64_t directory, const void *name, size_t name_length)
+/* The image must not be able to choose names that fall together. */
+static uint64_t name_hash(const struct recovery *recovery, uint64_t directory, const void *name,
+                          size_t name_length)
 {
-    return XXH64(name, name_length, directory);
+    return XXH64(name, name_length, directory ^ recovery->seed);
 }
 
 /* A directory may become known when others that were brought back are walked: its names wait for that. */
@@ -233,7 +157,7 @@ static void bring_back(struct recovery *recovery, const struct found_name *found
         wait_for_directory(recovery, found);
     } else if (found->type == BW_FILE_REGULAR) {
         /* A leaf that only a lenient scan can read may tell the same name once more. */
-        uint64_t hash = name_hash(found->directory, found->name, found->name_length);
+        uint64_t hash = name_hash(recovery, found->directory, found->name, found->name_length);
         if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
             return;
         walk->memory_short |= !bw_map_put(&recovery->listed, hash, 1);
@@ -260,29 +184,12 @@ static void take_references(struct recovery *recovery, const struct bw_item *ite
 
 /* Whether both the entry in the directory's index and the inode's own reference may have been in these
  * ranges. */
-static bool may_lack_both(const struct range_list *list, uint64_t directory, const struct bw_dir_entry *entry)
+static bool may_lack_both(const struct bw_lost_list *list, uint64_t directory,
+                          const struct bw_dir_entry *entry)
 {
     const struct bw_key reference = {entry->location.objectid, BW_INODE_REF, directory};
     const struct bw_key first = bw_first_entry_key(directory), last = bw_last_entry_key(directory);
-    return contains(list, &reference) && overlaps(list, &first, &last);
-}
-
-/* Shows the adopted leaves to a function that has been through the tree. */
-static struct bw_error *visit_adopted(struct recovery *recovery,
-                                      struct bw_error *(*visit)(void *context, const struct bw_node *leaf))
-{
-    const struct bw_subvolume_walk *walk = recovery->walk;
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&walk->fs->reader, 1);
-    if (!block)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < walk->adopted_count; i++) {
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_block_read(&walk->fs->reader, &walk->adopted[i].pointer, block);
-        struct bw_node leaf = bw_node_view(block, walk->fs->reader.nodesize);
-        if (!error)
-            BW_TRY(visit(recovery, &leaf));
-    }
-    return NULL;
+    return bw_lost_list_find(list, &reference) && bw_lost_list_overlaps(list, &first, &last);
 }
 
 static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
@@ -296,17 +203,11 @@ static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
             continue;
         struct bw_cursor cursor = bw_cursor_of(&item);
         while (bw_dir_entry_next(&cursor, &entry))
-            recovery->walk->memory_short |= !bw_map_put(
-                &recovery->index_names, name_hash(item.key.objectid, entry.name, entry.name_length), 1);
+            recovery->walk->memory_short |=
+                !bw_map_put(&recovery->index_names,
+                            name_hash(recovery, item.key.objectid, entry.name, entry.name_length), 1);
     }
     return NULL;
-}
-
-static void ignore_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
-{
-    (void)context;
-    (void)pointer;
-    bw_error_free(error);
 }
 
 /* Whether what can be read of a directory's index has a name. The index is read once. */
@@ -315,15 +216,15 @@ static bool index_has(struct recovery *recovery, uint64_t directory, const struc
     const struct bw_scan scan = {.first = bw_first_entry_key(directory),
                                  .last = bw_last_entry_key(directory),
                                  .leaf = index_leaf,
-                                 .lost = ignore_lost,
+                                 .lost = bw_scan_ignore_lost,
                                  .context = recovery};
     if (bw_map_get(&recovery->indexed, directory) == UINT32_MAX) {
         recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, 1);
         bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
-        bw_error_free(visit_adopted(recovery, index_leaf));
+        bw_error_free(bw_visit_adopted(recovery->walk, &scan.first, &scan.last, index_leaf, recovery));
     }
-    return bw_map_get(&recovery->index_names, name_hash(directory, entry->name, entry->name_length)) !=
-           UINT32_MAX;
+    return bw_map_get(&recovery->index_names,
+                      name_hash(recovery, directory, entry->name, entry->name_length)) != UINT32_MAX;
 }
 
 /* Of three places that hold a name, DIR_ITEM is the last resort: it does not tell the key of the lost entry.
@@ -378,7 +279,8 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
 {
     struct recovery *recovery = context;
     const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key, pointer->expectation.level};
+                                        pointer->expectation.end_key, pointer->expectation.level,
+                                        pointer->expectation.generation};
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
     /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
     if (bw_key_compare(&range.low, &range.high) < 0)
@@ -428,7 +330,7 @@ static struct bw_error *run_round(struct recovery *recovery)
                                  .context = recovery};
     recovery->waiting_count = recovery->waiting_names.length = 0;
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(visit_adopted(recovery, take_leaf));
+    BW_TRY(bw_visit_adopted(walk, &scan.first, &scan.last, take_leaf, recovery));
     recover_subvolumes(recovery);
     do
         BW_TRY(bw_subvolume_walk_waves(walk));
@@ -444,11 +346,11 @@ static struct bw_error *run_rounds(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
     for (unsigned round = 0; round < MAX_ROUNDS && !bw_output_stopped(&walk->output); round++) {
-        free(recovery->handled.items);
+        bw_lost_list_free(&recovery->handled);
         recovery->handled = recovery->lost;
-        recovery->lost = (struct range_list){0};
-        BW_TRY(make_list(walk->lost, walk->lost_count, &recovery->lost));
-        if (same_lists(&recovery->lost, &recovery->handled))
+        recovery->lost = (struct bw_lost_list){0};
+        BW_TRY(bw_lost_list_make(walk->lost, walk->lost_count, 0, &recovery->lost));
+        if (bw_lost_lists_equal(&recovery->lost, &recovery->handled))
             break;
         BW_TRY(run_round(recovery));
     }
@@ -467,9 +369,29 @@ static uint64_t count_blocks(const struct bw_subvolume_walk *walk)
     return count;
 }
 
-/* Leaves below lost nodes first: they hold whole directories, in order. */
-static struct bw_error *adopt(struct bw_subvolume_walk *walk)
+static struct bw_error *probe_node(void *context, const struct bw_block_pointer *pointer)
 {
+    struct recovery *recovery = context;
+    const struct bw_tree_reader *reader = &recovery->walk->fs->reader;
+    if (pointer->expectation.level == 0)
+        return NULL;
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    struct bw_error *error = bw_block_read(reader, pointer, block);
+    if (error)
+        lose(recovery, pointer, error);
+    return NULL;
+}
+
+/* Leaves below lost nodes first: they hold whole directories, in order. The walk has met only the nodes it
+ * needed. */
+static struct bw_error *adopt(struct recovery *recovery)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = probe_node, .lost = lose,
+                                 .context = recovery};
+    BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
     BW_TRY(bw_adopt_leaves(walk));
     if (!walk->adopted_count)
         return NULL;
@@ -482,12 +404,14 @@ struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
     if (!walk->lost_count)
         return NULL;
     struct recovery recovery = {.walk = walk};
-    struct bw_error *error = adopt(walk);
+    if (getrandom(&recovery.seed, sizeof recovery.seed, GRND_NONBLOCK) < 0)
+        recovery.seed = (uintptr_t)walk;
+    struct bw_error *error = adopt(&recovery);
     if (!error)
         error = run_rounds(&recovery);
     walk->summary->lost_blocks += count_blocks(walk);
-    free(recovery.lost.items);
-    free(recovery.handled.items);
+    bw_lost_list_free(&recovery.lost);
+    bw_lost_list_free(&recovery.handled);
     bw_map_free(&recovery.unreachable);
     bw_map_free(&recovery.listed);
     bw_map_free(&recovery.indexed);

@@ -100,7 +100,8 @@ static void lost_node(void *context, const struct bw_block_pointer *pointer, str
 {
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key, pointer->expectation.level};
+                                        pointer->expectation.end_key, pointer->expectation.level,
+                                        pointer->expectation.generation};
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
     bw_subvolume_walk_lose(walk, &range);
 }

@@ -103,7 +103,8 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
     struct sweep *sweep = context;
     bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
     add_lost_range(sweep, &(struct bw_lost_range){pointer->bytenr, pointer->expectation.first_key,
-                                                  pointer->expectation.end_key, pointer->expectation.level});
+                                                  pointer->expectation.end_key, pointer->expectation.level,
+                                                  pointer->expectation.generation});
 }
 
 /* An entry that cannot be read, in a leaf that can: recovery may know it from the inode. */
@@ -112,7 +113,7 @@ static void lose_entry(struct sweep *sweep, const struct bw_key *key, const char
     complain(sweep, key->objectid, what);
     if (key->offset < UINT64_MAX)
         add_lost_range(sweep, &(struct bw_lost_range){
-                                  BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}, 0});
+                                  BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}, 0, 0});
 }
 
 /*

@@ -73,6 +73,7 @@ struct bw_lost_range {
     uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
     struct bw_key low, high; /**< low inclusive, high exclusive */
     uint8_t level;           /**< of the block */
+    uint64_t generation;     /**< of the block: what is below it is not newer */
 };
 
 struct bw_task_result {

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Ranges of keys that are lost, put in order so that a key can be looked up. For adoption and recovery. */
+#ifndef BW_WALK_LOST_RANGES_H
+#define BW_WALK_LOST_RANGES_H
+
+#include "walk/task.h"
+
+/** Ranges, ascending and not overlapping. All zeros is an empty list. */
+struct bw_lost_list {
+    struct bw_lost_range *items;
+    size_t count;
+};
+
+/** Makes a list of those ranges whose blocks are at least `level` high: sorted, and merged where they touch.
+ */
+struct bw_error *bw_lost_list_make(const struct bw_lost_range *ranges, size_t count, uint8_t level,
+                                   struct bw_lost_list *list);
+/** Frees the memory and leaves an empty list. */
+void bw_lost_list_free(struct bw_lost_list *list);
+
+/** Whether two lists cover the same keys. */
+bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list *b);
+/** The range that holds a key; NULL if none does. */
+const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list, const struct bw_key *key);
+/** Whether any key from `first` to `last`, both included, is in the list. */
+bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
+                           const struct bw_key *last);
+
+#endif
