@@ -5,7 +5,9 @@ VERSION  := 0.1.0
 PREFIX   ?= /usr/local
 DESTDIR  ?=
 BUILD    ?= build
-CC       ?= gcc
+ifeq ($(origin CC),default)
+  CC := gcc
+endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
@@ -76,8 +78,8 @@ check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
 	BUILD=$(BUILD) scripts/run-tests $(TESTS) $(wildcard tests/command/*.sh)
 
 demo: $(PROGRAM) ## walk a bundled image
-	@scripts/unpack-fixtures $(BUILD)/fixtures plain
-	$(PROGRAM) $(BUILD)/fixtures/plain/dev1.img
+	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
+	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
 
 BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
 

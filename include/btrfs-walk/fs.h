@@ -27,13 +27,14 @@ struct bw_fs_options {
     const char *const *paths;    /**< image files or block devices, in any order */
     size_t path_count;           /**< at least 1 */
     int superblock_copy;         /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
-    struct bw_reporter reporter; /**< must outlive the file system; its function may be NULL */
+    struct bw_reporter reporter; /**< its context must outlive the file system; its function may be NULL */
 };
 
 /** What opening found out about the whole. */
 struct bw_fs_status {
     size_t missing_devices; /**< devices of the file system that were not given */
-    size_t unused_images;   /**< images given that are no part of the file system, or have no superblock */
+    size_t unused_images;   /**< images given that are no part of the file system, or have no superblock; a
+                               second image of a device does not count */
     bool log_tree;          /**< there are changes that were fsynced but not committed */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
 };
@@ -49,7 +50,7 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
 /** Closes a file system; NULL is allowed. */
 void bw_fs_close(struct bw_fs *fs);
 
-/** What is known so far; walking may add to it. */
+/** What is known so far; walking may add to it. Safe from any thread, as is bw_fs_bytes_read(). */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
 /** Bytes of metadata that were asked of the image files so far. */

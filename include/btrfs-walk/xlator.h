@@ -6,6 +6,9 @@
  * handed down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and
  * the operation goes on to its only child.
  *
+ * This is what a layer sees. Graphs are wired inside the library; a program cannot yet bring layers of its
+ * own.
+ *
  * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND
  * answers it later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's
  * frame, the frame's "local" is automatic variables, the unwind is the return.

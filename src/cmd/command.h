@@ -74,7 +74,7 @@ int cmd_open(const struct cmd_common *common, struct bw_fs **fs);
 /** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
 int cmd_fail(struct bw_error *error);
 
-/** Output on its way to stdout: what comes in small pieces is gathered, but not for long. All zeros is empty.
+/** Output on its way to stdout: what comes in small pieces is gathered. All zeros is empty.
  */
 struct cmd_output {
     struct bw_buffer gathered;

@@ -57,7 +57,7 @@ void cmd_help(const struct command *command)
 
 /* The tables in the form that getopt_long() wants. */
 struct getopt_tables {
-    char letters[2 * MAX_OPTIONS + 1];
+    char letters[2 * MAX_OPTIONS + 2];
     struct option names[MAX_OPTIONS + 1];
     size_t letter_count, name_count;
 };
@@ -103,19 +103,29 @@ static bool set_common(struct cmd_common *common, int letter, const char *argume
     }
 }
 
-static bool is_common(int letter)
+static const char *long_name(const struct cmd_option *options, int letter)
 {
-    for (const struct cmd_option *option = cmd_common_options; option->letter; option++)
-        if (option->letter == letter)
-            return true;
-    return false;
+    for (; options->letter; options++)
+        if (options->letter == letter)
+            return options->name;
+    return NULL;
+}
+
+static int bad_argument(const struct command *command, int letter, const char *argument)
+{
+    const char *name = long_name(command->options, letter);
+    char reason[64];
+    snprintf(reason, sizeof reason, "invalid argument of --%s",
+             name ? name : long_name(cmd_common_options, letter));
+    return usage_error(reason, argument);
 }
 
 /* Takes all options; -1 if all is well, else the exit status to end with. */
 static int take_options(const struct command *command, int argc, char **argv, struct cmd_common *common,
                         void *state)
 {
-    struct getopt_tables tables = {0};
+    /* The colon: a missing argument is told from an unknown option. */
+    struct getopt_tables tables = {.letters = ":", .letter_count = 1};
     int letter, index = 0;
     add_options(&tables, command->options);
     add_options(&tables, cmd_common_options);
@@ -131,12 +141,16 @@ static int take_options(const struct command *command, int argc, char **argv, st
             return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout"))
                                   : STATUS_OK;
         }
-        if (letter == '?' || letter == ':')
-            return usage_error("unknown option, or one without its argument", argv[optind - 1]);
-        bool good =
-            is_common(letter) ? set_common(common, letter, optarg) : command->set(state, letter, optarg);
+        if (letter == '?' || letter == ':') {
+            const char short_form[] = {'-', (char)optopt, '\0'};
+            bool is_short = optopt > 0 && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0;
+            return usage_error(letter == ':' ? "option without its argument" : "unknown option",
+                               is_short ? short_form : argv[optind - 1]);
+        }
+        bool good = long_name(cmd_common_options, letter) ? set_common(common, letter, optarg)
+                                                          : command->set(state, letter, optarg);
         if (!good)
-            return usage_error("option with an invalid argument", optarg);
+            return bad_argument(command, letter, optarg);
     }
     return -1;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,18 +12,20 @@
 #include "base/escape.h"
 #include "cmd/command.h"
 
-/* Thousands of small subvolumes must not cost a system call each, nor a slow disk keep back what is known. */
+/* Thousands of small subvolumes must not cost a system call each. What is older than this goes out with the
+ * next. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
 /* Messages hold names and paths: one line each, and nothing in it that a terminal would obey. */
 static void say(const char *kind, const struct bw_error *error)
 {
     struct bw_buffer line = {0};
-    for (const char *byte = error->message; *byte; byte++) {
-        if (*byte == ' ')
+    for (const char *word = error->message; *word;) {
+        size_t length = strcspn(word, " ");
+        bw_escape_append(&line, word, length);
+        word += length;
+        for (; *word == ' '; word++)
             bw_buffer_append_byte(&line, ' ');
-        else
-            bw_escape_append(&line, byte, 1);
     }
     fprintf(stderr, "btrfs-walk: %s%.*s\n", kind, (int)line.length, line.data ? line.data : "");
     bw_buffer_free(&line);

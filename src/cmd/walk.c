@@ -41,7 +41,7 @@ static bool set(void *state, int letter, const char *argument)
     case OPTION_SUMMARY:
         return walk->summary = true;
     case 'j':
-        if (!cmd_parse_number(argument, 1, 256, &number))
+        if (!cmd_parse_number(argument, 1, 32, &number))
             return false;
         walk->options.threads = (unsigned)number;
         return true;

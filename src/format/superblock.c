@@ -14,6 +14,9 @@ uint64_t bw_superblock_offset(unsigned copy)
     return offsets[copy];
 }
 
+/* A checksum type below this may be one that is still to come; above, damage is more likely. */
+enum { MAY_BE_NEW = 16 };
+
 static bool is_power_of_two(uint64_t value)
 {
     return value && (value & (value - 1)) == 0;
@@ -25,7 +28,8 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
         return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
     unsigned checksum_type = bw_get16(disk->csum_type);
     if (!bw_checksum_known(checksum_type))
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown checksum type %u", checksum_type);
+        return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
+                               "unknown checksum type %u", checksum_type);
     bw_checksum_prepare((enum bw_checksum_type)checksum_type);
     if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk, sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",

@@ -171,11 +171,15 @@ static void report_unmatched(struct chunk_walk *walk)
         const struct bw_image *image = &walk->set.images[i];
         if (image->role == BW_IMAGE_UNUSED || walk->matched[i])
             continue;
-        walk->fs->status.unused_images++;
+        /* Number 0 is the target of a replacement that is not finished; all is on the device it is to
+         * replace. */
+        bool replacing = image->superblock.device.devid == 0;
+        walk->fs->status.unused_images += !replacing;
         bw_fs_report(walk->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE,
-                                     "%s is not used: device %" PRIu64 " is no part of the file system",
-                                     image->path, image->superblock.device.devid));
+                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s", image->path,
+                                     image->superblock.device.devid,
+                                     replacing ? "the target of an unfinished replacement"
+                                               : "no part of the file system"));
     }
 }
 
@@ -189,9 +193,9 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
     BW_TRY(add_system_chunks(fs, walk.map));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &tree));
-    uint64_t damages = fs->status.damages;
+    uint64_t damages = fs->damages;
     BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
-    if (damages == fs->status.damages)
+    if (damages == fs->damages)
         report_unmatched(&walk);
     return NULL;
 }

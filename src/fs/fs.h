@@ -4,6 +4,7 @@
 #define BW_FS_FS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/map.h"
 #include "btree/block.h"
@@ -19,7 +20,8 @@ struct bw_fs {
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_reporter reporter; /**< the user's */
-    struct bw_fs_status status;
+    struct bw_fs_status status;  /**< all but `damages` */
+    atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "xlators/storage/file.h"
 
@@ -49,67 +50,87 @@ static bool copy_exists(const struct bw_image *image, unsigned copy)
     return bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_storage_file_size(image->storage);
 }
 
-/* Remembers why an image has no superblock: damage says more than the absence of any magic. */
-static void keep_reason(struct bw_image *image, struct bw_error *reason)
-{
-    if (image->bad && image->bad->code != BW_ERROR_NOT_BTRFS) {
-        bw_error_free(reason);
-        return;
-    }
-    bw_error_free(image->bad);
-    image->bad = reason;
-}
-
-/* A copy that is no good is worth a message if there is a better one: without any, the image is the message.
- */
+/* Why a copy is not used; by number. */
 struct rejected {
     struct bw_error *reasons[BW_SUPERBLOCK_COPIES];
 };
 
-static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct rejected *rejected,
-                            bool found)
+/* Each copy that is no good is named: as a warning if there is a better one, otherwise in the image's own
+ * error. */
+static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct rejected *rejected)
 {
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        struct bw_error *reason = BW_TAKE(rejected->reasons[copy]);
-        if (reason && found)
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        if (rejected->reasons[copy])
             bw_fs_report(fs, BW_WARNING,
-                         bw_error_prefix(reason, "%s: superblock copy %u at %" PRIu64 " rejected",
-                                         image->path, copy, bw_superblock_offset(copy)));
-        else
-            bw_error_free(reason);
+                         bw_error_prefix(rejected->reasons[copy],
+                                         "%s: superblock copy %u at %" PRIu64 " rejected", image->path, copy,
+                                         bw_superblock_offset(copy)));
+}
+
+static struct bw_error *join_rejected(struct rejected *rejected, int wanted)
+{
+    struct bw_buffer text = {0};
+    /* Who asks for a certain copy knows that there is a file system. */
+    enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        BW_AUTO_ERROR struct bw_error *reason = rejected->reasons[copy];
+        if (!reason)
+            continue;
+        bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "", copy,
+                         bw_superblock_offset(copy), reason->message);
+        /* Damage says more than the absence of any magic. */
+        code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
+    }
+    struct bw_error *error = text.length ? bw_error_create(code, "%.*s", (int)text.length, text.data)
+                                         : bw_error_create(code, "too small for a superblock%s",
+                                                           wanted > 0 ? " copy of that number" : "");
+    bw_buffer_free(&text);
+    return error;
+}
+
+static struct bw_error *not_chosen(const struct bw_superblock *loser, const struct bw_superblock *winner)
+{
+    if (memcmp(loser->fsid, winner->fsid, BW_UUID_SIZE) != 0)
+        return bw_error_create(BW_ERROR_CORRUPT, "it is of another file system");
+    return bw_error_create(BW_ERROR_CORRUPT, "it has generation %" PRIu64 ", another copy has %" PRIu64,
+                           loser->generation, winner->generation);
+}
+
+/* Holds a good copy against the best so far; the other one is rejected if it says something else. */
+static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate, unsigned copy,
+                         int *best, struct rejected *rejected)
+{
+    bool same = *best >= 0 && memcmp(candidate->fsid, image->superblock.fsid, BW_UUID_SIZE) == 0;
+    if (*best < 0 || (same && candidate->generation > image->superblock.generation)) {
+        if (*best >= 0)
+            rejected->reasons[*best] = not_chosen(&image->superblock, candidate);
+        image->superblock = *candidate;
+        *best = (int)copy;
+    } else if (!same || candidate->generation < image->superblock.generation) {
+        rejected->reasons[copy] = not_chosen(candidate, &image->superblock);
     }
 }
 
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct rejected rejected = {0};
-    bool found = false;
+    int best = -1;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_superblock candidate;
         if ((wanted >= 0 && copy != (unsigned)wanted) || !copy_exists(image, copy))
             continue;
         /* A copy behind the end of the device is a leftover of something larger. */
-        if (found && bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes)
+        if (best >= 0 &&
+            bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes)
             continue;
-        struct bw_error *reason = read_copy(image, copy, &candidate);
-        if (!reason && found && memcmp(candidate.fsid, image->superblock.fsid, BW_UUID_SIZE) != 0)
-            reason = bw_error_create(BW_ERROR_CORRUPT, "it is of another file system");
-        if (reason) {
-            keep_reason(image, bw_error_create(reason->code, "%s", reason->message));
-            rejected.reasons[copy] = reason;
-        } else if (!found || candidate.generation > image->superblock.generation) {
-            image->superblock = candidate;
-            found = true;
-        }
+        rejected.reasons[copy] = read_copy(image, copy, &candidate);
+        if (!rejected.reasons[copy])
+            compare_copy(image, &candidate, copy, &best, &rejected);
     }
-    report_rejected(fs, image, &rejected, found);
-    if (found) {
-        bw_error_free(image->bad);
-        image->bad = NULL;
-    } else if (!image->bad) {
-        image->bad = bw_error_create(BW_ERROR_NOT_BTRFS, "too small for a superblock%s",
-                                     wanted > 0 ? " copy of that number" : "");
-    }
+    if (best >= 0)
+        report_rejected(fs, image, &rejected);
+    else
+        image->bad = join_rejected(&rejected, wanted);
 }
 
 /* An image that was cut off may still hold all that is needed. */

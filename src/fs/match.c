@@ -34,11 +34,13 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
 }
 
-/* Whether `candidate` may have sprouted from the seed `chosen`: then its generation has gone on from the
- * seed's. */
+/*
+ * Whether `candidate` may have sprouted from the seed `chosen`: then it has the seed as a further device, and
+ * its generation has gone on from the seed's.
+ */
 static bool may_sprout_from(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
 {
-    return is_seed(chosen) && !same_file_system(candidate, chosen) &&
+    return is_seed(chosen) && !same_file_system(candidate, chosen) && candidate->device_count > 1 &&
            (!is_seed(candidate) || candidate->generation > chosen->generation);
 }
 

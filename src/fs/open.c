@@ -19,7 +19,7 @@ static void forward_report(void *context, enum bw_severity severity, const struc
 {
     struct bw_fs *fs = context;
     if (severity == BW_DAMAGE)
-        fs->status.damages++;
+        fs->damages++;
     if (fs->reporter.report)
         fs->reporter.report(fs->reporter.context, severity, error);
 }
@@ -87,7 +87,9 @@ void bw_fs_close(struct bw_fs *fs)
 
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
 {
-    return fs->status;
+    struct bw_fs_status status = fs->status;
+    status.damages = atomic_load(&fs->damages);
+    return status;
 }
 
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs)

@@ -185,11 +185,12 @@ static void lost(void *context, const struct bw_block_pointer *pointer, struct b
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = load_leaf, .lost = lost, .context = fs};
-    uint64_t damages = fs->status.damages;
+    uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
     BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
-    if (damages == fs->status.damages)
+    if (damages == fs->damages)
         return NULL;
-    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = bw_scan_ignore_lost, .context = fs};
+    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = bw_scan_ignore_lost,
+                                   .context = fs};
     return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
 }

@@ -11,6 +11,7 @@ void bw_output_init(struct bw_ordered_output *output,
     memset(output, 0, sizeof *output);
     output->consume = consume;
     output->context = context;
+    output->window = 8;
     pthread_mutex_init(&output->lock, NULL);
     pthread_cond_init(&output->moved, NULL);
 }
@@ -59,7 +60,7 @@ void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_
 {
     *buffer = (struct bw_buffer){0};
     pthread_mutex_lock(&output->lock);
-    while (number >= output->head + BW_OUTPUT_WINDOW)
+    while (number >= output->head + output->window)
         pthread_cond_wait(&output->moved, &output->lock);
     if (output->spare_count)
         *buffer = output->spare[--output->spare_count];

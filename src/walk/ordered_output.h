@@ -14,7 +14,7 @@
 #include "btrfs-walk/error.h"
 
 enum {
-    BW_OUTPUT_WINDOW = 8,        /**< tasks that may be under way or finished and waiting */
+    BW_OUTPUT_WINDOW = 64,       /**< the most that `window` may be */
     BW_OUTPUT_CHUNK = 128 << 10, /**< output worth writing if it is the task's turn */
     BW_OUTPUT_LIMIT = 1 << 20,   /**< output at which a task waits for its turn */
 };
@@ -24,7 +24,8 @@ struct bw_ordered_output {
     void *context;
     pthread_mutex_t lock;
     pthread_cond_t moved;
-    size_t head; /**< the task whose turn it is */
+    size_t head;   /**< the task whose turn it is */
+    size_t window; /**< tasks that may be under way or finished and waiting; 8 unless set before the first */
     struct {
         struct bw_buffer buffer;
         bool finished;

@@ -20,6 +20,8 @@ bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
 {
     *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .summary = summary};
     bw_output_init(&walk->output, options->consume, options->context);
+    if (options->threads > 4)
+        walk->output.window = 2 * options->threads;
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
     bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);

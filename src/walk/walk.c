@@ -13,7 +13,7 @@
 #include "fs/fs.h"
 #include "walk/recover.h"
 
-enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 256 };
+enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 32 };
 
 /* All subvolumes of one walk. */
 struct visit {

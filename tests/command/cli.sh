@@ -4,7 +4,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume old-4k lost-writes-0 log-tree || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume old-4k dup-system-0 log-tree || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 first=$BUILD/fixtures/raid1-2/dev1.img
@@ -59,8 +59,8 @@ holds "paths beside a foreign device" same_list raid1-2
 expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
 holds "paths beside a text file" same_list plain
 expect "a log tree" 0 'log tree' "$BUILD/fixtures/log-tree/dev1.img"
-expect "repairs are silent" 0 - "$BUILD/fixtures/lost-writes-0/dev1.img"
-expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy 2' -v "$BUILD/fixtures/lost-writes-0/dev1.img"
+expect "repairs are silent" 0 - "$BUILD/fixtures/dup-system-0/dev1.img"
+expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy' -v "$BUILD/fixtures/dup-system-0/dev1.img"
 holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
 
 expect "superblock copy 0" 0 - -s 0 "$plain"

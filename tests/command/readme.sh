@@ -33,6 +33,7 @@ while IFS= read -r line; do
         fail "README: $line: $(head -n 3 "$WORK/err")"
     fi
 done < <(commands)
+[ "$passed" -ge 10 ] || fail "README: only $passed commands were found and run"
 
 "$ROOT/scripts/make-completions" "$PROGRAM" "$WORK/completions"
 for file in "$ROOT"/completions/*; do

@@ -171,9 +171,10 @@ static void test_superblock_rejections(void **state)
     expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "crc32c checksum mismatch");
     disk.csum_type = bw_put16(2);
     expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "sha256 checksum mismatch");
+    disk.csum_type = bw_put16(5);
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_UNSUPPORTED, "unknown checksum type 5");
     disk.csum_type = bw_put16(77);
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_UNSUPPORTED,
-                 "unknown checksum type 77");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "unknown checksum type 77");
 }
 
 /* A root that no one could have written; the level is an index further on. */
