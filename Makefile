@@ -46,36 +46,39 @@ STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 
+# Short lines, unless V=1 asks for the commands themselves.
+quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
+
 all: $(PROGRAM) $(STATIC) $(SHARED) ## build the program and the library
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(STATIC): $(LIBRARY_OBJECTS)
-	rm -f $@
-	$(AR) rcs $@ $^
+	@rm -f $@
+	$(call quiet,AR)$(AR) rcs $@ $^
 
 $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
-	$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
 unit: $(TESTS) ## build and run the unit tests
-	scripts/run-tests $(TESTS)
+	@scripts/run-tests $(TESTS)
 
 check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
-	BUILD=$(BUILD) scripts/run-tests $(TESTS) $(wildcard tests/command/*.sh)
+	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(wildcard tests/command/*.sh)
 
 demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
@@ -84,7 +87,7 @@ demo: $(PROGRAM) ## walk a bundled image
 BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
-	$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench
