@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of g^i D[i],
- * where g is
- * 2. With one piece unknown either equation gives it; with two unknown, both together do. In each case the
- * wanted piece is a linear combination of the pieces that are left, so only its coefficients differ; libisal
- * combines.
+ * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of g^i D[i]
+ * with g = 2. With one piece unknown either equation gives it; with two unknown, both together do. In each
+ * case the wanted piece is a linear combination of the pieces that are left, so only its coefficients differ;
+ * libisal combines.
  */
 #include "xlators/cluster/rebuild.h"
 
