@@ -111,6 +111,17 @@ static void compare_copy(struct bw_image *image, const struct bw_superblock *can
     }
 }
 
+/* A zoned device has a log of superblocks in its first zone, the first of them at its beginning. */
+static bool begins_with_log_zone(const struct bw_image *image)
+{
+    struct bw_disk_superblock disk;
+    struct bw_request request = {.kind = BW_REQUEST_SUPER, .length = sizeof disk, .buffer = &disk};
+    bw_wind(NULL, image->storage, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    return !error && bw_get64(disk.magic) == BW_SUPERBLOCK_MAGIC &&
+           bw_get64(disk.bytenr) == bw_superblock_offset(0);
+}
+
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct rejected rejected = {0};
@@ -131,6 +142,11 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
         report_rejected(fs, image, &rejected);
     else
         image->bad = join_rejected(&rejected, wanted);
+    if (best < 0 && image->bad->code == BW_ERROR_NOT_BTRFS && begins_with_log_zone(image)) {
+        bw_error_free(image->bad);
+        image->bad =
+            bw_error_create(BW_ERROR_UNSUPPORTED, "its superblock lies in a log zone of a zoned device");
+    }
 }
 
 /* An image that was cut off may still hold all that is needed. */
