@@ -18,4 +18,10 @@ extern const struct bw_xlator_class *const bw_builtin_classes[];
 /** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
 enum { BW_BATCH = 64 };
 
+/** How many of the requests that are left the next batch takes. */
+static inline size_t bw_next_batch(size_t left)
+{
+    return left < BW_BATCH ? left : BW_BATCH;
+}
+
 #endif

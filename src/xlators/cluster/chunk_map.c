@@ -162,7 +162,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, count - done < BW_BATCH ? count - done : BW_BATCH);
+        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,

@@ -167,8 +167,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 {
     (void)frame;
     for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(bw_xlator_private(xlator), requests + done,
-                   count - done < BW_BATCH ? count - done : BW_BATCH);
+        read_slice(bw_xlator_private(xlator), requests + done, bw_next_batch(count - done));
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
