@@ -47,15 +47,24 @@ struct bw_reporter {
     void *context;
 };
 
+/** A place an error came through on its way up. */
+struct bw_error_hop {
+    struct bw_error_hop *next; /**< the layer above; NULL at the top */
+    const char *layer;         /**< type of the layer ("features/verify"), or "fs" */
+    const char *volume;        /**< name of the layer in its graph ("verify") */
+    uint64_t address;          /**< address of the request, in the address space above the layer */
+    bool has_address;          /**< whether `address` means anything */
+};
+
 /** An error. Members are read-only for callers; use the functions below to make, extend and free one. */
 struct bw_error {
     enum bw_error_code code;
-    int system; /**< errno of a failed system call, 0 otherwise */
-    const char
-        *layer; /**< type of the layer the error was born in ("features/verify"), or NULL; static text */
-    uint64_t address; /**< address of the request, in the layer's address space; valid if has_address */
-    bool has_address; /**< whether `address` means anything */
-    char *message;    /**< what is corrupt, where, why and the bad value; no trailing newline */
+    int system;    /**< errno of a failed system call, 0 otherwise */
+    char *message; /**< what is corrupt, where, why and the bad value; no trailing newline */
+    struct bw_error_hop
+        *way; /**< the layer it was born in, then those it came through; NULL: not born in one */
+    struct bw_error *causes; /**< errors that led to this one: those of each copy that was tried, in order */
+    struct bw_error *next;   /**< the next cause of the same error */
 };
 
 /** Makes an error with a printf-style message. Never returns NULL: out of memory yields a static object. */
@@ -76,7 +85,16 @@ struct bw_error *bw_error_no_memory(void) __attribute__((returns_nonnull, warn_u
 struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3), returns_nonnull, warn_unused_result));
 
-/** Frees an error; NULL is allowed. */
+/**
+ * Notes that an error came through a layer; the first one noted is the layer it was born in. `address` may be
+ * NULL. Called by bw_wind(): a layer need not. Forgets the note if memory is short.
+ */
+void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume, const uint64_t *address);
+
+/** Adds a cause behind those there are; takes it. Both may be NULL: then the cause is freed. */
+void bw_error_add_cause(struct bw_error *error, struct bw_error *cause);
+
+/** Frees an error with its causes; NULL is allowed. */
 void bw_error_free(struct bw_error *error);
 
 #ifdef __cplusplus

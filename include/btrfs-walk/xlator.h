@@ -6,8 +6,23 @@
  * handed down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and
  * the operation goes on to its only child.
  *
- * This is what a layer sees. Graphs are wired inside the library; a program cannot yet bring layers of its
- * own.
+ * This header is all that a layer needs, and its complete documentation: the layers that are built in use
+ * nothing else of the framework. A layer of your own is a shared object CATEGORY/NAME.so, found under the
+ * directories of BTRFS_WALK_XLATOR_PATH (separated by colons), then under the library's own directory
+ * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct bw_xlator_api, named
+ * bw_xlator_api, and needs no library: the functions below come from the program that loads it.
+ *
+ *     static const struct bw_xlator_class my_class = {.type = "toys/my", ...};
+ *     BW_XLATOR_EXPORT(my_class);
+ *
+ *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
+ *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
+ *
+ * Rules a layer keeps. `init` and `fini` run in one thread; all other operations may run in several threads
+ * at once, so private state that changes needs a lock or atomics. `read` answers every request of a batch
+ * before it returns, each with its own error, and winds to its children as often as it likes. Requests that
+ * are handed down may be the caller's own, if nothing in them has to change, or copies. Nothing is printed
+ * and nothing is written, except where an option of type BW_OPTION_OUTPUT says so.
  *
  * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND
  * answers it later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's
@@ -21,6 +36,7 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/json.h"
 #include "btrfs-walk/key.h"
 
 #ifdef __cplusplus
@@ -44,6 +60,7 @@ enum bw_address_space {
     BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */
     BW_ADDRESS_DEVICE,
     BW_ADDRESS_LOGICAL,
+    BW_ADDRESS_ANY, /**< above and below alike: whatever the only child has above it */
 };
 
 /** What the pointer to a tree block promises about it. */
@@ -114,35 +131,66 @@ struct bw_xlator_operations {
     /** Says that ranges will be read soon. A hint: it cannot fail. */
     void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
                    size_t count);
+    /** For layers with device addresses above: how many bytes there are. A storage layer must have it. */
+    uint64_t (*size)(struct bw_xlator *xlator);
+    /** Adds what is worth knowing of the private state to the open object of a statedump; NULL: nothing. May
+     * run while others read. */
+    void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
 };
 
-/** Types of option values. */
+/** Types of option values. Each has a form as text and, but for the last three, one as a number. */
 enum bw_option_type {
-    BW_OPTION_BOOL,
+    BW_OPTION_BOOL,    /**< on, yes, true, 1, or off, no, false, 0; the number is 0 or 1 */
     BW_OPTION_INTEGER, /**< decimal, 0 to 2^64-1 */
-    BW_OPTION_SIZE,    /**< an integer with an optional K, M, G or T suffix (powers of 1024) */
-    BW_OPTION_STRING,
+    BW_OPTION_SIZE,    /**< bytes; an integer with an optional K, M, G, T, P or E (powers of 1024) */
+    BW_OPTION_PERCENT, /**< 0 to 100 with up to four decimals, `%` optional; in units of 1/10000 percent */
+    BW_OPTION_TIME,    /**< an integer with ns, us, ms, s, m or h; the unit may only lack for 0. In ns */
+    BW_OPTION_ENUM,    /**< one of `choices`; the number is its index there */
+    BW_OPTION_STRING,  /**< any text */
+    BW_OPTION_PATH,    /**< a file that is read */
+    BW_OPTION_OUTPUT,  /**< a file that is written (appended to), `-` for stderr; never one of the images */
 };
+
+/** Percentages as numbers: this is 100 percent. */
+#define BW_PERCENT_100 UINT64_C(1000000)
 
 /** An option as data: validation, help and documentation are made from it. The table ends with a NULL name.
  */
 struct bw_option {
-    const char *name;
+    const char *name; /**< lower case letters, digits and hyphens */
     enum bw_option_type type;
-    const char *default_value; /**< as text; NULL: must be given */
-    uint64_t minimum, maximum; /**< inclusive, for integers and sizes */
-    const char *description;
+    const char *default_value;  /**< as text; NULL: must be given */
+    uint64_t minimum, maximum;  /**< inclusive, as numbers: for integers, sizes, percentages and times */
+    const char *description;    /**< a phrase: no capital, no full stop */
+    const char *const *choices; /**< for BW_OPTION_ENUM: ends with NULL */
 };
 
 /** A type of layer: everything the framework knows about it before one is made. */
 struct bw_xlator_class {
-    const char *type;        /**< "category/name" */
-    const char *description; /**< one line */
-    enum bw_address_space above, below;
+    const char *type;        /**< "category/name", of lower case letters, digits and hyphens */
+    const char *description; /**< one line: a phrase, no capital, no full stop */
+    const char *page; /**< what it does and when to use it: paragraphs separated by an empty line, a line that
+                         begins with four spaces is an example. Shown by `btrfs-walk xlators TYPE` */
+    enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children */
     unsigned minimum_children, maximum_children;
     const struct bw_option *options; /**< may be NULL */
     struct bw_xlator_operations operations;
 };
+
+/** Raised with every change to this header or json.h that a layer would have to be rebuilt for. */
+#define BW_XLATOR_ABI 1
+
+/** What a shared object exports under the name bw_xlator_api. Its first two members never change. */
+struct bw_xlator_api {
+    uint32_t abi;  /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
+    uint32_t size; /**< of this structure */
+    const struct bw_xlator_class *xlator; /**< its `type` must be the name the object was found by */
+};
+
+/** Exports a class as the one layer of a shared object. */
+#define BW_XLATOR_EXPORT(class_object)                                                      \
+    __attribute__((visibility("default"))) extern const struct bw_xlator_api bw_xlator_api; \
+    const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof(struct bw_xlator_api), &(class_object)}
 
 /** Counters of one layer and kind. */
 struct bw_counters {
@@ -174,8 +222,10 @@ size_t bw_xlator_child_count(const struct bw_xlator *xlator);
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
 /** Value of an option, as given or its default; the name must be in the class's table. */
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
-/** The same as a number: integers and sizes in units of 1, booleans as 0 or 1. */
+/** The same as a number; see enum bw_option_type for the units. */
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
+/** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only child. */
+uint64_t bw_xlator_size(struct bw_xlator *xlator);
 /** Tells the user of the graph something, once; takes the error. Safe from any thread. */
 void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error);
 /** Counters so far of one kind. */

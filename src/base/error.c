@@ -78,10 +78,60 @@ struct bw_error *bw_error_prefix(struct bw_error *error, const char *format, ...
     return error;
 }
 
+/* One allocation: the hop, then both names. */
+static struct bw_error_hop *make_hop(const char *layer, const char *volume)
+{
+    size_t layer_size = strlen(layer) + 1, volume_size = strlen(volume) + 1;
+    struct bw_error_hop *hop = calloc(1, sizeof *hop + layer_size + volume_size);
+    if (!hop)
+        return NULL;
+    char *names = (char *)(hop + 1);
+    hop->layer = memcpy(names, layer, layer_size);
+    hop->volume = memcpy(names + layer_size, volume, volume_size);
+    return hop;
+}
+
+void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume, const uint64_t *address)
+{
+    struct bw_error_hop *hop = error == &no_memory ? NULL : make_hop(layer, volume);
+    if (!hop)
+        return;
+    if (address) {
+        hop->address = *address;
+        hop->has_address = true;
+    }
+    struct bw_error_hop **link = &error->way;
+    while (*link)
+        link = &(*link)->next;
+    *link = hop;
+}
+
+void bw_error_add_cause(struct bw_error *error, struct bw_error *cause)
+{
+    if (!cause || cause == &no_memory)
+        return;
+    if (!error || error == &no_memory) {
+        bw_error_free(cause);
+        return;
+    }
+    struct bw_error **link = &error->causes;
+    while (*link)
+        link = &(*link)->next;
+    *link = cause;
+}
+
 void bw_error_free(struct bw_error *error)
 {
     if (!error || error == &no_memory)
         return;
+    for (struct bw_error *cause = error->causes, *next; cause; cause = next) {
+        next = cause->next;
+        bw_error_free(cause);
+    }
+    for (struct bw_error_hop *hop = error->way, *next; hop; hop = next) {
+        next = hop->next;
+        free(hop);
+    }
     free(error->message);
     free(error);
 }

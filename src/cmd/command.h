@@ -48,7 +48,8 @@ struct command {
     bool (*set)(void *state, int letter, const char *argument);
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
-    size_t state_size; /**< bytes of zeroed memory that set and run share */
+    size_t state_size;   /**< bytes of zeroed memory that set and run share */
+    bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the same */
 };
 
 extern const struct command cmd_walk;

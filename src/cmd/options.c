@@ -171,7 +171,8 @@ int cmd_run(const struct command *command, int argc, char **argv)
             memmove(common.images + given, common.images, common.image_count * sizeof *common.images);
             memcpy(common.images, argv + optind, given * sizeof *common.images);
             common.image_count += given;
-            status = given ? command->run(&common, state) : usage_error("no image given", NULL);
+            status = given || command->needs_no_image ? command->run(&common, state)
+                                                      : usage_error("no image given", NULL);
         }
     }
     free(common.images);

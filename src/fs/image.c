@@ -9,7 +9,6 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "xlators/storage/file.h"
 
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 {
@@ -47,7 +46,7 @@ static struct bw_error *read_copy(const struct bw_image *image, unsigned copy,
 
 static bool copy_exists(const struct bw_image *image, unsigned copy)
 {
-    return bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_storage_file_size(image->storage);
+    return bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
 }
 
 /* Why a copy is not used; by number. */
@@ -152,7 +151,7 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 /* An image that was cut off may still hold all that is needed. */
 static void check_size(struct bw_fs *fs, const struct bw_image *image)
 {
-    uint64_t size = bw_storage_file_size(image->storage), wanted = image->superblock.device.total_bytes;
+    uint64_t size = bw_xlator_size(image->storage), wanted = image->superblock.device.total_bytes;
     if (!image->bad && size < wanted)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,

@@ -63,7 +63,10 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
     pthread_mutex_init(&fs->lost_lock, NULL);
     const struct bw_reporter forward = {forward_report, fs};
     struct bw_image_set set = {0};
-    struct bw_error *error = bw_graph_create(bw_builtin_classes, forward, &fs->graph);
+    struct bw_registry *registry = NULL;
+    struct bw_error *error = bw_registry_create(bw_builtin_classes, NULL, &registry);
+    if (!error)
+        error = bw_graph_create(registry, forward, &fs->graph);
     if (!error)
         error = open_images(fs, options, &set);
     bw_images_free(&set);

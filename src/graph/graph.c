@@ -6,15 +6,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "graph/check.h"
 #include "graph/instance.h"
 
-struct bw_error *bw_graph_create(const struct bw_xlator_class *const *classes, struct bw_reporter reporter,
+struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph)
 {
     struct bw_graph *made = calloc(1, sizeof *made);
-    if (!made)
+    if (!made) {
+        bw_registry_destroy(registry);
         return bw_error_no_memory();
-    made->classes = classes;
+    }
+    made->registry = registry;
     made->reporter = reporter;
     pthread_mutex_init(&made->report_lock, NULL);
     *graph = made;
@@ -40,6 +43,7 @@ void bw_graph_destroy(struct bw_graph *graph)
     while (graph->size)
         destroy_layer(graph->layers[--graph->size]);
     pthread_mutex_destroy(&graph->report_lock);
+    bw_registry_destroy(graph->registry); /* the layers' code may be in there */
     free(graph->layers);
     free(graph);
 }
@@ -56,31 +60,18 @@ void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator)
     destroy_layer(xlator);
 }
 
-static const struct bw_xlator_class *find_class(const struct bw_graph *graph, const char *type)
-{
-    for (const struct bw_xlator_class *const *known = graph->classes; *known; known++)
-        if (strcmp((*known)->type, type) == 0)
-            return *known;
-    return NULL;
-}
-
 static struct bw_error *check_layer(const struct bw_graph *graph, const struct bw_layer *layer,
-                                    const struct bw_xlator_class *type)
+                                    const struct bw_xlator_class *type, enum bw_address_space *above)
 {
-    if (!type)
-        return bw_error_create(BW_ERROR_USAGE, "volume %s: unknown type %s", layer->name, layer->type);
     for (size_t i = 0; i < graph->size; i++)
         if (strcmp(graph->layers[i]->name, layer->name) == 0)
             return bw_error_create(BW_ERROR_USAGE, "volume %s: name is taken", layer->name);
-    if (layer->child_count < type->minimum_children || layer->child_count > type->maximum_children)
-        return bw_error_create(BW_ERROR_USAGE, "volume %s: %s takes %u to %u subvolumes, not %zu",
-                               layer->name, type->type, type->minimum_children, type->maximum_children,
-                               layer->child_count);
+    BW_AUTO_FREE struct bw_child *children = calloc(layer->child_count + 1, sizeof *children);
+    if (!children)
+        return bw_error_no_memory();
     for (size_t i = 0; i < layer->child_count; i++)
-        if (layer->children[i]->type->above != type->below)
-            return bw_error_create(BW_ERROR_USAGE, "volume %s: address space of subvolume %s does not fit",
-                                   layer->name, layer->children[i]->name);
-    return NULL;
+        children[i] = (struct bw_child){layer->children[i]->name, layer->children[i]->above};
+    return bw_check_layer(type, layer, children, above, NULL);
 }
 
 static struct bw_xlator *allocate_layer(struct bw_graph *graph, const struct bw_layer *layer,
@@ -113,8 +104,12 @@ static struct bw_error *initialise(struct bw_xlator *xlator, const struct bw_lay
 
 struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator)
 {
-    const struct bw_xlator_class *type = find_class(graph, layer->type);
-    BW_TRY(check_layer(graph, layer, type));
+    const struct bw_xlator_class *type = NULL;
+    enum bw_address_space above;
+    struct bw_error *unknown = bw_registry_find(graph->registry, layer->type, &type);
+    if (unknown)
+        return bw_error_prefix(unknown, "volume %s", layer->name);
+    BW_TRY(check_layer(graph, layer, type, &above));
     struct bw_xlator **layers = realloc(graph->layers, (graph->size + 1) * sizeof *layers);
     if (!layers)
         return bw_error_no_memory();
@@ -122,8 +117,11 @@ struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *lay
     struct bw_xlator *made = allocate_layer(graph, layer, type);
     if (!made)
         return bw_error_no_memory();
+    made->above = above;
     struct bw_error *error = initialise(made, layer);
     if (error) {
+        if (!error->way)
+            bw_error_add_hop(error, type->type, layer->name, NULL);
         destroy_layer(made);
         return error;
     }
@@ -154,8 +152,8 @@ void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct b
 
 void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error)
 {
-    if (!error->layer && error != bw_error_no_memory())
-        error->layer = xlator->type->type;
+    if (!error->way)
+        bw_error_add_hop(error, xlator->type->type, xlator->name, NULL);
     bw_graph_report(xlator->graph, severity, error);
 }
 

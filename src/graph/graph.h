@@ -7,6 +7,7 @@
 #define BW_GRAPH_GRAPH_H
 
 #include "btrfs-walk/xlator.h"
+#include "graph/registry.h"
 
 /** An option as given by the user or by the default graph. */
 struct bw_option_value {
@@ -15,10 +16,10 @@ struct bw_option_value {
 };
 
 /**
- * Makes an empty graph that knows the layer types of `classes` (an array that ends with NULL and outlives the
- * graph). Layers report through `reporter`, which may have a NULL function.
+ * Makes an empty graph that knows the layer types of `registry`, and takes it over. Layers report through
+ * `reporter`, which may have a NULL function. A failure frees the registry.
  */
-struct bw_error *bw_graph_create(const struct bw_xlator_class *const *classes, struct bw_reporter reporter,
+struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph);
 
 /** Takes down all layers, newest first, and frees the graph; NULL is allowed. */

@@ -14,6 +14,7 @@ struct bw_atomic_counters {
 
 struct bw_xlator {
     const struct bw_xlator_class *type;
+    enum bw_address_space above; /* never BW_ADDRESS_ANY: what it means in this graph */
     struct bw_graph *graph;
     char *name;
     char **values; /**< one per option of the class, in its order */
@@ -24,14 +25,14 @@ struct bw_xlator {
 };
 
 struct bw_graph {
-    const struct bw_xlator_class *const *classes;
+    struct bw_registry *registry;
     struct bw_reporter reporter;
     pthread_mutex_t report_lock;
     struct bw_xlator **layers;
     size_t size;
 };
 
-/** Validates the options given against the class's table and fills `xlator->values`. */
+/** Fills `xlator->values` with what is given (and was checked), and the defaults. */
 struct bw_error *bw_options_apply(struct bw_xlator *xlator, const struct bw_option_value *given);
 /** Frees `xlator->values`. */
 void bw_options_free(struct bw_xlator *xlator);

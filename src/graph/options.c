@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Options of layers: given as text, validated against the class's table, read back as text or number. */
+#include "graph/options.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,20 +10,63 @@
 #include "base/cleanup.h"
 #include "graph/instance.h"
 
-static size_t option_count(const struct bw_xlator_class *type)
+/* A unit is what stands behind a number, and how many of the smallest unit it is. Largest first, for
+ * printing. */
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+    {"E", UINT64_C(1) << 60},
+    {"P", UINT64_C(1) << 50},
+    {"T", UINT64_C(1) << 40},
+    {"G", UINT64_C(1) << 30},
+    {"M", UINT64_C(1) << 20},
+    {"K", UINT64_C(1) << 10},
+    {"", 1},
+    {0},
+};
+
+static const struct unit time_units[] = {
+    {"h", UINT64_C(3600000000000)},
+    {"m", UINT64_C(60000000000)},
+    {"s", UINT64_C(1000000000)},
+    {"ms", 1000000},
+    {"us", 1000},
+    {"ns", 1},
+    {0},
+};
+
+static const struct unit no_units[] = {{"", 1}, {0}};
+
+static const struct type {
+    const char *name;    /* on pages */
+    const char *article; /* in "'x' is not ..." */
+    const struct unit *units;
+} types[] = {
+    [BW_OPTION_BOOL] = {"bool", "one", NULL},
+    [BW_OPTION_INTEGER] = {"int", "an integer", no_units},
+    [BW_OPTION_SIZE] = {"size", "a size", size_units},
+    [BW_OPTION_PERCENT] = {"percent", "a percentage", NULL},
+    [BW_OPTION_TIME] = {"time", "a time with its unit, like 10ms", time_units},
+    [BW_OPTION_ENUM] = {"enum", "one", NULL},
+    [BW_OPTION_STRING] = {"string", "a text", NULL},
+    [BW_OPTION_PATH] = {"path", "a path", NULL},
+    [BW_OPTION_OUTPUT] = {"output", "a path", NULL},
+};
+
+const char *bw_option_type_name(enum bw_option_type type)
 {
-    size_t count = 0;
-    while (type->options && type->options[count].name)
-        count++;
-    return count;
+    return types[type].name;
 }
 
-static size_t find_option(const struct bw_xlator_class *type, const char *name)
+const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name)
 {
-    size_t index = 0;
-    while (index < option_count(type) && strcmp(type->options[index].name, name) != 0)
-        index++;
-    return index;
+    for (const struct bw_option *option = type->options; option && option->name; option++)
+        if (strcmp(option->name, name) == 0)
+            return option;
+    return NULL;
 }
 
 static bool parse_bool(const char *text, uint64_t *value)
@@ -35,73 +80,161 @@ static bool parse_bool(const char *text, uint64_t *value)
     return false;
 }
 
-static bool parse_integer(const char *text, bool suffix_allowed, uint64_t *value)
+static bool parse_digits(const char *text, uint64_t *value, const char **end)
 {
-    static const char suffixes[] = "KMGT";
-    char *end;
+    if (*text < '0' || *text > '9')
+        return false;
     errno = 0;
-    *value = strtoull(text, &end, 10);
-    if (end == text || errno || *text == '-' || *text == '+')
-        return false;
-    const char *suffix = *end ? strchr(suffixes, *end) : NULL;
-    if (!suffix)
-        return *end == '\0';
-    unsigned shift = 10 * (unsigned)(suffix - suffixes + 1);
-    if (!suffix_allowed || end[1] || *value > UINT64_MAX >> shift)
-        return false;
-    *value <<= shift;
-    return true;
+    *value = strtoull(text, (char **)(uintptr_t)end, 10);
+    return !errno;
 }
 
-static bool parse(const struct bw_option *option, const char *text, uint64_t *value)
+static bool parse_with_unit(const struct unit *units, const char *text, uint64_t *value)
 {
+    const char *end;
+    if (!parse_digits(text, value, &end))
+        return false;
+    if (*value == 0 && !*end)
+        return true;
+    for (const struct unit *unit = units; unit->name; unit++)
+        if (strcmp(end, unit->name) == 0)
+            return !__builtin_mul_overflow(*value, unit->factor, value);
+    return false;
+}
+
+static bool parse_percent(const char *text, uint64_t *value)
+{
+    const char *end;
+    if (!parse_digits(text, value, &end) || *value > 100)
+        return false;
+    *value *= BW_PERCENT_100 / 100;
+    if (*end == '.') {
+        uint64_t digit = BW_PERCENT_100 / 1000;
+        for (end++; *end >= '0' && *end <= '9' && digit; end++, digit /= 10)
+            *value += (uint64_t)(*end - '0') * digit;
+    }
+    return !*end || strcmp(end, "%") == 0;
+}
+
+static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)
+{
+    for (*value = 0; choices[*value]; ++*value)
+        if (strcmp(choices[*value], text) == 0)
+            return true;
+    return false;
+}
+
+static bool in_range(const struct bw_option *option, uint64_t value)
+{
+    return value >= option->minimum && value <= option->maximum;
+}
+
+bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t *number)
+{
+    *number = 0;
     switch (option->type) {
     case BW_OPTION_BOOL:
-        return parse_bool(text, value);
+        return parse_bool(text, number);
     case BW_OPTION_INTEGER:
     case BW_OPTION_SIZE:
-        return parse_integer(text, option->type == BW_OPTION_SIZE, value) && *value >= option->minimum &&
-               *value <= option->maximum;
+    case BW_OPTION_TIME:
+        return parse_with_unit(types[option->type].units, text, number) && in_range(option, *number);
+    case BW_OPTION_PERCENT:
+        return parse_percent(text, number) && in_range(option, *number);
+    case BW_OPTION_ENUM:
+        return parse_choice(option->choices, text, number);
     case BW_OPTION_STRING:
+    case BW_OPTION_PATH:
+    case BW_OPTION_OUTPUT:
         break;
     }
     return true;
 }
 
-static struct bw_error *bad_value(const struct bw_xlator *xlator, const struct bw_option *option,
-                                  const char *text)
+/* The largest unit that the number is a multiple of. */
+static void format_with_unit(const struct unit *units, uint64_t number, struct bw_buffer *text)
 {
-    if (option->type == BW_OPTION_BOOL)
-        return bw_error_create(BW_ERROR_USAGE, "volume %s: option %s: '%s' is not on or off", xlator->name,
-                               option->name, text);
-    return bw_error_create(BW_ERROR_USAGE, "volume %s: option %s: '%s' is not in %" PRIu64 " to %" PRIu64,
-                           xlator->name, option->name, text, option->minimum, option->maximum);
+    const struct unit *unit = units;
+    while (unit[1].name && (number == 0 || number % unit->factor))
+        unit++;
+    bw_buffer_format(text, "%" PRIu64 "%s", number / unit->factor, number ? unit->name : "");
 }
 
-static struct bw_error *set_value(struct bw_xlator *xlator, size_t index, const char *text)
+static void format_number(const struct bw_option *option, uint64_t number, struct bw_buffer *text)
 {
-    const struct bw_option *option = &xlator->type->options[index];
-    uint64_t number;
-    if (!parse(option, text, &number))
-        return bad_value(xlator, option, text);
-    char *copy = strdup(text);
-    if (!copy)
-        return bw_error_no_memory();
-    free(xlator->values[index]);
-    xlator->values[index] = copy;
-    return NULL;
+    if (option->type == BW_OPTION_PERCENT)
+        bw_buffer_format(text, "%g%%", (double)number / (BW_PERCENT_100 / 100.0));
+    else
+        format_with_unit(types[option->type].units, number, text);
 }
 
-static struct bw_error *apply_given(struct bw_xlator *xlator, const struct bw_option_value *given)
+/* The largest number there is stands for "no limit". */
+static void format_limits(const struct bw_option *option, struct bw_buffer *text)
 {
-    for (; given && given->name; given++) {
-        size_t index = find_option(xlator->type, given->name);
-        if (index == option_count(xlator->type))
-            return bw_error_create(BW_ERROR_USAGE, "volume %s: %s has no option %s", xlator->name,
-                                   xlator->type->type, given->name);
-        BW_TRY(set_value(xlator, index, given->value));
+    if (option->maximum == UINT64_MAX && !option->minimum)
+        return;
+    format_number(option, option->minimum, text);
+    bw_buffer_format(text, option->maximum == UINT64_MAX ? " or more" : " to ");
+    if (option->maximum != UINT64_MAX)
+        format_number(option, option->maximum, text);
+}
+
+void bw_option_range(const struct bw_option *option, struct bw_buffer *text)
+{
+    switch (option->type) {
+    case BW_OPTION_BOOL:
+        bw_buffer_format(text, "on, off");
+        break;
+    case BW_OPTION_ENUM:
+        for (const char *const *choice = option->choices; *choice; choice++)
+            bw_buffer_format(text, "%s%s", choice == option->choices ? "" : ", ", *choice);
+        break;
+    case BW_OPTION_INTEGER:
+    case BW_OPTION_SIZE:
+    case BW_OPTION_TIME:
+    case BW_OPTION_PERCENT:
+        format_limits(option, text);
+        break;
+    case BW_OPTION_STRING:
+    case BW_OPTION_PATH:
+    case BW_OPTION_OUTPUT:
+        break;
     }
-    return NULL;
+}
+
+struct bw_error *bw_option_check(const struct bw_option *option, const char *text)
+{
+    uint64_t number;
+    if (bw_option_parse(option, text, &number))
+        return NULL;
+    struct bw_buffer range = {0};
+    bw_option_range(option, &range);
+    bool list = option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL;
+    struct bw_error *error = bw_error_create(
+        BW_ERROR_USAGE, "option %s: '%s' is not %s%s%.*s%s", option->name, text, types[option->type].article,
+        !range.length ? ""
+        : list        ? " of: "
+                      : " (",
+        (int)range.length, range.data ? range.data : "", list || !range.length ? "" : ")");
+    bw_buffer_free(&range);
+    return error;
+}
+
+static size_t option_count(const struct bw_xlator_class *type)
+{
+    size_t count = 0;
+    while (type->options && type->options[count].name)
+        count++;
+    return count;
+}
+
+static const char *given_value(const struct bw_option_value *given, const struct bw_option *option)
+{
+    const char *value = option->default_value;
+    for (; given && given->name; given++)
+        if (strcmp(given->name, option->name) == 0)
+            value = given->value;
+    return value;
 }
 
 struct bw_error *bw_options_apply(struct bw_xlator *xlator, const struct bw_option_value *given)
@@ -110,15 +243,10 @@ struct bw_error *bw_options_apply(struct bw_xlator *xlator, const struct bw_opti
     xlator->values = calloc(count + 1, sizeof *xlator->values);
     if (!xlator->values)
         return bw_error_no_memory();
-    BW_TRY(apply_given(xlator, given));
     for (size_t i = 0; i < count; i++) {
-        const struct bw_option *option = &xlator->type->options[i];
-        if (xlator->values[i])
-            continue;
-        if (!option->default_value)
-            return bw_error_create(BW_ERROR_USAGE, "volume %s: option %s must be given", xlator->name,
-                                   option->name);
-        BW_TRY(set_value(xlator, i, option->default_value));
+        xlator->values[i] = strdup(given_value(given, &xlator->type->options[i]));
+        if (!xlator->values[i])
+            return bw_error_no_memory();
     }
     return NULL;
 }
@@ -133,15 +261,15 @@ void bw_options_free(struct bw_xlator *xlator)
 
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name)
 {
-    size_t index = find_option(xlator->type, name);
-    return index < option_count(xlator->type) ? xlator->values[index] : "";
+    const struct bw_option *option = bw_class_option(xlator->type, name);
+    return option ? xlator->values[option - xlator->type->options] : "";
 }
 
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name)
 {
-    size_t index = find_option(xlator->type, name);
+    const struct bw_option *option = bw_class_option(xlator->type, name);
     uint64_t value = 0;
-    if (index < option_count(xlator->type))
-        parse(&xlator->type->options[index], xlator->values[index], &value);
+    if (option)
+        bw_option_parse(option, xlator->values[option - xlator->type->options], &value);
     return value;
 }

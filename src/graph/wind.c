@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Winding: handing an operation to a layer. Everything that is true of every call between two layers happens
- * here and nowhere else: passing on what a layer does not implement, counting, and stamping new errors with
- * their layer.
+ * here and nowhere else: passing on what a layer does not implement, counting, and writing on errors which
+ * layer they were born in and came through.
  */
 #include "graph/instance.h"
 
@@ -13,16 +13,6 @@ static void count(struct bw_atomic_counters *counters, const struct bw_counters 
     atomic_fetch_add_explicit(&counters->bytes, more->bytes, memory_order_relaxed);
     if (more->errors)
         atomic_fetch_add_explicit(&counters->errors, more->errors, memory_order_relaxed);
-}
-
-static void stamp(struct bw_xlator *xlator, struct bw_request *request)
-{
-    struct bw_error *error = request->error;
-    if (error->layer || error == bw_error_no_memory())
-        return;
-    error->layer = xlator->type->type;
-    error->address = request->address;
-    error->has_address = true;
 }
 
 /* A batch is of one kind nearly always, so totals are kept per run of equal kinds. */
@@ -36,7 +26,7 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
             run.bytes += requests[i].length;
             if (requests[i].error) {
                 run.errors++;
-                stamp(xlator, &requests[i]);
+                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name, &requests[i].address);
             }
         }
         count(&xlator->counters[kind], &run);
@@ -77,6 +67,16 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, con
     }
     struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
     xlator->type->operations.advise(&frame, xlator, ranges, total);
+}
+
+uint64_t bw_xlator_size(struct bw_xlator *xlator)
+{
+    while (!xlator->type->operations.size) {
+        if (!xlator->child_count)
+            return 0;
+        xlator = xlator->children[0];
+    }
+    return xlator->type->operations.size(xlator);
 }
 
 struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind)

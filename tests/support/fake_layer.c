@@ -91,7 +91,9 @@ static const struct bw_xlator_class *const classes[] = {
 struct bw_graph *fake_graph(struct report_log *log)
 {
     struct bw_graph *graph = NULL;
-    expect_success(bw_graph_create(classes, report_log_reporter(log), &graph));
+    struct bw_registry *registry = NULL;
+    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_graph_create(registry, report_log_reporter(log), &graph));
     return graph;
 }
 

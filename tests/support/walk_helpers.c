@@ -14,7 +14,7 @@ static void log_report(void *context, enum bw_severity severity, const struct bw
     log->counts[severity]++;
     if (log->text.length)
         log->text.length--; /* the NUL */
-    bw_buffer_format(&log->text, "%s %s %s\n", names[severity], error->layer ? error->layer : "-",
+    bw_buffer_format(&log->text, "%s %s %s\n", names[severity], error->way ? error->way->layer : "-",
                      error->message);
     bw_buffer_append_byte(&log->text, '\0');
 }

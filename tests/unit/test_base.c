@@ -17,8 +17,8 @@ static void test_error_messages(void **state)
     struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "slot %d", 7);
     assert_int_equal(error->code, BW_ERROR_CORRUPT);
     assert_int_equal(error->system, 0);
-    assert_null(error->layer);
-    assert_false(error->has_address);
+    assert_null(error->way);
+    assert_null(error->causes);
     assert_string_equal(error->message, "slot 7");
     error = bw_error_prefix(error, "block %d", 4096);
     error = bw_error_prefix(error, "tree %s", "5");

@@ -6,15 +6,15 @@
 #include "support/fake_layer.h"
 
 static const struct bw_option all_options[] = {
-    {"switch", BW_OPTION_BOOL, "off", 0, 0, "a boolean"},
-    {"number", BW_OPTION_INTEGER, "5", 2, 1000, "an integer"},
-    {"size", BW_OPTION_SIZE, "4K", 1024, UINT64_MAX, "a size"},
-    {"text", BW_OPTION_STRING, "nothing", 0, 0, "a string"},
+    {"switch", BW_OPTION_BOOL, "off", 0, 0, "a boolean", NULL},
+    {"number", BW_OPTION_INTEGER, "5", 2, 1000, "an integer", NULL},
+    {"size", BW_OPTION_SIZE, "4K", 1024, UINT64_MAX, "a size", NULL},
+    {"text", BW_OPTION_STRING, "nothing", 0, 0, "a string", NULL},
     {0},
 };
 
 static const struct bw_option required_options[] = {
-    {"needed", BW_OPTION_STRING, NULL, 0, 0, "has no default"},
+    {.name = "needed", .type = BW_OPTION_STRING, .description = "has no default"},
     {0},
 };
 
@@ -61,7 +61,9 @@ static const struct bw_xlator_class *const classes[] = {
 static struct bw_graph *make_graph(struct report_log *log)
 {
     struct bw_graph *graph = NULL;
-    expect_success(bw_graph_create(classes, report_log_reporter(log), &graph));
+    struct bw_registry *registry = NULL;
+    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_graph_create(registry, report_log_reporter(log), &graph));
     return graph;
 }
 
@@ -87,9 +89,9 @@ static void test_refusals(void **state)
     expect_error(try_layer(graph, "test/device", bw_xlator_name(device), NULL, 0), BW_ERROR_USAGE,
                  "name is taken");
     expect_error(try_layer(graph, "test/device", "x", devices, 1), BW_ERROR_USAGE,
-                 "takes 0 to 0 subvolumes, not 1");
+                 "takes 0 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE,
-                 "takes 1 to 1 subvolumes, not 0");
+                 "takes 1 subvolume, not 0");
     expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE,
                  "address space of subvolume");
     expect_error(try_layer(graph, "test/pair", "x", devices, 1), BW_ERROR_USAGE,
@@ -246,9 +248,9 @@ static void test_pass_through_and_counters(void **state)
     assert_int_equal(fake.calls, 1);
     assert_memory_equal(buffers[2], "ntent", 5);
     assert_null(requests[0].error);
-    assert_string_equal(requests[1].error->layer, "test/logical");
-    assert_true(requests[1].error->has_address);
-    assert_int_equal(requests[1].error->address, 1000);
+    assert_string_equal(requests[1].error->way->layer, "test/logical");
+    assert_true(requests[1].error->way->has_address);
+    assert_int_equal(requests[1].error->way->address, 1000);
     bw_error_free(requests[1].error);
     struct bw_counters raw = bw_xlator_counters(bottom, BW_REQUEST_RAW);
     struct bw_counters data = bw_xlator_counters(bottom, BW_REQUEST_DATA);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "support/fake_layer.h"
-#include "xlators/storage/file.h"
 
 enum { SIZE = 1 << 20 };
 
@@ -75,7 +74,7 @@ static void test_batches(void **state)
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     expect_success(try_open(graph, file.path, &layer));
-    assert_int_equal(bw_storage_file_size(layer), SIZE);
+    assert_int_equal(bw_xlator_size(layer), SIZE);
     for (size_t count = 1; count <= COUNT(ranges); count++)
         check_batch(layer, &file, ranges, count);
     bw_graph_destroy(graph);
@@ -198,7 +197,7 @@ static void test_empty_file(void **state)
     uint8_t byte;
     assert_int_equal(ftruncate(file.descriptor, 0), 0);
     expect_success(try_open(graph, file.path, &layer));
-    assert_int_equal(bw_storage_file_size(layer), 0);
+    assert_int_equal(bw_xlator_size(layer), 0);
     expect_error(read_range(layer, 0, &byte, 1), BW_ERROR_CORRUPT, "ends at 0");
     bw_graph_destroy(graph);
     free_file(&file);

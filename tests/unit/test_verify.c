@@ -146,8 +146,8 @@ static void test_error_tells_of_all_copies(void **state)
         "device 3 at 12288: first key mismatch, slot 0 key (4 2 0); copy 4 on device 4 at 12288: "
         "xxhash64 checksum mismatch");
     assert_int_equal(error->code, BW_ERROR_CORRUPT);
-    assert_string_equal(error->layer, "features/verify");
-    assert_int_equal(error->address, 12288);
+    assert_string_equal(error->way->layer, "features/verify");
+    assert_int_equal(error->way->address, 12288);
     bw_error_free(error);
     assert_int_equal(bench->log.text.length, 0);
     free_bench(bench);

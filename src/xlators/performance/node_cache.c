@@ -206,7 +206,11 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 }
 
 static const struct bw_option options[] = {
-    {"size", BW_OPTION_SIZE, "6M", 0, UINT64_C(1) << 40, "memory for cached blocks"},
+    {.name = "size",
+     .type = BW_OPTION_SIZE,
+     .default_value = "6M",
+     .maximum = UINT64_C(1) << 40,
+     .description = "memory for cached blocks"},
     {0},
 };
 

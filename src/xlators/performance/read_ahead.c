@@ -66,7 +66,11 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
 }
 
 static const struct bw_option options[] = {
-    {"gap", BW_OPTION_SIZE, "0", 0, UINT64_C(1) << 30, "ranges closer together than this become one"},
+    {.name = "gap",
+     .type = BW_OPTION_SIZE,
+     .default_value = "0",
+     .maximum = UINT64_C(1) << 30,
+     .description = "ranges closer together than this become one"},
     {0},
 };
 

@@ -18,7 +18,6 @@
 
 #include "base/cleanup.h"
 #include "xlators/classes.h"
-#include "xlators/storage/file.h"
 
 struct file {
     const char *path; /* the option's text, owned by the layer */
@@ -27,7 +26,7 @@ struct file {
     atomic_bool cold; /* a read has missed the page cache */
 };
 
-uint64_t bw_storage_file_size(const struct bw_xlator *xlator)
+static uint64_t size(struct bw_xlator *xlator)
 {
     const struct file *file = bw_xlator_private(xlator);
     return file->size;
@@ -183,7 +182,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
 }
 
 static const struct bw_option options[] = {
-    {"path", BW_OPTION_STRING, NULL, 0, 0, "image file or block device; opened read-only"},
+    {.name = "path", .type = BW_OPTION_PATH, .description = "image file or block device; opened read-only"},
     {0},
 };
 
@@ -193,5 +192,5 @@ const struct bw_xlator_class bw_storage_file_class = {
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .advise = advise},
+    .operations = {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size},
 };

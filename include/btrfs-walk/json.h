@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writing JSON, member by member. A layer gets a writer in its `dump` operation and adds what its private
+ * state has to tell; the library owns the writer.
+ *
+ * In an object every value has a name, in an array `name` is NULL. Values, names and ends must match; memory
+ * that runs out is remembered and reported by whoever made the writer.
+ */
+#ifndef BTRFS_WALK_JSON_H
+#define BTRFS_WALK_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bw_json;
+
+/** Begins an object; end it with bw_json_end(). */
+void bw_json_begin_object(struct bw_json *json, const char *name);
+/** Begins an array; end it with bw_json_end(). */
+void bw_json_begin_array(struct bw_json *json, const char *name);
+/** Ends the innermost object or array. */
+void bw_json_end(struct bw_json *json);
+
+/** An unsigned number, with all its digits. */
+void bw_json_number(struct bw_json *json, const char *name, uint64_t value);
+/** true or false. */
+void bw_json_bool(struct bw_json *json, const char *name, bool value);
+/** Text that ends with NUL; the same as bw_json_bytes() with its length. NULL becomes null. */
+void bw_json_text(struct bw_json *json, const char *name, const char *text);
+/**
+ * Bytes of any kind. UTF-8 becomes a string; in an object anything else becomes a member NAME_bytes in
+ * base64, in an array an object with the one member "bytes".
+ */
+void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* JSON as text, written front to back: no tree of values is ever built. */
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent)
+{
+    return (struct bw_json){.buffer = buffer, .indent = indent};
+}
+
+static void new_line(struct bw_json *json)
+{
+    if (!json->indent)
+        return;
+    bw_buffer_append_byte(json->buffer, '\n');
+    for (unsigned i = 0; i < 2 * json->depth; i++)
+        bw_buffer_append_byte(json->buffer, ' ');
+}
+
+static void append_text(struct bw_json *json, const char *text)
+{
+    bw_buffer_append(json->buffer, text, strlen(text));
+}
+
+static void append_string(struct bw_json *json, const uint8_t *bytes, size_t length)
+{
+    bw_buffer_append_byte(json->buffer, '"');
+    size_t done = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] >= 0x20 && bytes[i] != '"' && bytes[i] != '\\' && bytes[i] != 0x7f)
+            continue;
+        bw_buffer_append(json->buffer, bytes + done, i - done);
+        done = i + 1;
+        if (bytes[i] == '"' || bytes[i] == '\\')
+            bw_buffer_format(json->buffer, "\\%c", bytes[i]);
+        else
+            bw_buffer_format(json->buffer, "\\u%04x", bytes[i]);
+    }
+    bw_buffer_append(json->buffer, bytes + done, length - done);
+    bw_buffer_append_byte(json->buffer, '"');
+}
+
+/* What stands before a value: comma, line, name. */
+static void begin_value(struct bw_json *json, const char *name, const char *suffix)
+{
+    if (!json->depth)
+        return;
+    if (!json->empty[json->depth - 1])
+        bw_buffer_append_byte(json->buffer, ',');
+    json->empty[json->depth - 1] = false;
+    new_line(json);
+    if (!name)
+        return;
+    append_string(json, (const uint8_t *)name, strlen(name));
+    if (*suffix) {
+        json->buffer->length -= !json->buffer->failed;
+        append_text(json, suffix);
+        bw_buffer_append_byte(json->buffer, '"');
+    }
+    append_text(json, json->indent ? ": " : ":");
+}
+
+static void begin(struct bw_json *json, const char *name, char opening, char closing)
+{
+    begin_value(json, name, "");
+    bw_buffer_append_byte(json->buffer, opening);
+    if (json->depth == BW_JSON_DEPTH) {
+        json->buffer->failed = true;
+        return;
+    }
+    json->closing[json->depth] = closing;
+    json->empty[json->depth++] = true;
+}
+
+void bw_json_begin_object(struct bw_json *json, const char *name)
+{
+    begin(json, name, '{', '}');
+}
+
+void bw_json_begin_array(struct bw_json *json, const char *name)
+{
+    begin(json, name, '[', ']');
+}
+
+void bw_json_end(struct bw_json *json)
+{
+    if (!json->depth)
+        return;
+    json->depth--;
+    if (!json->empty[json->depth])
+        new_line(json);
+    bw_buffer_append_byte(json->buffer, json->closing[json->depth]);
+}
+
+void bw_json_number(struct bw_json *json, const char *name, uint64_t value)
+{
+    begin_value(json, name, "");
+    bw_buffer_format(json->buffer, "%" PRIu64, value);
+}
+
+void bw_json_bool(struct bw_json *json, const char *name, bool value)
+{
+    begin_value(json, name, "");
+    append_text(json, value ? "true" : "false");
+}
+
+void bw_json_text(struct bw_json *json, const char *name, const char *text)
+{
+    if (text) {
+        bw_json_bytes(json, name, text, strlen(text));
+        return;
+    }
+    begin_value(json, name, "");
+    append_text(json, "null");
+}
+
+/* Length of the UTF-8 sequence at the front (shortest form, no surrogates, at most U+10FFFF); 0: there is
+ * none. */
+static size_t sequence_length(const uint8_t *bytes, size_t left)
+{
+    uint8_t first = bytes[0];
+    if (first < 0x80)
+        return 1;
+    size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    if (!length || length > left)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    bool bad_second = (first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
+                      (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f);
+    return bad_second ? 0 : length;
+}
+
+static bool is_utf8(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0, step; i < length; i += step) {
+        step = sequence_length(bytes + i, length - i);
+        if (!step)
+            return false;
+    }
+    return true;
+}
+
+static void append_base64(struct bw_json *json, const uint8_t *bytes, size_t length)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    bw_buffer_append_byte(json->buffer, '"');
+    for (size_t i = 0; i < length; i += 3) {
+        size_t left = length - i;
+        uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)(left > 1 ? bytes[i + 1] : 0) << 8 |
+                         (left > 2 ? bytes[i + 2] : 0u);
+        const char four[4] = {digits[group >> 18], digits[group >> 12 & 63],
+                              left > 1 ? digits[group >> 6 & 63] : '=', left > 2 ? digits[group & 63] : '='};
+        bw_buffer_append(json->buffer, four, sizeof four);
+    }
+    bw_buffer_append_byte(json->buffer, '"');
+}
+
+void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length)
+{
+    if (is_utf8(bytes, length)) {
+        begin_value(json, name, "");
+        append_string(json, bytes, length);
+    } else if (name) {
+        begin_value(json, name, "_bytes");
+        append_base64(json, bytes, length);
+    } else {
+        begin_value(json, NULL, "");
+        append_text(json, "{\"bytes\":");
+        append_base64(json, bytes, length);
+        bw_buffer_append_byte(json->buffer, '}');
+    }
+}

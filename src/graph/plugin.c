@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Shared objects as layers: nothing of one is used before its ABI number was compared. */
+#include "graph/plugin.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
+
+/* "category/name": nothing that could lead out of a directory. */
+static bool is_type_name(const char *type)
+{
+    size_t category = strspn(type, TYPE_LETTERS);
+    if (!category || type[category] != '/')
+        return false;
+    size_t name = strspn(type + category + 1, TYPE_LETTERS);
+    return name && !type[category + 1 + name];
+}
+
+/* The first file of that name; NULL if there is none. */
+static char *find_file(const char *path, const char *type)
+{
+    while (*path) {
+        size_t length = strcspn(path, ":");
+        char *file = NULL;
+        if (length && asprintf(&file, "%.*s/%s.so", (int)length, path, type) < 0)
+            return NULL;
+        if (file && access(file, F_OK) == 0)
+            return file;
+        free(file);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+static bool has_good_options(const struct bw_xlator_class *xlator)
+{
+    for (const struct bw_option *option = xlator->options; option && option->name; option++)
+        if (option->type > BW_OPTION_OUTPUT || !option->description ||
+            (option->type == BW_OPTION_ENUM && !option->choices))
+            return false;
+    return true;
+}
+
+static bool has_good_spaces(const struct bw_xlator_class *xlator)
+{
+    if (xlator->above == BW_ADDRESS_NONE || xlator->minimum_children > xlator->maximum_children)
+        return false;
+    if (xlator->above == BW_ADDRESS_ANY || xlator->below == BW_ADDRESS_ANY)
+        return xlator->above == xlator->below && xlator->minimum_children == 1 &&
+               xlator->maximum_children == 1;
+    return (xlator->below == BW_ADDRESS_NONE) == (xlator->maximum_children == 0);
+}
+
+/* What is left out is passed on to the only child; where there is none, or several, nothing may be left out.
+ */
+static bool has_good_operations(const struct bw_xlator_class *xlator)
+{
+    bool passes = xlator->minimum_children == 1 && xlator->maximum_children == 1;
+    bool measures = xlator->above != BW_ADDRESS_DEVICE || xlator->operations.size;
+    return passes || (xlator->operations.read && measures);
+}
+
+static struct bw_error *check_class(const struct bw_xlator_class *xlator, const char *type)
+{
+    if (!xlator || !xlator->type || !xlator->description || !xlator->page)
+        return bw_error_create(BW_ERROR_USAGE, "its class lacks a type, a description or a page");
+    if (strcmp(xlator->type, type) != 0)
+        return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
+    if (!has_good_options(xlator))
+        return bw_error_create(BW_ERROR_USAGE, "its option table breaks the rules of xlator.h");
+    if (!has_good_spaces(xlator))
+        return bw_error_create(BW_ERROR_USAGE, "its address spaces and children break the rules of xlator.h");
+    if (!has_good_operations(xlator))
+        return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
+    return NULL;
+}
+
+static struct bw_error *check_api(const struct bw_xlator_api *api, const char *type)
+{
+    if (!api)
+        return bw_error_create(BW_ERROR_USAGE, "it exports no bw_xlator_api");
+    if (api->abi != BW_XLATOR_ABI || api->size != sizeof *api)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "it was built for version %u of the layer interface, this is version %u: "
+                               "build it anew",
+                               api->abi, BW_XLATOR_ABI);
+    return check_class(api->xlator, type);
+}
+
+static struct bw_error *load(const char *file, const char *type, struct bw_plugin *plugin)
+{
+    plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!plugin->handle)
+        return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
+    const struct bw_xlator_api *api = dlsym(plugin->handle, "bw_xlator_api");
+    struct bw_error *error = check_api(api, type);
+    if (error) {
+        bw_plugin_unload(plugin);
+        return bw_error_prefix(error, "cannot use the layer %s", file);
+    }
+    plugin->xlator = api->xlator;
+    return NULL;
+}
+
+struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_plugin *plugin)
+{
+    *plugin = (struct bw_plugin){0};
+    BW_AUTO_FREE char *file = is_type_name(type) ? find_file(path, type) : NULL;
+    return file ? load(file, type, plugin) : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
+}
+
+void bw_plugin_unload(struct bw_plugin *plugin)
+{
+    if (plugin->handle)
+        dlclose(plugin->handle);
+    *plugin = (struct bw_plugin){0};
+}
+
+/* Calls for the files CATEGORY/NAME.so of one category. */
+static void search_category(const char *directory, const char *category,
+                            void (*found)(void *context, const char *type), void *context)
+{
+    BW_AUTO_FREE char *path = NULL;
+    DIR *files = asprintf(&path, "%s/%s", directory, category) < 0 ? NULL : opendir(path);
+    for (struct dirent *entry; files && (entry = readdir(files));) {
+        BW_AUTO_FREE char *type = NULL;
+        size_t length = strlen(entry->d_name);
+        if (length < 4 || strcmp(entry->d_name + length - 3, ".so") != 0 ||
+            asprintf(&type, "%s/%.*s", category, (int)length - 3, entry->d_name) < 0)
+            continue;
+        if (is_type_name(type))
+            found(context, type);
+    }
+    if (files)
+        closedir(files);
+}
+
+void bw_plugin_search(const char *path, void (*found)(void *context, const char *type), void *context)
+{
+    while (*path) {
+        size_t length = strcspn(path, ":");
+        BW_AUTO_FREE char *directory = length ? strndup(path, length) : NULL;
+        DIR *categories = directory ? opendir(directory) : NULL;
+        for (struct dirent *entry; categories && (entry = readdir(categories));)
+            if (strspn(entry->d_name, TYPE_LETTERS) == strlen(entry->d_name))
+                search_category(directory, entry->d_name, found, context);
+        if (categories)
+            closedir(categories);
+        path += length + (path[length] == ':');
+    }
+}
