@@ -26,7 +26,7 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
     $(error Missing libraries: $(MISSING). Install them with: sudo scripts/install-deps)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
-  LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES))
+  LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
 endif
 
 LIBRARY_SOURCES := $(filter-out src/cmd/%,$(shell find src -name '*.c' | sort))
@@ -46,6 +46,10 @@ STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 
+# Layers in shared objects are looked for here, and find in the program what the public headers declare.
+XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
+EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_wind* bw_xlator_*,-Wl,--export-dynamic-symbol='$(symbols)')
+
 # Short lines, unless V=1 asks for the commands themselves.
 quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
@@ -55,6 +59,14 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+# The directory is compiled in: another PREFIX makes that one object anew.
+$(BUILD)/xlator-directory: FORCE
+	@mkdir -p $(@D)
+	@echo '$(XLATOR_DIRECTORY)' | cmp -s - $@ || echo '$(XLATOR_DIRECTORY)' > $@
+
+$(BUILD)/src/graph/registry.o: $(BUILD)/xlator-directory
+$(BUILD)/src/graph/registry.o: override CPPFLAGS += -DBW_XLATOR_DIRECTORY='"$(XLATOR_DIRECTORY)"'
+
 $(STATIC): $(LIBRARY_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
@@ -63,7 +75,7 @@ $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
@@ -100,7 +112,7 @@ install: all ## install under DESTDIR and PREFIX
 	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
 	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -d $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(PACKAGES)|' src/btrfs-walk.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
 	install -d $(DESTDIR)$(PREFIX)/include/btrfs-walk
 	install -m 644 include/btrfs-walk/*.h $(DESTDIR)$(PREFIX)/include/btrfs-walk
@@ -123,6 +135,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: all unit check demo bench fuzz install uninstall clean help
+.PHONY: FORCE all unit check demo bench fuzz install uninstall clean help
+FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

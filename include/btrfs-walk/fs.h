@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/graph.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,9 +25,10 @@ enum { BW_ANY_SUPERBLOCK_COPY = -1 };
 
 /** How to open a file system. */
 struct bw_fs_options {
-    const char *const *paths;    /**< image files or block devices, in any order */
-    size_t path_count;           /**< at least 1 */
-    int superblock_copy;         /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
+    const char *const *paths; /**< image files or block devices, in any order */
+    size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
+    int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
+    struct bw_graph_options graph;
     struct bw_reporter reporter; /**< its context must outlive the file system; its function may be NULL */
 };
 
@@ -43,7 +45,7 @@ struct bw_fs_status {
  * Opens a file system: reads the superblocks, the chunk tree and the root tree. On success the caller owns
  * `*fs`. BW_ERROR_SYSTEM: an image cannot be opened; BW_ERROR_NOT_BTRFS: none has a good superblock;
  * BW_ERROR_UNSUPPORTED: unknown feature bits; BW_ERROR_CORRUPT: chunk tree or root tree cannot be read at
- * all.
+ * all; BW_ERROR_USAGE: the graph asked for cannot be made.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 

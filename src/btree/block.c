@@ -2,6 +2,7 @@
 /* Pointers to tree blocks, and the requests made from them. */
 #include "btree/block.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "xlators/classes.h"
@@ -59,11 +60,34 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
     };
 }
 
+/* A leaf costs two comparisons here; internal nodes are few. features/verify has done the same if it is the
+ * layer right below. */
+static struct bw_error *accept(const struct bw_request *request)
+{
+    if (request->expectation->level)
+        return bw_node_check(request->buffer, request->length, request->address, request->expectation);
+    struct bw_node leaf = bw_node_view(request->buffer, request->length);
+    uint32_t room =
+        (request->length - (uint32_t)sizeof(struct bw_disk_header)) / (uint32_t)sizeof(struct bw_disk_item);
+    return leaf.level == 0 && leaf.item_count <= room
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is no leaf that can be read",
+                                 request->address);
+}
+
+void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
+{
+    bw_wind(NULL, reader->top, requests, count);
+    for (size_t i = 0; i < count; i++)
+        if (!requests[i].error)
+            requests[i].error = accept(&requests[i]);
+}
+
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
                                void *buffer)
 {
     struct bw_request request = bw_block_request(reader, pointer, buffer);
-    bw_wind(NULL, reader->top, &request, 1);
+    bw_blocks_read(reader, &request, 1);
     return request.error;
 }
 

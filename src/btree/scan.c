@@ -52,7 +52,7 @@ static struct bw_error *read_leaves(struct state *state, const struct bw_block_p
     for (unsigned i = 0; i < count; i++)
         requests[i] = bw_block_request(state->reader, &pointers[i],
                                        state->leaves + (size_t)i * state->reader->nodesize);
-    bw_wind(NULL, state->reader->top, requests, count);
+    bw_blocks_read(state->reader, requests, count);
     struct bw_error *result = NULL;
     for (unsigned i = 0; i < count; i++) {
         if (result) {

@@ -34,7 +34,19 @@ struct cmd_common {
     const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments */
     size_t image_count;
     int superblock_copy;
-    bool quiet, verbose;
+    struct bw_graph_options graph; /**< its edits are `edits` */
+    struct bw_graph_edit *edits;   /**< room for one an argument */
+    const char *statedump;         /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
+    bool quiet;
+    unsigned verbose; /**< 1: also notes; 2: also the way of every error */
+};
+
+struct cmd_statedump;
+
+/** A file system that a command works on. */
+struct cmd_session {
+    struct bw_fs *fs;
+    struct cmd_statedump *statedump;
 };
 
 struct command {
@@ -52,7 +64,7 @@ struct command {
     bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the same */
 };
 
-extern const struct command cmd_walk;
+extern const struct command cmd_walk, cmd_graph, cmd_xlators;
 
 /** All commands; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
@@ -70,10 +82,28 @@ void cmd_help(const struct command *command);
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number);
 
 /** Opens the file system; on failure says why on stderr and returns the exit status, otherwise STATUS_OK. */
-int cmd_open(const struct cmd_common *common, struct bw_fs **fs);
+int cmd_open(const struct cmd_common *common, struct cmd_session *session);
+
+/** The same without reading any tree: enough for the graph. */
+int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
+
+/** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL if there
+ * was damage, an image was not used, or the statedump could not be written. */
+int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 
 /** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
-int cmd_fail(struct bw_error *error);
+int cmd_fail(const struct cmd_common *common, struct bw_error *error);
+
+/** Holds back SIGUSR1 until somebody listens; before any thread is made. */
+void cmd_statedump_prepare(void);
+/** Listens for SIGUSR1 and dumps to common->statedump, or stderr, each time it comes. */
+struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
+                                     struct cmd_statedump **statedump);
+/** Ends that, after a last dump if there is a file for it; NULL is allowed. */
+struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
+
+/** Writes all of it to a file. */
+struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);
 
 /** Output on its way to stdout: what comes in small pieces is gathered. All zeros is empty.
  */

@@ -4,7 +4,7 @@
 
 #include "cmd/command.h"
 
-const struct command *const cmd_table[] = {&cmd_walk, NULL};
+const struct command *const cmd_table[] = {&cmd_walk, &cmd_graph, &cmd_xlators, NULL};
 
 int main(int argc, char **argv)
 {

@@ -14,11 +14,20 @@
 
 enum { MAX_OPTIONS = 64 };
 
+/* Letters of common options that have no short form; those of the commands begin at 256. */
+enum { OPTION_GRAPH = 1024, OPTION_XLATOR_OPTION, OPTION_INSERT, OPTION_STATEDUMP };
+
 const struct cmd_option cmd_common_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)"},
     {'q', "quiet", NULL, "no warnings; only what ends the command is said"},
-    {'v', "verbose", NULL, "also say which bad copies were replaced by good ones"},
+    {'v', "verbose", NULL,
+     "also say which bad copies were replaced by good ones; -vv: the way of each error"},
+    {OPTION_GRAPH, "graph", "FILE",
+     "read through the graph of this volfile; its images, unless IMAGE is given"},
+    {OPTION_XLATOR_OPTION, "xlator-option", "SETTING", "NAME.KEY=VALUE: an option of a layer (repeatable)"},
+    {OPTION_INSERT, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
+    {OPTION_STATEDUMP, "statedump", "FILE", "write the state of all layers there at the end, and on SIGUSR1"},
     {'h', "help", NULL, "this text"},
     {'V', "version", NULL, "version of the program"},
     {0},
@@ -40,7 +49,7 @@ static void help_options(const struct cmd_option *options)
                                          : snprintf(left, sizeof left, "    ");
         snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
                  options->argument ? " " : "", options->argument ? options->argument : "");
-        printf("  %-22s %s\n", left, options->description);
+        printf("  %-27s %s\n", left, options->description);
     }
 }
 
@@ -53,6 +62,11 @@ void cmd_help(const struct command *command)
     help_options(command->options);
     help_options(cmd_common_options);
     printf("\nExamples:\n%s", command->examples);
+    if (!is_default)
+        return;
+    printf("\nCommands:\n");
+    for (size_t i = 0; cmd_table[i]; i++)
+        printf("  %-22s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
 }
 
 /* The tables in the form that getopt_long() wants. */
@@ -97,7 +111,18 @@ static bool set_common(struct cmd_common *common, int letter, const char *argume
     case 'q':
         return common->quiet = true;
     case 'v':
-        return common->verbose = true;
+        return ++common->verbose;
+    case OPTION_GRAPH:
+        common->graph.file = argument;
+        return true;
+    case OPTION_XLATOR_OPTION:
+    case OPTION_INSERT:
+        common->edits[common->graph.edit_count++] =
+            (struct bw_graph_edit){letter == OPTION_INSERT ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
+        return true;
+    case OPTION_STATEDUMP:
+        common->statedump = argument;
+        return *argument != '\0';
     default:
         return false;
     }
@@ -120,6 +145,12 @@ static int bad_argument(const struct command *command, int letter, const char *a
     return usage_error(reason, argument);
 }
 
+static int flush_stdout(const struct cmd_common *common)
+{
+    return fflush(stdout) ? cmd_fail(common, bw_error_from_errno(errno, "cannot write to stdout"))
+                          : STATUS_OK;
+}
+
 /* Takes all options; -1 if all is well, else the exit status to end with. */
 static int take_options(const struct command *command, int argc, char **argv, struct cmd_common *common,
                         void *state)
@@ -133,13 +164,11 @@ static int take_options(const struct command *command, int argc, char **argv, st
     while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         if (letter == 'h') {
             cmd_help(command);
-            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout"))
-                                  : STATUS_OK;
+            return flush_stdout(common);
         }
         if (letter == 'V') {
             puts("btrfs-walk " BW_VERSION);
-            return fflush(stdout) ? cmd_fail(bw_error_from_errno(errno, "cannot write to stdout"))
-                                  : STATUS_OK;
+            return flush_stdout(common);
         }
         if (letter == '?' || letter == ':') {
             const char short_form[] = {'-', (char)optopt, '\0'};
@@ -159,10 +188,12 @@ int cmd_run(const struct command *command, int argc, char **argv)
 {
     struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
     common.images = calloc((size_t)argc + 1, sizeof *common.images);
+    common.graph.edits = common.edits = calloc((size_t)argc + 1, sizeof *common.edits);
     void *state = calloc(1, command->state_size);
     int status = STATUS_CANNOT;
-    if (!common.images || !state) {
-        status = cmd_fail(bw_error_no_memory());
+    cmd_statedump_prepare();
+    if (!common.images || !common.edits || !state) {
+        status = cmd_fail(&common, bw_error_no_memory());
     } else {
         status = take_options(command, argc, argv, &common, state);
         if (status < 0) {
@@ -171,11 +202,13 @@ int cmd_run(const struct command *command, int argc, char **argv)
             memmove(common.images + given, common.images, common.image_count * sizeof *common.images);
             memcpy(common.images, argv + optind, given * sizeof *common.images);
             common.image_count += given;
-            status = given || command->needs_no_image ? command->run(&common, state)
-                                                      : usage_error("no image given", NULL);
+            status = given || command->needs_no_image || common.graph.file
+                         ? command->run(&common, state)
+                         : usage_error("no image given", NULL);
         }
     }
     free(common.images);
+    free(common.edits);
     free(state);
     return status;
 }

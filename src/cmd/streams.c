@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What commands say: results on stdout, all else on stderr; and the exit status an error stands for. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,18 +18,76 @@
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
 /* Messages hold names and paths: one line each, and nothing in it that a terminal would obey. */
-static void say(const char *kind, const struct bw_error *error)
+static void append_message(struct bw_buffer *line, const char *message)
 {
-    struct bw_buffer line = {0};
-    for (const char *word = error->message; *word;) {
+    for (const char *word = message; *word;) {
         size_t length = strcspn(word, " ");
-        bw_escape_append(&line, word, length);
+        bw_escape_append(line, word, length);
         word += length;
         for (; *word == ' '; word++)
-            bw_buffer_append_byte(&line, ' ');
+            bw_buffer_append_byte(line, ' ');
     }
-    fprintf(stderr, "btrfs-walk: %s%.*s\n", kind, (int)line.length, line.data ? line.data : "");
+}
+
+/* " [features/verify]", or, where the name of the layer tells more, " [storage/file device-2]". */
+static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
+{
+    const char *slash = strrchr(hop->layer, '/');
+    bw_buffer_format(line, " [%s", hop->layer);
+    if (strcmp(slash ? slash + 1 : hop->layer, hop->volume) != 0) {
+        bw_buffer_append_byte(line, ' ');
+        append_message(line, hop->volume);
+    }
+    bw_buffer_append_byte(line, ']');
+}
+
+/* Where the error was born and what it came through; an address is only said when it changes. */
+static void append_way(struct bw_buffer *line, const struct bw_error_hop *way)
+{
+    const struct bw_error_hop *before = NULL;
+    for (const struct bw_error_hop *hop = way; hop; before = hop, hop = hop->next) {
+        bw_buffer_format(line, "%s", hop == way ? "born in " : before == way ? ", came through " : ", ");
+        append_message(line, hop->volume);
+        if (hop->has_address && (!before || hop->address != before->address))
+            bw_buffer_format(line, " at %" PRIu64, hop->address);
+    }
+}
+
+static void print_line(const struct bw_buffer *line)
+{
+    fprintf(stderr, "btrfs-walk: %.*s\n", (int)line->length, line->data ? line->data : "");
+}
+
+/* The lines of -vv, below a message: the way, then the causes with theirs. */
+static void explain(const struct bw_error *error, int depth)
+{
+    struct bw_buffer line = {0};
+    if (error->way) {
+        bw_buffer_format(&line, "%*s", 2 * depth, "");
+        append_way(&line, error->way);
+        print_line(&line);
+    }
+    for (const struct bw_error *cause = error->causes; cause; cause = cause->next) {
+        line.length = 0;
+        bw_buffer_format(&line, "%*sbecause: ", 2 * depth, "");
+        append_message(&line, cause->message);
+        print_line(&line);
+        explain(cause, depth + 1);
+    }
     bw_buffer_free(&line);
+}
+
+static void say(const struct cmd_common *common, const char *kind, const struct bw_error *error)
+{
+    struct bw_buffer line = {0};
+    bw_buffer_format(&line, "%s", kind);
+    append_message(&line, error->message);
+    if (error->way)
+        append_layer(&line, error->way);
+    print_line(&line);
+    bw_buffer_free(&line);
+    if (common && common->verbose > 1)
+        explain(error, 1);
 }
 
 static void report(void *context, enum bw_severity severity, const struct bw_error *error)
@@ -36,46 +95,84 @@ static void report(void *context, enum bw_severity severity, const struct bw_err
     const struct cmd_common *common = context;
     if (common->quiet || (severity == BW_NOTE && !common->verbose))
         return;
-    say(severity == BW_NOTE ? "note: " : severity == BW_WARNING ? "warning: " : "damage: ", error);
+    say(common, severity == BW_NOTE ? "note: " : severity == BW_WARNING ? "warning: " : "damage: ", error);
 }
 
-int cmd_fail(struct bw_error *error)
+int cmd_fail(const struct cmd_common *common, struct bw_error *error)
 {
     int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
-    say("", error);
+    say(common, "", error);
     bw_error_free(error);
     return status;
 }
 
-int cmd_open(const struct cmd_common *common, struct bw_fs **fs)
+static int open_session(const struct cmd_common *common, struct cmd_session *session,
+                        struct bw_error *(*open)(const struct bw_fs_options *options, struct bw_fs **fs))
 {
     const struct bw_fs_options options = {
         .paths = common->images,
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
+        .graph = common->graph,
         .reporter = {report, (void *)(uintptr_t)common},
     };
-    struct bw_error *error = bw_fs_open(&options, fs);
-    return error ? cmd_fail(error) : STATUS_OK;
+    *session = (struct cmd_session){0};
+    struct bw_error *error = open(&options, &session->fs);
+    if (error)
+        return cmd_fail(common, error);
+    error = cmd_statedump_start(common, session->fs, &session->statedump);
+    if (!error)
+        return STATUS_OK;
+    bw_fs_close(session->fs);
+    return cmd_fail(common, error);
 }
 
-static struct bw_error *write_all(const char *bytes, size_t length)
+int cmd_open(const struct cmd_common *common, struct cmd_session *session)
+{
+    return open_session(common, session, bw_fs_open);
+}
+
+int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
+{
+    return open_session(common, session, bw_fs_wire);
+}
+
+int cmd_close(const struct cmd_common *common, struct cmd_session *session)
+{
+    const struct bw_fs_status fs_status = bw_fs_status(session->fs);
+    int status = fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : STATUS_OK;
+    struct bw_error *error = cmd_statedump_stop(session->statedump);
+    if (error) {
+        cmd_fail(common, error);
+        status = STATUS_PARTIAL;
+    }
+    bw_fs_close(session->fs);
+    return status;
+}
+
+struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
 {
     while (length) {
-        ssize_t written = write(STDOUT_FILENO, bytes, length);
+        ssize_t written = write(descriptor, bytes, length);
         if (written < 0 && errno == EINTR)
             continue;
-        if (written < 0 && errno == EPIPE) {
-            /* Whoever ignores the signal still expects the program to end as if by it. */
-            signal(SIGPIPE, SIG_DFL);
-            raise(SIGPIPE);
-        }
         if (written < 0)
-            return bw_error_from_errno(errno, "cannot write to stdout");
+            return bw_error_from_errno(errno, "cannot write to %s", name);
         bytes += written;
         length -= (size_t)written;
     }
     return NULL;
+}
+
+static struct bw_error *write_all(const char *bytes, size_t length)
+{
+    struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
+    if (error && error->system == EPIPE) {
+        /* Whoever ignores the signal still expects the program to end as if by it. */
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return error;
 }
 
 static long long now(void)

@@ -66,42 +66,41 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
             bw_fs_bytes_read(fs), seconds);
 }
 
-static int status_of(const struct bw_fs *fs)
+static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
+                                       struct bw_walk_summary *summary)
 {
-    const struct bw_fs_status status = bw_fs_status(fs);
-    return status.damages || status.unused_images ? STATUS_PARTIAL : STATUS_OK;
+    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
+    walk->options.escape = !walk->null_terminated && isatty(STDOUT_FILENO);
+    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    walk->options.consume = cmd_write;
+    walk->options.context = &output;
+    struct bw_error *error = bw_walk(fs, &walk->options, summary);
+    struct bw_error *flush_error = cmd_flush(&output);
+    if (!error)
+        return flush_error;
+    bw_error_free(flush_error);
+    return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
-    struct bw_fs *fs;
+    struct cmd_session session;
     struct bw_walk_summary summary;
     struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    int status = cmd_open(common, &fs);
+    int status = cmd_open(common, &session);
     if (status)
         return status;
-    walk->options.escape = !walk->null_terminated && isatty(STDOUT_FILENO);
-    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
-    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
-    walk->options.consume = cmd_write;
-    walk->options.context = &output;
-    struct bw_error *error = bw_walk(fs, &walk->options, &summary);
-    struct bw_error *flush_error = cmd_flush(&output);
-    if (error)
-        bw_error_free(flush_error);
-    else
-        error = flush_error;
-    status = status_of(fs);
+    struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
     if (walk->summary)
-        print_summary(fs, &summary, seconds_since(&start));
-    bw_fs_close(fs);
+        print_summary(session.fs, &summary, seconds_since(&start));
+    status = cmd_close(common, &session);
     if (!error)
         return status;
     /* A disk that is full, or memory that is short, cuts the answer off; a wrong --subvol is wrong usage. */
     bool usage = error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE;
-    status = cmd_fail(error);
+    status = cmd_fail(common, error);
     return usage ? status : STATUS_PARTIAL;
 }
 

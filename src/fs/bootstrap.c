@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Wiring the default graph, and filling its address map. */
+/* Filling the address map of the graph. */
 #include "fs/bootstrap.h"
 
 #include <inttypes.h>
@@ -8,11 +8,10 @@
 #include "base/cleanup.h"
 #include "btree/scan.h"
 #include "format/chunk.h"
-#include "format/features.h"
+#include "fs/default_plan.h"
 #include "fs/roots.h"
 #include "xlators/cluster/chunk_map.h"
 #include "xlators/cluster/remap.h"
-#include "xlators/features/verify.h"
 
 static struct bw_xlator *find_layer(const struct bw_fs *fs, const char *type)
 {
@@ -20,62 +19,6 @@ static struct bw_xlator *find_layer(const struct bw_fs *fs, const char *type)
         if (strcmp(bw_xlator_type(bw_graph_layer(fs->graph, i)), type) == 0)
             return bw_graph_layer(fs->graph, i);
     return NULL;
-}
-
-static struct bw_error *add_on_top(struct bw_fs *fs, const char *type)
-{
-    const struct bw_layer layer = {
-        .type = type, .name = strchr(type, '/') + 1, .children = &fs->reader.top, .child_count = 1};
-    return bw_graph_add(fs->graph, &layer, &fs->reader.top);
-}
-
-static struct bw_error *add_chunk_map(struct bw_fs *fs, const struct bw_image_set *set)
-{
-    BW_AUTO_FREE struct bw_xlator **children = calloc(set->count, sizeof *children);
-    if (!children)
-        return bw_error_no_memory();
-    size_t count = 0;
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].role != BW_IMAGE_UNUSED)
-            children[count++] = set->images[i].storage;
-    const struct bw_layer layer = {
-        .type = "cluster/chunk-map", .name = "chunk-map", .children = children, .child_count = count};
-    struct bw_xlator *map = NULL;
-    BW_TRY(bw_graph_add(fs->graph, &layer, &map));
-    fs->reader.top = map;
-    count = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_device_identity *device = &set->images[i].superblock.device;
-        if (set->images[i].role != BW_IMAGE_UNUSED)
-            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, count++));
-    }
-    return NULL;
-}
-
-static struct bw_error *configure_verify(const struct bw_fs *fs, const struct bw_image_set *set)
-{
-    struct bw_xlator *verify = find_layer(fs, "features/verify");
-    bw_verify_set_checksum(verify, fs->superblock.checksum_type);
-    BW_TRY(bw_verify_allow_fsid(verify, fs->superblock.metadata_uuid));
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].role == BW_IMAGE_SEED)
-            BW_TRY(bw_verify_allow_fsid(verify, set->images[i].superblock.metadata_uuid));
-    return NULL;
-}
-
-struct bw_error *bw_bootstrap_graph(struct bw_fs *fs, const struct bw_image_set *set)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (set->images[i].role == BW_IMAGE_UNUSED)
-            bw_graph_remove(fs->graph, set->images[i].storage);
-    BW_TRY(add_chunk_map(fs, set));
-    if (fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE)
-        BW_TRY(add_on_top(fs, "cluster/remap"));
-    BW_TRY(add_on_top(fs, "features/verify"));
-    BW_TRY(add_on_top(fs, "performance/read-ahead"));
-    BW_TRY(add_on_top(fs, "performance/node-cache"));
-    fs->reader.nodesize = fs->superblock.nodesize;
-    return configure_verify(fs, set);
 }
 
 /* The superblock's array: key, chunk item, key, chunk item, ... */
@@ -188,7 +131,7 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     BW_AUTO_FREE bool *matched = calloc(set->count, sizeof *matched);
     if (!matched)
         return bw_error_no_memory();
-    struct chunk_walk walk = {fs, find_layer(fs, "cluster/chunk-map"), *set, matched};
+    struct chunk_walk walk = {fs, find_layer(fs, BW_CHUNK_MAP_TYPE), *set, matched};
     struct bw_tree tree;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
     BW_TRY(add_system_chunks(fs, walk.map));
@@ -203,7 +146,7 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
 static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_fs *fs = context;
-    struct bw_xlator *remap = find_layer(fs, "cluster/remap");
+    struct bw_xlator *remap = find_layer(fs, BW_REMAP_TYPE);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         bool inside = bw_leaf_item(leaf, slot, &item);

@@ -9,9 +9,6 @@
 
 #include "fs/image.h"
 
-/** Wires the default graph above the images that are used, and drops the layers of the others. */
-struct bw_error *bw_bootstrap_graph(struct bw_fs *fs, const struct bw_image_set *set);
-
 /** Fills the chunk map; reports missing devices and lost parts of the chunk tree. */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set *set);
 

@@ -4,9 +4,16 @@
 
 #include "fs/fs.h"
 
+struct bw_error *bw_fs_sign(struct bw_error *error)
+{
+    if (!error->way && error->code != BW_ERROR_USAGE)
+        bw_error_add_hop(error, "fs", "fs", NULL);
+    return error;
+}
+
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error)
 {
-    bw_graph_report(fs->graph, severity, error);
+    bw_graph_report(fs->graph, severity, bw_fs_sign(error));
 }
 
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reporting blocks that cannot be read: each once, however many trees and passes come to it. */
+/* Messages of an open file system: lost blocks, each once, however many trees and passes come to it; and the
+ * name of this folder on errors that no layer of the graph has made. */
 #ifndef BW_FS_DAMAGE_H
 #define BW_FS_DAMAGE_H
 
@@ -12,5 +13,8 @@ struct bw_fs;
 /** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe from any
  * thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
+
+/** Says of an error that it was born here, unless it came from a layer or is the caller's; returns it. */
+struct bw_error *bw_fs_sign(struct bw_error *error);
 
 #endif

@@ -3,7 +3,6 @@
 #include "fs/image.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
@@ -17,19 +16,21 @@ void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 
 void bw_images_free(struct bw_image_set *set)
 {
-    for (size_t i = 0; i < set->count; i++)
+    for (size_t i = 0; i < set->count; i++) {
         bw_error_free(set->images[i].bad);
+        free(set->images[i].path);
+    }
     free(set->images);
     *set = (struct bw_image_set){0};
 }
 
-static struct bw_error *add_storage(struct bw_fs *fs, struct bw_image *image, size_t index)
+/* The path of the file below; a layer that has none is called by its name. */
+static char *path_below(struct bw_xlator *layer)
 {
-    char name[32];
-    snprintf(name, sizeof name, "device-%zu", index + 1);
-    const struct bw_option_value options[] = {{"path", image->path}, {0}};
-    const struct bw_layer layer = {.type = "storage/file", .name = name, .options = options};
-    return bw_graph_add(fs->graph, &layer, &image->storage);
+    while (bw_xlator_child_count(layer))
+        layer = bw_xlator_child(layer, 0);
+    const char *path = bw_xlator_option_text(layer, "path");
+    return strdup(*path ? path : bw_xlator_name(layer));
 }
 
 static struct bw_error *read_copy(const struct bw_image *image, unsigned copy,
@@ -159,18 +160,21 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
                                      size, wanted));
 }
 
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options,
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
                                 struct bw_image_set *set)
 {
-    set->images = calloc(options->path_count, sizeof *set->images);
+    set->images = calloc(map->child_count, sizeof *set->images);
     if (!set->images)
         return bw_error_no_memory();
-    set->count = options->path_count;
+    set->count = map->child_count;
     for (size_t i = 0; i < set->count; i++) {
-        set->images[i].path = options->paths[i];
-        BW_TRY(add_storage(fs, &set->images[i], i));
-        choose_copy(fs, &set->images[i], options->superblock_copy);
-        check_size(fs, &set->images[i]);
+        struct bw_image *image = &set->images[i];
+        image->storage = bw_graph_find(fs->graph, map->children[i].text);
+        image->path = path_below(image->storage);
+        if (!image->path)
+            return bw_error_no_memory();
+        choose_copy(fs, image, superblock_copy);
+        check_size(fs, image);
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #define BW_FS_IMAGE_H
 
 #include "fs/fs.h"
+#include "graph/plan.h"
 
 /** What an image turned out to be. */
 enum bw_image_role {
@@ -16,8 +17,8 @@ enum bw_image_role {
 };
 
 struct bw_image {
-    const char *path;
-    struct bw_xlator *storage;
+    char *path;                      /**< of the image, for messages; owned */
+    struct bw_xlator *storage;       /**< the top of the layers on it */
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
@@ -28,9 +29,9 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Opens every path as a storage/file layer of fs->graph and reads its superblock. Free with
- * bw_images_free(). */
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_fs_options *options,
+/** Reads the superblock of every child of the volume `map`, each of which is a layer of fs->graph already;
+ * `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
                                 struct bw_image_set *set);
 
 /** Frees the set; the layers stay with the graph. */

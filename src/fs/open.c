@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "format/features.h"
 #include "fs/bootstrap.h"
 #include "fs/fs.h"
-#include "fs/image.h"
+#include "fs/damage.h"
 #include "fs/roots.h"
+#include "fs/wire.h"
 #include "xlators/classes.h"
 
 /* Every message of the file system and of its graph passes here, one at a time: the graph holds the lock. */
@@ -37,13 +37,8 @@ static void note_log_tree(struct bw_fs *fs)
                                  fs->superblock.log_root, fs->superblock.generation));
 }
 
-static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options *options,
-                                    struct bw_image_set *set)
+static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *set)
 {
-    BW_TRY(bw_images_open(fs, options, set));
-    BW_TRY(bw_images_match(fs, set));
-    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
-    BW_TRY(bw_bootstrap_graph(fs, set));
     BW_TRY(bw_bootstrap_chunks(fs, set));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
@@ -52,29 +47,51 @@ static struct bw_error *open_images(struct bw_fs *fs, const struct bw_fs_options
     return NULL;
 }
 
-struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **result)
+static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
 {
-    if (!options->path_count)
+    const struct bw_reporter forward = {forward_report, fs};
+    BW_AUTO_FREE char *path = xlator_path ? NULL : bw_registry_default_path();
+    struct bw_registry *registry;
+    BW_TRY(bw_registry_create(bw_builtin_classes, xlator_path ? xlator_path : path, &registry));
+    return bw_graph_create(registry, forward, &fs->graph);
+}
+
+static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options, bool trees)
+{
+    struct bw_image_set set = {0};
+    BW_TRY(make_graph(fs, options->graph.xlator_path));
+    struct bw_error *error = bw_wire(fs, options, &set);
+    if (!error && trees)
+        error = read_trees(fs, &set);
+    bw_images_free(&set);
+    return error;
+}
+
+static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees, struct bw_fs **result)
+{
+    if (!options->path_count && !options->graph.file)
         return bw_error_create(BW_ERROR_USAGE, "no image given");
     struct bw_fs *fs = calloc(1, sizeof *fs);
     if (!fs)
         return bw_error_no_memory();
     fs->reporter = options->reporter;
     pthread_mutex_init(&fs->lost_lock, NULL);
-    const struct bw_reporter forward = {forward_report, fs};
-    struct bw_image_set set = {0};
-    struct bw_registry *registry = NULL;
-    struct bw_error *error = bw_registry_create(bw_builtin_classes, NULL, &registry);
-    if (!error)
-        error = bw_graph_create(registry, forward, &fs->graph);
-    if (!error)
-        error = open_images(fs, options, &set);
-    bw_images_free(&set);
+    struct bw_error *error = open_steps(fs, options, trees);
     if (error)
         bw_fs_close(fs);
     else
         *result = fs;
-    return error;
+    return error ? bw_fs_sign(error) : NULL;
+}
+
+struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return open_fs(options, true, fs);
+}
+
+struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return open_fs(options, false, fs);
 }
 
 void bw_fs_close(struct bw_fs *fs)

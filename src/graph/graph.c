@@ -24,6 +24,11 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
     return NULL;
 }
 
+struct bw_registry *bw_graph_registry(const struct bw_graph *graph)
+{
+    return graph->registry;
+}
+
 static void destroy_layer(struct bw_xlator *xlator)
 {
     if (!xlator)
@@ -138,6 +143,14 @@ size_t bw_graph_size(const struct bw_graph *graph)
 struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index)
 {
     return graph->layers[index];
+}
+
+struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
+{
+    for (size_t i = 0; i < graph->size; i++)
+        if (strcmp(graph->layers[i]->name, name) == 0)
+            return graph->layers[i];
+    return NULL;
 }
 
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)

@@ -22,6 +22,9 @@ struct bw_option_value {
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph);
 
+/** The registry of its types. */
+struct bw_registry *bw_graph_registry(const struct bw_graph *graph);
+
 /** Takes down all layers, newest first, and frees the graph; NULL is allowed. */
 void bw_graph_destroy(struct bw_graph *graph);
 
@@ -47,6 +50,15 @@ void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator);
 /** Number of layers, and the layers in the order they were added (children before parents). */
 size_t bw_graph_size(const struct bw_graph *graph);
 struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index);
+
+/** The layer of that name; NULL if there is none. */
+struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name);
+
+/** Adds to an open array of a statedump: each layer with its options, state and counters. */
+void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
+
+/** What a kind of request is called in options and reports: "tree-block". */
+const char *bw_request_kind_name(enum bw_request_kind kind);
 
 /** Delivers a message to the graph's reporter, one at a time; takes the error. */
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error);

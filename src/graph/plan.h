@@ -79,4 +79,7 @@ size_t bw_plan_find(const struct bw_plan *plan, const char *name);
 /** Puts the place in front of an error's message ("graph.vol:3:12: ..."); takes and returns the error. */
 struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error);
 
+/** A refusal (BW_ERROR_USAGE) with its place in front; takes a format and what belongs in it. */
+#define BW_REFUSE(at, ...) bw_place_error(at, bw_error_create(BW_ERROR_USAGE, __VA_ARGS__))
+
 #endif

@@ -82,7 +82,7 @@ static void read_candidates(struct adoption *adoption)
     for (unsigned i = 0; i < adoption->candidate_count; i++)
         requests[i] = bw_block_request(reader, &adoption->candidates[i].pointer,
                                        adoption->buffers + (size_t)i * reader->nodesize);
-    bw_wind(NULL, reader->top, requests, adoption->candidate_count);
+    bw_blocks_read(reader, requests, adoption->candidate_count);
     for (unsigned i = 0; i < adoption->candidate_count; i++) {
         struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
         if (!requests[i].error)

@@ -157,7 +157,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
         requests[i] = bw_block_request(leaves->reader, &pointers[i],
                                        leaves->blocks + (size_t)slot * leaves->reader->nodesize);
     }
-    bw_wind(NULL, leaves->reader->top, requests, count);
+    bw_blocks_read(leaves->reader, requests, count);
     for (unsigned i = 0; i < count; i++) {
         if (!requests[i].error)
             continue;

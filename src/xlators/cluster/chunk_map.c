@@ -203,12 +203,48 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
     }
 }
 
+static void dump_devices(struct bw_xlator *xlator, const struct bw_layout *layout, struct bw_json *json)
+{
+    bw_json_begin_array(json, "devices");
+    for (size_t i = 0; i < layout->device_count; i++) {
+        bw_json_begin_object(json, NULL);
+        bw_json_number(json, "devid", layout->devices[i].devid);
+        bw_json_text(json, "volume", bw_xlator_name(bw_xlator_child(xlator, layout->devices[i].child)));
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct bw_layout *layout = bw_xlator_private(xlator);
+    uint64_t bytes = 0, missing_stripes = 0;
+    for (size_t i = 0; i < layout->chunk_count; i++) {
+        bytes += layout->chunks[i].length;
+        for (unsigned stripe = 0; stripe < layout->chunks[i].stripe_count; stripe++)
+            missing_stripes += layout->chunks[i].stripes[stripe].child == BW_NO_CHILD;
+    }
+    bw_json_number(json, "chunks", layout->chunk_count);
+    bw_json_number(json, "bytes", bytes);
+    bw_json_number(json, "missing-stripes", missing_stripes);
+    dump_devices(xlator, layout, json);
+}
+
 const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .type = "cluster/chunk-map",
     .description = "maps logical addresses to devices, through every RAID profile",
+    .page = "Btrfs speaks of its blocks by logical addresses. This layer knows which device holds each of "
+            "them, and reads it there. It knows every profile: single, DUP, RAID0, RAID1 with two, three or "
+            "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is cut in two. "
+            "If a device is missing, another copy is read, or the bytes are computed from parity. Of a copy "
+            "that is there but bad, the next one is asked for by features/verify.\n\n"
+            "Every graph needs this layer, once. The layers below it are the devices of the file system, in "
+            "any order. Which chunks there are is read from the image when it is opened, so there is nothing "
+            "to set.",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,
     .maximum_children = UINT32_MAX,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise},
+    .operations =
+        {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise, .dump = dump},
 };

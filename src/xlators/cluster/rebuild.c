@@ -91,7 +91,7 @@ static bool choose_sources(struct row *row)
 
 /* Reads the chosen stripes; those that fail are marked bad, and false means: choose again. */
 static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
-                         uint8_t *bytes)
+                         uint8_t *bytes, struct bw_error **failed)
 {
     const struct bw_piece *piece = row->piece;
     bool complete = true;
@@ -105,7 +105,9 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
         bw_wind(frame, bw_xlator_child(xlator, stripe->child), &request, 1);
         if (!request.error)
             continue;
-        bw_error_free(request.error);
+        /* The last one that failed is enough to say why. */
+        bw_error_free(*failed);
+        *failed = request.error;
         row->bad[row->sources[i]] = true;
         complete = false;
     }
@@ -138,10 +140,15 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
     if (!bytes)
         return bw_error_no_memory();
     mark_bad(&row, copy);
+    BW_AUTO_ERROR struct bw_error *failed = NULL;
     do {
-        if (!choose_sources(&row))
-            return bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                   "too few stripes of row %" PRIu64 " are left to rebuild from", piece->row);
-    } while (!read_sources(frame, xlator, &row, bytes));
+        if (choose_sources(&row))
+            continue;
+        struct bw_error *error =
+            bw_error_create(BW_ERROR_MISSING_DEVICE,
+                            "too few stripes of row %" PRIu64 " are left to rebuild from", piece->row);
+        bw_error_add_cause(error, BW_TAKE(failed));
+        return error;
+    } while (!read_sources(frame, xlator, &row, bytes, &failed));
     return combine(&row, bytes, buffer);
 }

@@ -136,12 +136,24 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
     }
 }
 
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct remap *remap = bw_xlator_private(xlator);
+    bw_json_number(json, "ranges", remap->count);
+}
+
 const struct bw_xlator_class bw_cluster_remap_class = {
     .type = "cluster/remap",
     .description = "finds extents that relocation has moved (remap-tree feature)",
+    .page = "On a file system with the remap-tree feature, a balance moves data without changing "
+            "the addresses that point at it. It writes down where each range has gone. This layer "
+            "holds that list and asks below for the place where a range lies now.\n\n"
+            "It is put above cluster/chunk-map when the image has the feature, and it reads the "
+            "list from the image. Other images do not need it.",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise},
+    .operations =
+        {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise, .dump = dump},
 };

@@ -89,10 +89,15 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     request.copy = (uint8_t)copy;
     request.error = NULL;
     bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
-    return request.error ? request.error : check(bw_xlator_private(xlator), &request);
+    if (request.error)
+        return request.error;
+    struct bw_error *error = check(bw_xlator_private(xlator), &request);
+    if (error)
+        bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request.address);
+    return error;
 }
 
-/* Says on which device a copy lies, and what is wrong with it. */
+/* Appends on which device a copy lies, and what is wrong with it. */
 static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                           const struct bw_request *request, unsigned copy, const struct bw_error *reason,
                           struct bw_buffer *text)
@@ -109,6 +114,46 @@ static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_buffer_format(text, ": %s", reason->message);
 }
 
+/* The copies of a block that were no good, in the order they were tried. */
+struct bad_copies {
+    struct bw_buffer text;
+    struct bw_error *reasons; /* the first; linked by `next` */
+    struct bw_error **last;
+    enum bw_error_code code; /* of the last reason */
+};
+
+static void add_bad_copy(struct bad_copies *bad, struct bw_error *reason)
+{
+    bad->code = reason->code;
+    if (reason == bw_error_no_memory())
+        return;
+    *bad->last = reason;
+    bad->last = &reason->next;
+}
+
+/* Makes the error or note that says it all; the bad copies are its causes. */
+static struct bw_error *explain(struct bad_copies *bad, const struct bw_request *request, unsigned used)
+{
+    const struct bw_tree_block_expectation *expectation = request->expectation;
+    int length = (int)bad->text.length;
+    const char *text = bad->text.data ? bad->text.data : "";
+    struct bw_error *error =
+        used ? bw_error_create(BW_ERROR_CORRUPT,
+                               "tree block %" PRIu64 " of tree %" PRIu64
+                               ": used copy %u instead of a bad one (%.*s)",
+                               request->address, expectation->owner, used, length, text)
+             : bw_error_create(bad->code,
+                               "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s",
+                               request->address, expectation->owner, expectation->level, length, text);
+    for (struct bw_error *reason = bad->reasons, *next; reason; reason = next) {
+        next = reason->next;
+        reason->next = NULL;
+        bw_error_add_cause(error, reason);
+    }
+    bad->reasons = NULL;
+    return error;
+}
+
 static bool first_report(struct verify *verify, uint64_t address)
 {
     pthread_mutex_lock(&verify->lock);
@@ -117,18 +162,6 @@ static bool first_report(struct verify *verify, uint64_t address)
         bw_map_put(&verify->reported, address, 1);
     pthread_mutex_unlock(&verify->lock);
     return first;
-}
-
-static void report_repair(struct bw_xlator *xlator, const struct bw_request *request, unsigned copy,
-                          const struct bw_buffer *bad)
-{
-    if (!first_report(bw_xlator_private(xlator), request->address))
-        return;
-    struct bw_error *note = bw_error_create(
-        BW_ERROR_CORRUPT,
-        "tree block %" PRIu64 " of tree %" PRIu64 ": used copy %u instead of a bad one (%.*s)",
-        request->address, request->expectation->owner, copy, (int)bad->length, bad->data);
-    bw_xlator_report(xlator, BW_NOTE, note);
 }
 
 static unsigned copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -140,30 +173,39 @@ static unsigned copy_count(const struct bw_frame *frame, struct bw_xlator *xlato
     return error ? 1 : reply.copies;
 }
 
-/* Tries copy after copy; returns NULL as soon as one is good. */
-static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct bw_request *request)
+/* Tries copy after copy; true as soon as one is good, which it then is that is in the request's buffer. */
+static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                           const struct bw_request *request, struct bad_copies *bad, unsigned *used)
 {
-    struct bw_buffer bad = {0};
-    enum bw_error_code code = BW_ERROR_CORRUPT;
     unsigned copies = copy_count(frame, xlator, request);
     unsigned first = request->copy ? request->copy : 1, last = request->copy ? request->copy : copies;
     for (unsigned copy = first; copy <= last; copy++) {
-        BW_AUTO_ERROR struct bw_error *reason = read_copy(frame, xlator, *request, copy);
-        if (!reason) {
-            if (bad.length)
-                report_repair(xlator, request, copy, &bad);
-            bw_buffer_free(&bad);
-            return NULL;
-        }
-        code = reason->code;
-        describe_copy(frame, xlator, request, copy, reason, &bad);
+        struct bw_error *reason = read_copy(frame, xlator, *request, copy);
+        *used = copy;
+        if (!reason)
+            return true;
+        describe_copy(frame, xlator, request, copy, reason, &bad->text);
+        add_bad_copy(bad, reason);
     }
-    struct bw_error *error = bw_error_create(
-        code, "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s", request->address,
-        request->expectation->owner, request->expectation->level, (int)bad.length, bad.data ? bad.data : "");
-    bw_buffer_free(&bad);
-    return error;
+    return false;
+}
+
+static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   struct bw_request *request)
+{
+    struct bad_copies bad = {.code = BW_ERROR_CORRUPT};
+    unsigned used;
+    bad.last = &bad.reasons;
+    bool found = find_good_copy(frame, xlator, request, &bad, &used);
+    struct bw_error *error = bad.text.length || !found ? explain(&bad, request, found ? used : 0) : NULL;
+    bw_buffer_free(&bad.text);
+    if (!found || !error)
+        return error;
+    if (first_report(bw_xlator_private(xlator), request->address))
+        bw_xlator_report(xlator, BW_NOTE, error);
+    else
+        bw_error_free(error);
+    return NULL;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
@@ -184,12 +226,33 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     }
 }
 
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct verify *verify = bw_xlator_private(xlator);
+    pthread_mutex_lock(&verify->lock);
+    size_t repaired = verify->reported.count;
+    pthread_mutex_unlock(&verify->lock);
+    bw_json_text(json, "checksum", bw_checksum_name(verify->checksum));
+    bw_json_number(json, "fsids", verify->fsid_count);
+    bw_json_number(json, "repaired-blocks", repaired);
+}
+
 const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
     .description = "checks every tree block and tries its other copies",
+    .page = "No tree block passes this layer that is not the one that was asked for. It compares "
+            "the checksum, the id of the file system, the address, and what the parent promised: "
+            "level, owner, generation and first key. If a copy is bad, the next one is read, and in "
+            "the end the one computed from parity. Which copies were bad and replaced is said with "
+            "-v.\n\n"
+            "If no copy is good, the read fails. The message lists every copy, where it lies and "
+            "what is wrong with it. File data passes this layer unchecked.\n\n"
+            "Layers that spoil reads on purpose belong below it if it shall notice them, above it "
+            "if it shall not:\n\n"
+            "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
-    .operations = {.init = init, .fini = fini, .read = read_requests},
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };

@@ -8,6 +8,7 @@
  * tail and a second scan still finds most of the first.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,7 +34,8 @@ struct shard {
 };
 
 struct node_cache {
-    uint64_t shard_size; /* bytes a shard may hold */
+    uint64_t shard_size;               /* bytes a shard may hold */
+    atomic_uint_fast64_t hits, misses; /* of requests worth remembering */
     struct shard shards[SHARDS];
 };
 
@@ -185,8 +187,13 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
     struct bw_request *wholes[BW_BATCH];
     size_t missed = 0;
     for (size_t i = 0; i < count; i++) {
-        if (cacheable(&requests[i]) && answer(cache, &requests[i]))
+        bool asked = cacheable(&requests[i]);
+        if (asked && answer(cache, &requests[i])) {
+            atomic_fetch_add_explicit(&cache->hits, 1, memory_order_relaxed);
             continue;
+        }
+        if (asked)
+            atomic_fetch_add_explicit(&cache->misses, 1, memory_order_relaxed);
         misses[missed] = requests[i];
         wholes[missed++] = &requests[i];
     }
@@ -205,6 +212,23 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct node_cache *cache = bw_xlator_private(xlator);
+    uint64_t blocks = 0, bytes = 0;
+    for (size_t i = 0; i < SHARDS; i++) {
+        struct shard *shard = &cache->shards[i];
+        pthread_mutex_lock(&shard->lock);
+        blocks += shard->count;
+        bytes += shard->bytes;
+        pthread_mutex_unlock(&shard->lock);
+    }
+    bw_json_number(json, "blocks", blocks);
+    bw_json_number(json, "bytes", bytes);
+    bw_json_number(json, "hits", atomic_load_explicit(&cache->hits, memory_order_relaxed));
+    bw_json_number(json, "misses", atomic_load_explicit(&cache->misses, memory_order_relaxed));
+}
+
 static const struct bw_option options[] = {
     {.name = "size",
      .type = BW_OPTION_SIZE,
@@ -217,10 +241,17 @@ static const struct bw_option options[] = {
 const struct bw_xlator_class bw_performance_node_cache_class = {
     .type = "performance/node-cache",
     .description = "remembers tree blocks that are asked for again",
+    .page = "A walk comes back to the upper blocks of the trees again and again, and to all others "
+            "only once. This layer keeps the upper ones in memory, already checked, so it belongs "
+            "above features/verify. Leaves pass by, so that a long walk does not push out what is "
+            "worth keeping.\n\n"
+            "The default is enough for most images. Give it more memory for a file system of many "
+            "terabytes on a slow disk, and none to measure the layers below:\n\n"
+            "    btrfs-walk --xlator-option node-cache.size=64M disk.img\n",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests},
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The graph command: the layers that the images would be read through, as a volfile or as a picture. */
+#include "btrfs-walk/graph.h"
+
+#include <string.h>
+
+#include "cmd/command.h"
+
+enum { OPTION_FORMAT = 256 };
+
+struct graph_state {
+    enum bw_graph_format format;
+};
+
+static const struct cmd_option options[] = {
+    {OPTION_FORMAT, "format", "volfile|dot", "a volfile (default), or a picture for Graphviz"},
+    {0},
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct graph_state *graph = state;
+    graph->format = strcmp(argument, "dot") == 0 ? BW_GRAPH_DOT : BW_GRAPH_VOLFILE;
+    return letter == OPTION_FORMAT && (graph->format == BW_GRAPH_DOT || strcmp(argument, "volfile") == 0);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct graph_state *graph = state;
+    struct cmd_session session;
+    struct cmd_output output = {.at_once = true};
+    int status = cmd_wire(common, &session);
+    if (status)
+        return status;
+    struct bw_error *error = bw_fs_print_graph(session.fs, graph->format, cmd_write, &output);
+    status = cmd_close(common, &session);
+    if (!error)
+        return status;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}
+
+const struct command cmd_graph = {
+    .name = "graph",
+    .operands = "IMAGE...",
+    .summary = "Prints the graph of layers that the images would be read through.",
+    .details =
+        "\nThe output is a volfile: every layer with its options and the layers below it. Change it, and "
+        "give\n"
+        "it to any command with --graph. What --graph, --insert and --xlator-option make of the graph is\n"
+        "shown as well. 'btrfs-walk xlators' lists the types of layers there are. Exit status as for walk.\n",
+    .examples = "  btrfs-walk graph disk.img > disk.vol              save it, to change it\n"
+                "  btrfs-walk --graph disk.vol                       list the files through it\n"
+                "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
+                "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct graph_state),
+};

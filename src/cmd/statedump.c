@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it, so that a
+ * dump is written by ordinary code and not by a signal handler.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cmd/command.h"
+
+struct cmd_statedump {
+    const struct cmd_common *common;
+    const struct bw_fs *fs;
+    int descriptor;
+    pthread_t thread;
+    bool listening;
+    atomic_bool stopping;
+};
+
+static sigset_t signal_set(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    return set;
+}
+
+void cmd_statedump_prepare(void)
+{
+    sigset_t set = signal_set();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static struct bw_error *write_to(void *context, const char *text, size_t length)
+{
+    const struct cmd_statedump *statedump = context;
+    const char *name = statedump->common->statedump;
+    return cmd_write_file(statedump->descriptor, name ? name : "stderr", text, length);
+}
+
+/* A file holds one dump: the last. */
+static struct bw_error *dump(struct cmd_statedump *statedump)
+{
+    if (statedump->descriptor != STDERR_FILENO) {
+        if (lseek(statedump->descriptor, 0, SEEK_SET) == 0 && ftruncate(statedump->descriptor, 0) &&
+            errno != EINVAL)
+            return bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
+    }
+    return bw_fs_statedump(statedump->fs, write_to, statedump);
+}
+
+static void *listen_for_signals(void *context)
+{
+    struct cmd_statedump *statedump = context;
+    sigset_t set = signal_set();
+    int number;
+    while (sigwait(&set, &number) == 0 && !atomic_load(&statedump->stopping)) {
+        struct bw_error *error = dump(statedump);
+        if (error)
+            cmd_fail(statedump->common, error);
+    }
+    return NULL;
+}
+
+static struct bw_error *open_file(struct cmd_statedump *statedump)
+{
+    const char *name = statedump->common->statedump;
+    statedump->descriptor = STDERR_FILENO;
+    if (!name || strcmp(name, "-") == 0)
+        return NULL;
+    int descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", name);
+    if (bw_fs_is_input(statedump->fs, descriptor)) {
+        close(descriptor);
+        return bw_error_create(BW_ERROR_USAGE, "%s is one of the images: nothing is written to it", name);
+    }
+    statedump->descriptor = descriptor;
+    return NULL;
+}
+
+struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
+                                     struct cmd_statedump **result)
+{
+    BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
+    if (!statedump)
+        return bw_error_no_memory();
+    statedump->common = common;
+    statedump->fs = fs;
+    BW_TRY(open_file(statedump));
+    /* Without a thread there is still the dump at the end. */
+    statedump->listening = pthread_create(&statedump->thread, NULL, listen_for_signals, statedump) == 0;
+    *result = BW_TAKE(statedump);
+    return NULL;
+}
+
+struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump)
+{
+    if (!statedump)
+        return NULL;
+    atomic_store(&statedump->stopping, true);
+    if (statedump->listening) {
+        pthread_kill(statedump->thread, SIGUSR1);
+        pthread_join(statedump->thread, NULL);
+    }
+    struct bw_error *error = statedump->common->statedump ? dump(statedump) : NULL;
+    if (statedump->descriptor != STDERR_FILENO && close(statedump->descriptor) && !error)
+        error = bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
+    free(statedump);
+    return error;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Looking into an open file system from outside: its graph as text, the state of its layers, its files. */
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "fs/fs.h"
+#include "graph/print.h"
+
+static struct bw_error *deliver(struct bw_buffer *text, bw_consumer *consume, void *context)
+{
+    struct bw_error *error = text->failed ? bw_error_no_memory() : consume(context, text->data, text->length);
+    bw_buffer_free(text);
+    return error;
+}
+
+struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format format, bw_consumer *consume,
+                                   void *context)
+{
+    struct bw_buffer text = {0};
+    if (format == BW_GRAPH_DOT)
+        bw_graph_print_dot(fs->graph, &text);
+    else
+        bw_graph_print(fs->graph, &text);
+    return deliver(&text, consume, context);
+}
+
+bool bw_fs_is_input(const struct bw_fs *fs, int descriptor)
+{
+    struct stat given, input;
+    if (fstat(descriptor, &given))
+        return false;
+    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
+        const char *path = bw_xlator_option_text(bw_graph_layer(fs->graph, i), "path");
+        if (!*path || stat(path, &input))
+            continue;
+        bool same_device = S_ISBLK(given.st_mode) && S_ISBLK(input.st_mode) && given.st_rdev == input.st_rdev;
+        if (same_device || (given.st_dev == input.st_dev && given.st_ino == input.st_ino))
+            return true;
+    }
+    return false;
+}
+
+static void dump_fs(const struct bw_fs *fs, struct bw_json *json)
+{
+    const struct bw_fs_status status = bw_fs_status(fs);
+    bw_json_begin_object(json, "fs");
+    bw_json_number(json, "generation", fs->superblock.generation);
+    bw_json_number(json, "nodesize", fs->superblock.nodesize);
+    bw_json_number(json, "devices", fs->superblock.device_count);
+    bw_json_number(json, "missing-devices", status.missing_devices);
+    bw_json_number(json, "unused-images", status.unused_images);
+    bw_json_number(json, "damages", status.damages);
+    bw_json_bool(json, "log-tree", status.log_tree);
+    bw_json_end(json);
+}
+
+struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context)
+{
+    struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, true);
+    bw_json_begin_object(&json, NULL);
+    dump_fs(fs, &json);
+    bw_json_begin_array(&json, "graph");
+    bw_graph_dump(fs->graph, &json);
+    bw_json_end(&json);
+    bw_json_end(&json);
+    bw_buffer_append_byte(&text, '\n');
+    return deliver(&text, consume, context);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Wiring. The devices have to be read before it is known which of them belong to the file system and which
+ * layers it needs, so the plan is built in two steps: what is below the chunk map, then the rest.
+ */
+#include "fs/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "format/features.h"
+#include "fs/default_plan.h"
+#include "graph/build.h"
+#include "graph/check.h"
+#include "graph/edit.h"
+#include "graph/volfile.h"
+#include "xlators/cluster/chunk_map.h"
+#include "xlators/features/verify.h"
+
+/* Images that were given take the place of those that the volfile names. */
+static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_options *options)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < plan->count; i++) {
+        struct bw_volume *volume = &plan->volumes[i];
+        if (volume->child_count)
+            continue;
+        if (used < options->path_count)
+            BW_TRY(bw_volume_set_option(volume, "path", (struct bw_place){0}, options->paths[used],
+                                        (struct bw_place){0}));
+        used++;
+    }
+    if (used == options->path_count)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "%s has %zu storage volume%s, but %zu image%s given",
+                           options->graph.file, used, used == 1 ? "" : "s", options->path_count,
+                           options->path_count == 1 ? " is" : "s are");
+}
+
+static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_options *options)
+{
+    const struct bw_graph_options *graph = &options->graph;
+    if (!graph->file)
+        BW_TRY(bw_default_plan(plan, options->paths, options->path_count));
+    else
+        BW_TRY(bw_volfile_read(graph->file, plan));
+    if (graph->file && options->path_count)
+        BW_TRY(replace_paths(plan, options));
+    for (size_t i = 0; i < graph->edit_count; i++) {
+        const struct bw_graph_edit *edit = &graph->edits[i];
+        BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_plan_edit_option(plan, edit->text)
+                                            : bw_plan_edit_insert(plan, edit->text));
+    }
+    return NULL;
+}
+
+/* The place where logical addresses become offsets on devices: fs fills its map, so it must be the only one.
+ */
+static struct bw_error *find_chunk_map(const struct bw_plan *plan, size_t *index)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->volumes[i].type.text, BW_CHUNK_MAP_TYPE) == 0) {
+            *index = i;
+            found++;
+        }
+    return found == 1 ? NULL
+                      : bw_error_create(BW_ERROR_USAGE, "the graph needs one volume of type %s, not %zu",
+                                        BW_CHUNK_MAP_TYPE, found);
+}
+
+static void drop_unused(struct bw_fs *fs, struct bw_plan *plan, const struct bw_image_set *set, size_t map)
+{
+    for (size_t i = set->count; i-- > 0;)
+        if (set->images[i].role == BW_IMAGE_UNUSED)
+            bw_volume_remove_child(&plan->volumes[map], i);
+    bw_graph_prune(fs->graph, plan, map);
+}
+
+/* A file system whose extents have moved needs the layer that knows where to. */
+static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, const char *map_name)
+{
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
+        return NULL;
+    for (size_t i = 0; i < plan->count; i++)
+        if (strcmp(plan->volumes[i].type.text, BW_REMAP_TYPE) == 0)
+            return NULL;
+    struct bw_buffer edit = {0};
+    bw_buffer_format(&edit, BW_REMAP_TYPE "@%s", map_name);
+    bw_buffer_append_byte(&edit, '\0');
+    struct bw_error *error = edit.failed ? bw_error_no_memory() : bw_plan_edit_insert(plan, edit.data);
+    bw_buffer_free(&edit);
+    return error;
+}
+
+static struct bw_error *name_devices(const struct bw_image_set *set, struct bw_xlator *map)
+{
+    size_t child = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_device_identity *device = &set->images[i].superblock.device;
+        if (set->images[i].role != BW_IMAGE_UNUSED)
+            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, child++));
+    }
+    return NULL;
+}
+
+static struct bw_error *configure_verify(const struct bw_fs *fs, const struct bw_image_set *set)
+{
+    for (size_t layer = 0; layer < bw_graph_size(fs->graph); layer++) {
+        struct bw_xlator *verify = bw_graph_layer(fs->graph, layer);
+        if (strcmp(bw_xlator_type(verify), BW_VERIFY_TYPE) != 0)
+            continue;
+        bw_verify_set_checksum(verify, fs->superblock.checksum_type);
+        BW_TRY(bw_verify_allow_fsid(verify, fs->superblock.metadata_uuid));
+        for (size_t i = 0; i < set->count; i++)
+            if (set->images[i].role == BW_IMAGE_SEED)
+                BW_TRY(bw_verify_allow_fsid(verify, set->images[i].superblock.metadata_uuid));
+    }
+    return NULL;
+}
+
+static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_plan *plan,
+                              struct bw_image_set *set)
+{
+    size_t map = 0;
+    BW_TRY(make_plan(plan, options));
+    BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph)));
+    BW_TRY(find_chunk_map(plan, &map));
+    BW_TRY(bw_graph_build_below(fs->graph, plan, map));
+    BW_AUTO_FREE char *map_name = strdup(plan->volumes[map].name.text);
+    if (!map_name)
+        return bw_error_no_memory();
+    BW_TRY(bw_images_open(fs, &plan->volumes[map], options->superblock_copy, set));
+    BW_TRY(bw_images_match(fs, set));
+    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
+    drop_unused(fs, plan, set, map);
+    BW_TRY(add_remap(fs, plan, map_name));
+    BW_TRY(bw_graph_build(fs->graph, plan));
+    fs->reader.top = bw_graph_find(fs->graph, plan->volumes[plan->count - 1].name.text);
+    fs->reader.nodesize = fs->superblock.nodesize;
+    BW_TRY(name_devices(set, bw_graph_find(fs->graph, map_name)));
+    return configure_verify(fs, set);
+}
+
+struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
+{
+    struct bw_plan plan = {0};
+    struct bw_error *error = build(fs, options, &plan, set);
+    bw_plan_free(&plan);
+    return error;
+}

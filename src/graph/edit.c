@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* --xlator-option and --insert: taking the argument apart, finding the volumes meant, changing the plan. */
+#include "graph/edit.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+
+/* How an argument is named in messages. */
+static struct bw_place argument_place(struct bw_plan *plan, const char *option, const char *text)
+{
+    BW_AUTO_FREE char *source = NULL;
+    if (asprintf(&source, "%s %s", option, text) < 0)
+        source = NULL;
+    return (struct bw_place){.source = source ? bw_plan_source(plan, source) : NULL};
+}
+
+static struct bw_error *no_volume(const struct bw_plan *plan, const char *pattern)
+{
+    struct bw_buffer names = {0};
+    for (size_t i = 0; i < plan->count; i++)
+        bw_buffer_format(&names, "%s%s", i ? ", " : "", plan->volumes[i].name.text);
+    struct bw_error *error = bw_error_create(BW_ERROR_USAGE, "there is no volume %s; there are: %.*s",
+                                             pattern, (int)names.length, names.data ? names.data : "");
+    bw_buffer_free(&names);
+    return error;
+}
+
+/* A volume's own name always means that one, whatever characters it has. */
+static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, bool types, bool is_name)
+{
+    const struct bw_volume *volume = &plan->volumes[index];
+    if (is_name)
+        return strcmp(volume->name.text, pattern) == 0;
+    return fnmatch(pattern, volume->name.text, 0) == 0 ||
+           (types && volume->type.text && strcmp(volume->type.text, pattern) == 0);
+}
+
+static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, const char *key,
+                                    const char *value, struct bw_place at)
+{
+    bool found = false, is_name = bw_plan_find(plan, pattern) < plan->count;
+    for (size_t i = 0; i < plan->count; i++) {
+        if (!fits(plan, i, pattern, true, is_name))
+            continue;
+        found = true;
+        BW_TRY(bw_volume_set_option(&plan->volumes[i], key, at, value, at));
+    }
+    return found ? NULL : bw_place_error(at, no_volume(plan, pattern));
+}
+
+struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text)
+{
+    struct bw_place at = argument_place(plan, "--xlator-option", text);
+    BW_AUTO_FREE char *name = strdup(text);
+    char *value = name ? strchr(name, '=') : NULL;
+    if (value)
+        *value++ = '\0';
+    char *key = value ? strrchr(name, '.') : NULL;
+    if (!key || key == name || !key[1])
+        return name ? bw_place_error(at,
+                                     bw_error_create(BW_ERROR_USAGE, "it must have the form NAME.KEY=VALUE"))
+                    : bw_error_no_memory();
+    *key++ = '\0';
+    return set_options(plan, name, key, value, at);
+}
+
+/* Cuts the text at the next comma; what is behind it is returned, NULL at the end. Backslashes are resolved.
+ */
+static char *cut(char *text)
+{
+    char *to = text;
+    for (char *from = text; *from; from++) {
+        if (*from == '\\' && (from[1] == ',' || from[1] == '\\'))
+            from++;
+        else if (*from == ',') {
+            *to = '\0';
+            return from + 1;
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+    return NULL;
+}
+
+static struct bw_error *new_name(const struct bw_plan *plan, const char *type, const char *below, char **name)
+{
+    const char *slash = strrchr(type, '/');
+    const char *tail = slash ? slash + 1 : type;
+    if (asprintf(name, "%s@%s", tail, below) < 0)
+        return bw_error_no_memory();
+    for (unsigned number = 2; bw_plan_find(plan, *name) < plan->count; number++) {
+        free(*name);
+        if (asprintf(name, "%s@%s-%u", tail, below, number) < 0)
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+/* Whoever had the volume below as a child has the new one instead. */
+static struct bw_error *take_its_place(struct bw_plan *plan, const char *below,
+                                       const struct bw_volume *inserted)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        struct bw_volume *parent = &plan->volumes[i];
+        for (size_t child = 0; parent != inserted && child < parent->child_count; child++) {
+            if (strcmp(parent->children[child].text, below) != 0)
+                continue;
+            char *name = strdup(inserted->name.text);
+            if (!name)
+                return bw_error_no_memory();
+            free(parent->children[child].text);
+            parent->children[child] = (struct bw_word){name, inserted->name.at};
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *add_options(struct bw_volume *volume, char *options, struct bw_place at)
+{
+    while (options) {
+        char *option = options;
+        options = cut(option);
+        char *value = strchr(option, '=');
+        if (!value || value == option)
+            return bw_place_error(at, bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
+        *value++ = '\0';
+        BW_TRY(bw_volume_set_option(volume, option, at, value, at));
+    }
+    return NULL;
+}
+
+static struct bw_error *insert_above(struct bw_plan *plan, size_t index, const char *type,
+                                     const char *options, struct bw_place at)
+{
+    BW_AUTO_FREE char *name = NULL;
+    BW_AUTO_FREE char *below = strdup(plan->volumes[index].name.text);
+    BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
+    struct bw_volume *inserted = NULL;
+    if (!below || (options && !own_options))
+        return bw_error_no_memory();
+    BW_TRY(new_name(plan, type, below, &name));
+    BW_TRY(bw_plan_add(plan, index + 1, name, at, &inserted));
+    BW_TRY(bw_volume_set_type(inserted, type, at));
+    BW_TRY(take_its_place(plan, below, inserted));
+    BW_TRY(bw_volume_add_child(inserted, below, at));
+    return add_options(inserted, own_options, at);
+}
+
+struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
+{
+    struct bw_place at = argument_place(plan, "--insert", text);
+    BW_AUTO_FREE char *type = strdup(text);
+    char *volume = type ? strchr(type, '@') : NULL;
+    if (!volume || volume == type || !volume[1])
+        return type ? bw_place_error(at, bw_error_create(BW_ERROR_USAGE,
+                                                         "it must have the form TYPE@VOLUME[,KEY=VALUE...]"))
+                    : bw_error_no_memory();
+    *volume++ = '\0';
+    char *options = cut(volume);
+    bool found = false, is_name = bw_plan_find(plan, volume) < plan->count;
+    for (size_t i = 0; i < plan->count; i++) {
+        if (!fits(plan, i, volume, false, is_name))
+            continue;
+        found = true;
+        BW_TRY(insert_above(plan, i++, type, options, at)); /* over the new one, which may fit as well */
+    }
+    return found ? NULL : bw_place_error(at, no_volume(plan, volume));
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a misspelt word was probably meant to be; for "did you mean". */
+#ifndef BW_GRAPH_NEAREST_H
+#define BW_GRAPH_NEAREST_H
+
+#include <stddef.h>
+
+/** A search. Begins with all but `wanted` zero. */
+struct bw_nearest {
+    const char *wanted;
+    const char *best; /**< the nearest candidate so far; NULL: none is near enough to be worth a word */
+    size_t distance;  /**< how many letters it is away */
+};
+
+/** Tries a candidate, which must live as long as the answer is used. */
+void bw_nearest_try(struct bw_nearest *nearest, const char *candidate);
+
+#endif

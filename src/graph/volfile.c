@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The grammar of volfiles, by recursive descent with one token of lookahead. What the words mean is not
+ * asked here: that is the business of graph/check_plan.c.
+ */
+#include "graph/volfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "graph/lexer.h"
+
+/* Setting an option searches those there are, so their number must not grow with the file. */
+enum { OPTIONS_AT_MOST = 1024 };
+
+enum keyword { NOT_A_KEYWORD, VOLUME, TYPE, OPTION, SUBVOLUMES, END_VOLUME, KEYWORDS };
+
+static const char *const keywords[KEYWORDS] = {
+    [VOLUME] = "volume",         [TYPE] = "type", [OPTION] = "option", [SUBVOLUMES] = "subvolumes",
+    [END_VOLUME] = "end-volume",
+};
+
+struct parser {
+    struct bw_lexer lexer;
+    struct bw_token token; /* the next one */
+    struct bw_plan *plan;
+    struct bw_volume *volume; /* the one that is open */
+    enum keyword statement;   /* the last one that was read, and the line of its last word */
+    unsigned statement_line;
+};
+
+static struct bw_error *advance(struct parser *parser)
+{
+    return bw_lexer_next(&parser->lexer, &parser->token);
+}
+
+static enum keyword keyword_of(const struct bw_token *token)
+{
+    for (enum keyword word = VOLUME; token->kind == BW_TOKEN_WORD && word < KEYWORDS; word++)
+        if (strcmp(token->text, keywords[word]) == 0)
+            return word;
+    return NOT_A_KEYWORD;
+}
+
+/* Takes a word that is no keyword. `what` says what it is to be. */
+static struct bw_error *take_word(struct parser *parser, const char *what, struct bw_token *word)
+{
+    *word = parser->token;
+    if (word->kind == BW_TOKEN_END)
+        return BW_REFUSE(word->at, "the file ends where %s should stand", what);
+    if (keyword_of(word))
+        return BW_REFUSE(word->at,
+                         "%s expected, not the keyword %s (in quotes it would be a word like any other)",
+                         what, word->text);
+    parser->statement_line = word->at.line;
+    return advance(parser);
+}
+
+/* Names stand in arguments of the command line too, where some characters mean something. */
+static struct bw_error *take_name(struct parser *parser, const char *what, struct bw_token *name)
+{
+    BW_TRY(take_word(parser, what, name));
+    if (!*name->text)
+        return BW_REFUSE(name->at, "the name of a volume cannot be empty");
+    for (const char *next = name->text; *next; next++) {
+        unsigned char byte = (unsigned char)*next;
+        if (byte == ',' || byte == '=')
+            return BW_REFUSE(name->at, "the name of a volume cannot hold '%c': '%s'", byte, name->text);
+        if (byte <= ' ' || byte == 0x7f)
+            return BW_REFUSE(name->at, "the name of a volume cannot hold white space or control bytes: '%s'",
+                             name->text);
+    }
+    return NULL;
+}
+
+static struct bw_error *parse_type(struct parser *parser)
+{
+    struct bw_token type;
+    const struct bw_word *first = &parser->volume->type;
+    if (first->text)
+        return BW_REFUSE(parser->token.at, "volume %s has a second type; the first stands in line %u",
+                         parser->volume->name.text, first->at.line);
+    BW_TRY(advance(parser));
+    BW_TRY(take_word(parser, "a type", &type));
+    return bw_volume_set_type(parser->volume, type.text, type.at);
+}
+
+static struct bw_error *check_option_name(const struct bw_volume *volume, const struct bw_token *name)
+{
+    for (size_t i = 0; i < volume->option_count; i++)
+        if (strcmp(volume->options[i].name.text, name->text) == 0)
+            return BW_REFUSE(name->at, "volume %s has option %s twice; the first stands in line %u",
+                             volume->name.text, name->text, volume->options[i].name.at.line);
+    if (volume->option_count == OPTIONS_AT_MOST)
+        return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text, OPTIONS_AT_MOST);
+    return NULL;
+}
+
+static struct bw_error *parse_option(struct parser *parser)
+{
+    struct bw_token name, value;
+    BW_TRY(advance(parser));
+    BW_TRY(take_word(parser, "the name of an option", &name));
+    BW_TRY(check_option_name(parser->volume, &name));
+    BW_TRY(take_word(parser, "the value of an option", &value));
+    return bw_volume_set_option(parser->volume, name.text, name.at, value.text, value.at);
+}
+
+/* The list may go on in further lines: it ends with the next keyword. */
+static struct bw_error *parse_subvolumes(struct parser *parser)
+{
+    const struct bw_volume *volume = parser->volume;
+    if (volume->child_count)
+        return BW_REFUSE(parser->token.at,
+                         "volume %s has a second list of subvolumes; the first stands in line %u",
+                         volume->name.text, volume->children[0].at.line);
+    BW_TRY(advance(parser));
+    do {
+        struct bw_token name;
+        BW_TRY(take_name(parser, "the name of a subvolume", &name));
+        BW_TRY(bw_volume_add_child(parser->volume, name.text, name.at));
+    } while (parser->token.kind != BW_TOKEN_END && !keyword_of(&parser->token));
+    return NULL;
+}
+
+/* A word in the line of a complete statement was mostly meant to be part of it. */
+static struct bw_error *refuse_surplus(const struct parser *parser)
+{
+    const struct bw_token *token = &parser->token;
+    const struct bw_volume *volume = parser->volume;
+    if (parser->statement == OPTION) {
+        const struct bw_plan_option *option = &volume->options[volume->option_count - 1];
+        return BW_REFUSE(token->at,
+                         "'%s' follows the value of option %s: a value that holds white space needs quotes, "
+                         "like \"%s %s\"",
+                         token->text, option->name.text, option->value.text, token->text);
+    }
+    return BW_REFUSE(token->at, "'%s' follows the %s of volume %s: nothing may stand there", token->text,
+                     parser->statement == TYPE ? "type" : "name", volume->name.text);
+}
+
+static struct bw_error *refuse_statement(const struct parser *parser)
+{
+    const struct bw_token *token = &parser->token;
+    const struct bw_word *name = &parser->volume->name;
+    if (token->kind == BW_TOKEN_END)
+        return BW_REFUSE(token->at, "the file ends inside volume %s of line %u: end-volume is missing",
+                         name->text, name->at.line);
+    if (keyword_of(token) == VOLUME)
+        return BW_REFUSE(token->at, "volume %s of line %u is still open: end-volume is missing", name->text,
+                         name->at.line);
+    if (token->at.line == parser->statement_line)
+        return refuse_surplus(parser);
+    if (token->kind == BW_TOKEN_QUOTED)
+        return BW_REFUSE(token->at, "type, option, subvolumes or end-volume expected, without quotes");
+    return BW_REFUSE(token->at, "unknown keyword '%s': type, option, subvolumes or end-volume expected",
+                     token->text);
+}
+
+static struct bw_error *parse_statement(struct parser *parser)
+{
+    enum keyword keyword = keyword_of(&parser->token);
+    switch (keyword) {
+    case TYPE:
+        BW_TRY(parse_type(parser));
+        break;
+    case OPTION:
+        BW_TRY(parse_option(parser));
+        break;
+    case SUBVOLUMES:
+        BW_TRY(parse_subvolumes(parser));
+        break;
+    default:
+        return refuse_statement(parser);
+    }
+    parser->statement = keyword;
+    return NULL;
+}
+
+static struct bw_error *parse_volume(struct parser *parser)
+{
+    struct bw_token name;
+    BW_TRY(advance(parser));
+    BW_TRY(take_name(parser, "the name of a volume", &name));
+    if (parser->plan->count == BW_VOLFILE_VOLUMES)
+        return BW_REFUSE(name.at, "volume %s is one too many: a graph has at most %d", name.text,
+                         BW_VOLFILE_VOLUMES);
+    BW_TRY(bw_plan_add(parser->plan, parser->plan->count, name.text, name.at, &parser->volume));
+    parser->statement = VOLUME;
+    while (keyword_of(&parser->token) != END_VOLUME)
+        BW_TRY(parse_statement(parser));
+    if (!parser->volume->type.text)
+        return BW_REFUSE(name.at, "volume %s has no type", name.text);
+    return advance(parser);
+}
+
+static struct bw_error *parse_file(struct parser *parser)
+{
+    BW_TRY(advance(parser));
+    while (parser->token.kind != BW_TOKEN_END) {
+        if (keyword_of(&parser->token) != VOLUME)
+            return BW_REFUSE(parser->token.at, "the keyword volume expected, not '%s'", parser->token.text);
+        BW_TRY(parse_volume(parser));
+    }
+    if (!parser->plan->count)
+        return BW_REFUSE(parser->token.at, "the file holds no volume");
+    return NULL;
+}
+
+struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length, struct bw_plan *plan)
+{
+    struct parser parser = {.plan = plan};
+    if (length > BW_VOLFILE_SIZE)
+        return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile", source,
+                               BW_VOLFILE_SIZE);
+    const char *name = bw_plan_source(plan, source);
+    struct bw_error *error = name ? bw_lexer_open(name, text, length, &parser.lexer) : bw_error_no_memory();
+    if (!error)
+        error = parse_file(&parser);
+    bw_lexer_close(&parser.lexer);
+    if (error)
+        bw_plan_free(plan);
+    return error;
+}
+
+/* Reads up to the end, or one byte more than a volfile may have. */
+static struct bw_error *read_all(int descriptor, struct bw_buffer *text)
+{
+    if (!bw_buffer_reserve(text, BW_VOLFILE_SIZE + 1))
+        return bw_error_no_memory();
+    while (text->length <= BW_VOLFILE_SIZE) {
+        ssize_t got = read(descriptor, text->data + text->length, BW_VOLFILE_SIZE + 1 - text->length);
+        if (got < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot read");
+        if (got == 0)
+            break;
+        text->length += got > 0 ? (size_t)got : 0;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", path);
+    struct bw_buffer text = {0};
+    struct bw_error *error = read_all(descriptor, &text);
+    close(descriptor);
+    error = error ? bw_error_prefix(error, "%s", path) : bw_volfile_parse(path, text.data, text.length, plan);
+    bw_buffer_free(&text);
+    return error;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/base/json: names, commas, lines, what must be escaped, and bytes that are no UTF-8. */
+#include "support/walk_helpers.h"
+
+#include "base/json.h"
+
+static struct bw_buffer text;
+
+static struct bw_json start(bool indent)
+{
+    bw_buffer_free(&text);
+    return bw_json_start(&text, indent);
+}
+
+static void expect_text(const char *expected)
+{
+    bw_buffer_append_byte(&text, '\0');
+    assert_false(text.failed);
+    assert_string_equal(text.data, expected);
+    bw_buffer_free(&text);
+}
+
+static void test_structure(void **state)
+{
+    (void)state;
+    struct bw_json json = start(false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_number(&json, "least", 0);
+    bw_json_number(&json, "most", UINT64_MAX);
+    bw_json_begin_array(&json, "list");
+    bw_json_bool(&json, NULL, true);
+    bw_json_bool(&json, NULL, false);
+    bw_json_text(&json, NULL, NULL);
+    bw_json_begin_object(&json, NULL);
+    bw_json_end(&json);
+    bw_json_begin_array(&json, NULL);
+    bw_json_end(&json);
+    bw_json_end(&json);
+    bw_json_text(&json, "after", "x");
+    bw_json_end(&json);
+    bw_json_end(&json); /* one too many does nothing */
+    expect_text(
+        "{\"least\":0,\"most\":18446744073709551615,\"list\":[true,false,null,{},[]],\"after\":\"x\"}");
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    struct bw_json json = start(true);
+    bw_json_begin_object(&json, NULL);
+    bw_json_begin_array(&json, "list");
+    bw_json_number(&json, NULL, 1);
+    bw_json_number(&json, NULL, 2);
+    bw_json_end(&json);
+    bw_json_begin_object(&json, "empty");
+    bw_json_end(&json);
+    bw_json_end(&json);
+    expect_text("{\n  \"list\": [\n    1,\n    2\n  ],\n  \"empty\": {}\n}");
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes, *expected;
+    } cases[] = {
+        {"", "{\"a\":\"\"}"},
+        {"plain", "{\"a\":\"plain\"}"},
+        {"\"\\/", "{\"a\":\"\\\"\\\\/\"}"},
+        {"\n\t\x01\x1f\x7f", "{\"a\":\"\\u000a\\u0009\\u0001\\u001f\\u007f\"}"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
+        {"\xf4\x8f\xbf\xbf", "{\"a\":\"\xf4\x8f\xbf\xbf\"}"},
+        /* No UTF-8: a byte alone, one cut off, too long a form, a surrogate, behind the last character. */
+        {"\xff", "{\"a_bytes\":\"/w==\"}"},
+        {"ab\xc3", "{\"a_bytes\":\"YWLD\"}"},
+        {"\xc0\x80", "{\"a_bytes\":\"wIA=\"}"},
+        {"\xe0\x80\x80", "{\"a_bytes\":\"4ICA\"}"},
+        {"\xed\xa0\x80", "{\"a_bytes\":\"7aCA\"}"},
+        {"\xf0\x80\x80\x80", "{\"a_bytes\":\"8ICAgA==\"}"},
+        {"\xf4\x90\x80\x80", "{\"a_bytes\":\"9JCAgA==\"}"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_json json = start(false);
+        bw_json_begin_object(&json, NULL);
+        bw_json_text(&json, "a", cases[i].bytes);
+        bw_json_end(&json);
+        expect_text(cases[i].expected);
+    }
+    struct bw_json json = start(false);
+    bw_json_begin_array(&json, NULL);
+    bw_json_bytes(&json, NULL, "a\0b", 3);
+    bw_json_bytes(&json, NULL, "\xff\xfe", 2);
+    bw_json_end(&json);
+    expect_text("[\"a\\u0000b\",{\"bytes\":\"//4=\"}]");
+}
+
+static void test_too_deep(void **state)
+{
+    (void)state;
+    struct bw_json json = start(false);
+    for (unsigned i = 0; i < BW_JSON_DEPTH; i++)
+        bw_json_begin_array(&json, NULL);
+    assert_false(text.failed);
+    bw_json_begin_array(&json, NULL);
+    assert_true(text.failed);
+    bw_buffer_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_structure),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_too_deep),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
