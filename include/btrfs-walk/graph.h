@@ -21,8 +21,8 @@ struct bw_fs_options;
 /** How a graph is changed. */
 enum bw_graph_edit_kind {
     BW_EDIT_OPTION, /**< "NAME.KEY=VALUE": NAME is a volume, a type, or a pattern for names of volumes */
-    BW_EDIT_INSERT, /**< "TYPE@VOLUME[,KEY=VALUE...]": a new layer above a volume, or above each that a
-                       pattern fits; it is called after both: "trace@verify" */
+    BW_EDIT_INSERT, /**< "TYPE@VOLUME[,KEY=VALUE...]": a new layer above a volume, or above each that
+                       the type or pattern VOLUME fits; it is called after both: "trace@verify" */
 };
 
 /** One change, as text. */

@@ -31,13 +31,13 @@ static struct bw_error *no_volume(const struct bw_plan *plan, const char *patter
 }
 
 /* A volume's own name always means that one, whatever characters it has. */
-static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, bool types, bool is_name)
+static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, bool is_name)
 {
     const struct bw_volume *volume = &plan->volumes[index];
     if (is_name)
         return strcmp(volume->name.text, pattern) == 0;
     return fnmatch(pattern, volume->name.text, 0) == 0 ||
-           (types && volume->type.text && strcmp(volume->type.text, pattern) == 0);
+           (volume->type.text && strcmp(volume->type.text, pattern) == 0);
 }
 
 static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, const char *key,
@@ -45,7 +45,7 @@ static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, c
 {
     bool found = false, is_name = bw_plan_find(plan, pattern) < plan->count;
     for (size_t i = 0; i < plan->count; i++) {
-        if (!fits(plan, i, pattern, true, is_name))
+        if (!fits(plan, i, pattern, is_name))
             continue;
         found = true;
         BW_TRY(bw_volume_set_option(&plan->volumes[i], key, at, value, at));
@@ -164,7 +164,7 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
     char *options = cut(volume);
     bool found = false, is_name = bw_plan_find(plan, volume) < plan->count;
     for (size_t i = 0; i < plan->count; i++) {
-        if (!fits(plan, i, volume, false, is_name))
+        if (!fits(plan, i, volume, is_name))
             continue;
         found = true;
         BW_TRY(insert_above(plan, i++, type, options, at)); /* over the new one, which may fit as well */

@@ -10,12 +10,12 @@
 
 /**
  * "NAME.KEY=VALUE": sets an option. NAME is a volume, a type ("storage/file": all of that type), or a pattern
- * for names as the shell has them. BW_ERROR_USAGE if the text is none of that form or fits no volume.
+ * for names as the shell has them (all that fit). BW_ERROR_USAGE if the text is none of that form or fits no volume.
  */
 struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text);
 
 /**
- * "TYPE@VOLUME[,KEY=VALUE...]": puts a layer above a volume, or above each that a pattern fits; it takes the
+ * "TYPE@VOLUME[,KEY=VALUE...]": puts a layer above a volume, a type or a pattern (above each); it takes the
  * volume's place with all its parents, and is called TAIL@VOLUME ("trace@verify", then "trace@verify-2"). A
  * backslash takes the meaning from the comma or backslash behind it. BW_ERROR_USAGE as above.
  */

@@ -49,6 +49,39 @@ static void test_error_without_memory(void **state)
     assert_string_equal(bw_error_no_memory()->message, "out of memory");
 }
 
+static void test_error_way_and_causes(void **state)
+{
+    (void)state;
+    const uint64_t below = 100, above = 200;
+    char name[] = "device-1";
+    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "no good copy");
+    bw_error_add_hop(error, "storage/file", name, &below);
+    name[0] = 'x'; /* names are copied: the layers may go before the error */
+    bw_error_add_hop(error, "cluster/chunk-map", "map", &above);
+    bw_error_add_hop(error, "fs", "fs", NULL);
+    assert_string_equal(error->way->volume, "device-1");
+    assert_string_equal(error->way->layer, "storage/file");
+    assert_int_equal(error->way->address, 100);
+    assert_string_equal(error->way->next->volume, "map");
+    assert_int_equal(error->way->next->address, 200);
+    assert_false(error->way->next->next->has_address);
+    assert_null(error->way->next->next->next);
+    bw_error_add_cause(error, bw_error_create(BW_ERROR_SYSTEM, "first"));
+    bw_error_add_cause(error, bw_error_create(BW_ERROR_SYSTEM, "second"));
+    bw_error_add_cause(error, NULL);
+    bw_error_add_cause(error, bw_error_no_memory());
+    bw_error_add_cause(error->causes->next, bw_error_create(BW_ERROR_SYSTEM, "below"));
+    assert_string_equal(error->causes->message, "first");
+    assert_string_equal(error->causes->next->message, "second");
+    assert_string_equal(error->causes->next->causes->message, "below");
+    assert_null(error->causes->next->next);
+    bw_error_free(error);
+    bw_error_add_hop(bw_error_no_memory(), "a/b", "c", NULL);
+    bw_error_add_cause(bw_error_no_memory(), bw_error_create(BW_ERROR_SYSTEM, "dropped"));
+    assert_null(bw_error_no_memory()->way);
+    assert_null(bw_error_no_memory()->causes);
+}
+
 static struct bw_error *fail_if(bool fail)
 {
     return fail ? bw_error_create(BW_ERROR_USAGE, "failed") : NULL;
@@ -260,6 +293,7 @@ int main(void)
         cmocka_unit_test(test_error_messages),
         cmocka_unit_test(test_error_of_system),
         cmocka_unit_test(test_error_without_memory),
+        cmocka_unit_test(test_error_way_and_causes),
         cmocka_unit_test(test_cleanup),
         cmocka_unit_test(test_buffer),
         cmocka_unit_test(test_buffer_without_memory),

@@ -112,9 +112,11 @@ static void test_insert_everywhere(void **state)
     expect_plan(
         "device-1 s@device-1(device-1) device-2 s@device-2(device-2) chunk-map(s@device-1 s@device-2) "
         "verify(chunk-map) read-ahead(verify) node-cache(read-ahead)");
+    expect_success(bw_plan_edit_insert(&plan, "x/u@storage/file"));
+    assert_string_equal(volume("s@device-2")->children[0].text, "u@device-2");
     expect_success(bw_plan_edit_insert(&plan, "x/t@*"));
-    assert_int_equal(plan.count, 16);
-    assert_string_equal(plan.volumes[15].name.text, "t@node-cache");
+    assert_int_equal(plan.count, 20);
+    assert_string_equal(plan.volumes[19].name.text, "t@node-cache");
     assert_string_equal(volume("chunk-map")->children[1].text, "t@s@device-2");
 }
 

@@ -5,11 +5,18 @@
  */
 #include "support/fake_layer.h"
 
+static const char *const modes[] = {"fast", "slow", "slower", NULL};
+
 static const struct bw_option all_options[] = {
     {"switch", BW_OPTION_BOOL, "off", 0, 0, "a boolean", NULL},
     {"number", BW_OPTION_INTEGER, "5", 2, 1000, "an integer", NULL},
     {"size", BW_OPTION_SIZE, "4K", 1024, UINT64_MAX, "a size", NULL},
     {"text", BW_OPTION_STRING, "nothing", 0, 0, "a string", NULL},
+    {"rate", BW_OPTION_PERCENT, "100%", 0, BW_PERCENT_100, "a percentage", NULL},
+    {"delay", BW_OPTION_TIME, "1ms", 0, 60 * UINT64_C(1000000000), "a time", NULL},
+    {"mode", BW_OPTION_ENUM, "slow", 0, 0, "one of several", modes},
+    {"input", BW_OPTION_PATH, "in", 0, 0, "a file", NULL},
+    {"output", BW_OPTION_OUTPUT, "-", 0, 0, "a file", NULL},
     {0},
 };
 
@@ -90,10 +97,9 @@ static void test_refusals(void **state)
                  "name is taken");
     expect_error(try_layer(graph, "test/device", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 0 subvolumes, not 1");
-    expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE,
-                 "takes 1 subvolume, not 0");
+    expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE, "takes 1 subvolume, not 0");
     expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE,
-                 "address space of subvolume");
+                 "address spaces do not fit");
     expect_error(try_layer(graph, "test/pair", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 2 to 3 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pair", "x", devices, 4), BW_ERROR_USAGE,
@@ -149,6 +155,9 @@ static void test_option_defaults(void **state)
     assert_int_equal(bw_xlator_option_number(made, "size"), 4096);
     assert_string_equal(bw_xlator_option_text(made, "text"), "nothing");
     assert_string_equal(bw_xlator_option_text(made, "size"), "4K");
+    assert_int_equal(bw_xlator_option_number(made, "rate"), BW_PERCENT_100);
+    assert_int_equal(bw_xlator_option_number(made, "delay"), 1000000);
+    assert_int_equal(bw_xlator_option_number(made, "mode"), 1);
     expect_error(try_layer(graph, "test/required", "r", NULL, 0), BW_ERROR_USAGE,
                  "option needed must be given");
     bw_graph_destroy(graph);
@@ -198,6 +207,37 @@ static void test_option_values(void **state)
         {"size", "18446744073709551615", true, UINT64_MAX},
         {"size", "18446744073709551616", false, 0},
         {"size", "16777215T", true, UINT64_C(16777215) << 40},
+        {"size", "15E", true, UINT64_C(15) << 60},
+        {"size", "3P", true, UINT64_C(3) << 50},
+        {"size", "16E", false, 0},
+        {"rate", "0", true, 0},
+        {"rate", "100", true, BW_PERCENT_100},
+        {"rate", "2.5%", true, 25000},
+        {"rate", "0.0001", true, 1},
+        {"rate", "7.", true, 70000},
+        {"rate", "0.00001", false, 0},
+        {"rate", "100.1", false, 0},
+        {"rate", "101", false, 0},
+        {"rate", "-1", false, 0},
+        {"rate", "%", false, 0},
+        {"rate", "5%%", false, 0},
+        {"delay", "0", true, 0},
+        {"delay", "7ns", true, 7},
+        {"delay", "7us", true, 7000},
+        {"delay", "7ms", true, 7000000},
+        {"delay", "7s", true, UINT64_C(7000000000)},
+        {"delay", "1m", true, UINT64_C(60000000000)},
+        {"delay", "1h", false, 0},
+        {"delay", "7", false, 0},
+        {"delay", "s", false, 0},
+        {"delay", "1.5s", false, 0},
+        {"delay", "18446744073709551615h", false, 0},
+        {"mode", "fast", true, 0},
+        {"mode", "slower", true, 2},
+        {"mode", "slo", false, 0},
+        {"mode", "", false, 0},
+        {"input", "", true, 0},
+        {"output", "any text", true, 0},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct bw_graph *graph = make_graph(NULL);
@@ -209,6 +249,28 @@ static void test_option_values(void **state)
             assert_true(bw_xlator_option_number(made, cases[i].name) == cases[i].number);
         else
             expect_error(error, BW_ERROR_USAGE, cases[i].name);
+        bw_graph_destroy(graph);
+    }
+}
+
+static void test_what_is_allowed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *message;
+    } cases[] = {
+        {"switch", "2", "option switch: '2' is not one of: on, off"},
+        {"number", "1", "option number: '1' is not an integer (2 to 1000)"},
+        {"size", "1", "option size: '1' is not a size (1K or more)"},
+        {"rate", "101", "option rate: '101' is not a percentage (0% to 100%)"},
+        {"delay", "5", "option delay: '5' is not a time with its unit, like 10ms (0 to 1m)"},
+        {"mode", "x", "option mode: 'x' is not one of: fast, slow, slower"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_graph *graph = make_graph(NULL);
+        struct bw_xlator *made = NULL;
+        expect_error(try_option(graph, cases[i].name, cases[i].value, &made), BW_ERROR_USAGE,
+                     cases[i].message);
         bw_graph_destroy(graph);
     }
 }
@@ -251,6 +313,7 @@ static void test_pass_through_and_counters(void **state)
     assert_string_equal(requests[1].error->way->layer, "test/logical");
     assert_true(requests[1].error->way->has_address);
     assert_int_equal(requests[1].error->way->address, 1000);
+    assert_null(requests[1].error->way->next); /* layers without the operation are not on the way */
     bw_error_free(requests[1].error);
     struct bw_counters raw = bw_xlator_counters(bottom, BW_REQUEST_RAW);
     struct bw_counters data = bw_xlator_counters(bottom, BW_REQUEST_DATA);
@@ -310,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_life_of_layers),
         cmocka_unit_test(test_option_defaults),
         cmocka_unit_test(test_option_values),
+        cmocka_unit_test(test_what_is_allowed),
         cmocka_unit_test(test_unknown_option),
         cmocka_unit_test(test_pass_through_and_counters),
         cmocka_unit_test(test_map_and_hints_pass_through),

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The graph as a user meets it: printing it, giving it back, changing it, tracing it, looking into it, and what is
+# said when it makes no sense.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 dup-system-0 || exit 1
+images=$BUILD/fixtures
+plain=$images/plain/dev1.img
+mirror=("$images/raid1-2/dev1.img" "$images/raid1-2/dev2.img")
+list() { "$PROGRAM" -0 "$@" 2> /dev/null | LC_ALL=C sort -z | cksum; }
+want_plain=$(list "$plain")
+want_mirror=$(list "${mirror[@]}")
+
+# run ARGUMENTS...: leaves stdout, stderr and the exit status behind.
+run() {
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds") $(head -n 2 "$WORK/err")"; fi
+}
+ends() { holds "$1: exit status $status, not $2" [ "$status" -eq "$2" ]; }
+says() { holds "$1: stderr lacks '$2'" grep -qE -- "$2" "$WORK/err"; }
+same() { [ "$(LC_ALL=C sort -z "$WORK/out" | cksum)" = "$1" ]; }
+
+# Printing and giving back.
+run graph "${mirror[@]}"
+ends "graph" 0
+cp "$WORK/out" "$WORK/mirror.vol"
+holds "one storage volume an image" [ "$(grep -c 'type storage/file' "$WORK/out")" -eq 2 ]
+run graph --graph "$WORK/mirror.vol"
+holds "a graph that is fed back is the same" cmp "$WORK/mirror.vol" "$WORK/out"
+run -0 --graph "$WORK/mirror.vol"
+ends "a volfile without images" 0
+holds "its paths" same "$want_mirror"
+run -0 --graph "$WORK/mirror.vol" "${mirror[1]}" "${mirror[0]}"
+holds "a volfile with images" same "$want_mirror"
+run --graph "$WORK/mirror.vol" "$plain"
+ends "too few images for a volfile" 2
+says "too few images for a volfile" 'has 2 storage volumes, but 1 image is given'
+sed 's/subvolumes device-1 device-2/subvolumes device-2/; 1,5d' "$WORK/mirror.vol" > "$WORK/one.vol"
+run -0 --graph "$WORK/one.vol"
+ends "a volfile with one of two devices" 0
+holds "and all paths" same "$want_mirror"
+run graph "${mirror[@]}" "$plain"
+ends "a foreign image" 1
+holds "is not in the graph" cmp "$WORK/mirror.vol" "$WORK/out"
+strange="$WORK/a \"strange\", name=\\x	é"
+cp "$plain" "$strange"
+run graph "$strange"
+cp "$WORK/out" "$WORK/strange.vol"
+run -0 --graph "$WORK/strange.vol"
+holds "a path with strange characters" same "$want_plain"
+run graph --format dot "${mirror[@]}"
+ends "a picture" 0
+holds "has an edge to each device" [ "$(grep -c -- '->' "$WORK/out")" -eq 5 ]
+"$ROOT/scripts/make-picture" "$PROGRAM" "$WORK/docs" 2> /dev/null
+holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WORK/docs/graph.dot" "$ROOT/docs/graph.dot"
+if command -v dot > /dev/null; then
+    holds "and Graphviz draws it" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
+else
+    skip "Graphviz is not installed: its reading of the picture"
+fi
+run graph --format png "$plain"
+ends "another format" 2
+run graph
+ends "a graph of nothing" 2
+
+# Volfiles that make no sense; the grammar itself is the unit tests' business.
+volfile() { printf '%b' "$1" > "$WORK/bad.vol"; run --graph "$WORK/bad.vol"; }
+disk="volume d\n type storage/file\n option path $plain\nend-volume\n"
+map="${disk}volume m\n type cluster/chunk-map\n subvolumes d\nend-volume\n"
+refuse() { # DESCRIPTION VOLFILE REGEX
+    volfile "$2"
+    ends "$1" 2
+    says "$1" "$3"
+    holds "$1: nothing on stdout" [ ! -s "$WORK/out" ]
+}
+refuse "unknown type" "volume d\n type storage/flie\nend-volume\n" 'bad.vol:2:7: .*unknown type storage/flie'
+refuse "unknown option" "volume d\n type storage/file\n option pth x\nend-volume\n" 'bad.vol:3:9: .*no option pth'
+refuse "value out of range" "${map}volume n\n type performance/node-cache\n option size 2E\n subvolumes m\nend-volume\n" 'bad.vol:11:14: .*size \(0 to 1T\)'
+refuse "number of children" "${map}volume v\n type features/verify\n subvolumes m d\nend-volume\n" 'takes 1 subvolume, not 2'
+refuse "address spaces" "${disk}volume v\n type features/verify\n subvolumes d\nend-volume\n" 'address spaces do not fit'
+refuse "unused volume" "${disk}volume e\n type storage/file\n option path $plain\nend-volume\n" 'bad.vol:1:8: .*d.* used'
+refuse "duplicate name" "$disk$disk" 'bad.vol:5:8: '
+refuse "cycle" "volume a\n type features/verify\n subvolumes b\nend-volume\nvolume b\n type features/verify\n subvolumes a\nend-volume\n" 'cycle'
+refuse "no chunk map" "$disk" 'one volume of type cluster/chunk-map'
+refuse "an empty file" "" 'bad.vol'
+volfile "${map}volume v\n type features/verify\n subvolumes m\nend-volume\n"
+ends "the least graph" 0
+run --graph "$WORK/nowhere.vol"
+ends "a volfile that is not there" 2
+says "a volfile that is not there" 'nowhere.vol'
+
+# Changing it.
+run -0 --xlator-option node-cache.size=0 --xlator-option 'device-*.path='"$plain" "$plain"
+holds "options" same "$want_plain"
+run graph --xlator-option node-cache.size=64K "$plain"
+holds "an option in force" grep -q 'option size 64K' "$WORK/out"
+run --xlator-option node-cache.size=lots "$plain"
+ends "a bad value" 2
+says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not a size'
+run --insert debug/trace@nothing "$plain"
+ends "a layer above nothing" 2
+says "a layer above nothing" 'there is no volume nothing; there are: device-1, chunk-map'
+run -0 --insert 'debug/io-stats@*,file='"$WORK/stats" "${mirror[@]}"
+holds "a layer above every other" same "$want_mirror"
+holds "six reports" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
+run --insert "debug/io-stats@verify,format=json,file=$WORK/stats.json" "$plain"
+if command -v python3 > /dev/null; then
+    holds "a report in JSON" python3 -m json.tool "$WORK/stats.json"
+else
+    skip "python3 is not installed: the JSON of reports"
+fi
+run --insert debug/trace@verify,kind=tree-block "$plain"
+ends "trace" 0
+says "trace" 'trace@verify.*tree-block'
+run -0 --insert "debug/trace@device-1,file=$plain" "$plain"
+ends "an image is no place for a trace" 2
+says "an image is no place for a trace" 'never written'
+holds "and is as it was" [ "$(list "$plain")" = "$want_plain" ]
+
+# Windows: a file system that does not begin where the file does.
+truncate -s 1M "$WORK/shifted"
+cat "$plain" >> "$WORK/shifted"
+run "$WORK/shifted"
+ends "a shifted image" 2
+run -0 --insert layout/window@device-1,offset=1M "$WORK/shifted"
+ends "through a window" 0
+holds "through a window" same "$want_plain"
+
+# Errors name their layer, and with -vv their way.
+run -0 -vv --insert debug/error-gen@device-1,kind=tree-block "${mirror[@]}"
+ends "a mirror with a failing device" 0
+holds "a mirror with a failing device" same "$want_mirror"
+says "the layer of a note" 'used copy 2 .*\[features/verify\]$'
+says "the way of its cause" 'born in error-gen@device-1 at [0-9]+, came through chunk-map at [0-9]+|born in error-gen@device-1 at [0-9]+, came through chunk-map'
+run /no/such/image
+says "the layer of an error" 'cannot open /no/such/image: .*\[storage/file device-1\]$'
+
+# Statedumps.
+run --statedump "$WORK/dump" "${mirror[@]}"
+ends "a statedump" 0
+for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-9]' '"volume": "device-2"' '"requests": [1-9]'; do
+    holds "the statedump has $word" grep -q "$word" "$WORK/dump"
+done
+if command -v python3 > /dev/null; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
+cp "$plain" "$WORK/image"
+run --statedump "$WORK/image" "$WORK/image"
+ends "an image is no place for a statedump" 2
+holds "and is as it was" cmp "$plain" "$WORK/image"
+run --statedump /dev/full "$plain"
+ends "a statedump on a full disk" 1
+run --statedump /no/such/dump "$plain"
+ends "a statedump that cannot be made" 2
+
+# SIGUSR1. The trace says when it may come; the delays keep the walk going until the dump is there.
+"$PROGRAM" --statedump "$WORK/live" --insert debug/delay-gen@device-1,delay=1s,kind=tree-block \
+    --insert "debug/trace@verify,file=$WORK/trace" "$plain" > /dev/null 2> "$WORK/err" &
+walker=$!
+for _ in $(seq 100); do [ -s "$WORK/trace" ] && break; sleep 0.1; done
+for _ in $(seq 20); do # until the file system is open nobody listens
+    kill -USR1 "$walker" 2> /dev/null || break
+    sleep 0.5
+    [ -s "$WORK/live" ] && break
+done
+holds "SIGUSR1 dumps into the file while the walk goes on" grep -q '"name": "delay-gen@device-1"' "$WORK/live"
+holds "and does not end it" kill -0 "$walker"
+kill "$walker" && wait "$walker" 2> /dev/null
+finish
