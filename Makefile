@@ -45,6 +45,7 @@ PROGRAM := $(BUILD)/btrfs-walk
 STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
+MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7
 
 # Layers in shared objects are looked for here, and find in the program what the public headers declare.
 XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
@@ -53,7 +54,7 @@ EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_wind* bw_xlator_*,-Wl,--exp
 # Short lines, unless V=1 asks for the commands themselves.
 quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
-all: $(PROGRAM) $(STATIC) $(SHARED) ## build the program and the library
+all: $(PROGRAM) $(STATIC) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -76,6 +77,10 @@ $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
+
+# The program knows best what it can do. A pattern, because one run makes both pages.
+$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
+	$(call quiet,MAN)scripts/make-manual --man $(PROGRAM) $(@D)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
@@ -101,6 +106,10 @@ BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
+docs: $(PROGRAM) ## make the pages in docs/xlators and the completions anew
+	scripts/make-manual $(PROGRAM) docs/xlators
+	scripts/make-completions $(PROGRAM) completions
+
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench
 
@@ -119,6 +128,8 @@ install: all ## install under DESTDIR and PREFIX
 	install -D -m 644 completions/btrfs-walk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
 	install -D -m 644 completions/_btrfs-walk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
 	install -D -m 644 completions/btrfs-walk.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
+	install -D -m 644 $(BUILD)/man/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1
+	install -D -m 644 $(BUILD)/man/btrfs-walk-xlators.7 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
 
 uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/btrfs-walk $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
@@ -128,6 +139,7 @@ uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)
@@ -135,7 +147,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check demo bench fuzz install uninstall clean help
+.PHONY: FORCE all unit check demo docs bench fuzz install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,11 +1,71 @@
 # Completion of btrfs-walk for bash; made by scripts/make-completions.
+_btrfs_walk_offer_file() {
+    compopt -o filenames 2> /dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$2")
+}
+
+_btrfs_walk_offer_type() {
+    mapfile -t COMPREPLY < <(compgen -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
+}
+
+_btrfs_walk_offer_layer() {
+    compopt -o nospace 2> /dev/null
+    mapfile -t COMPREPLY < <(compgen -S @ -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
+}
+
 _btrfs_walk() {
-    local word=${COMP_WORDS[COMP_CWORD]}
-    if [[ $word == -* ]]; then
-        mapfile -t COMPREPLY < <(compgen -W '-0 --print0 --subvol --no-snapshots -j --threads --summary -d --device -s --super -q --quiet -v --verbose -h --help -V --version' -- "$word")
-    else
-        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-        [ "$COMP_CWORD" -ne 1 ] || [[ walk != "$word"* ]] || COMPREPLY+=(walk)
+    local word=$2 previous=$3 command=walk
+    COMPREPLY=()
+    [[ $word != = ]] || word=
+    [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|graph|xlators)$ ]]; then
+        command=${COMP_WORDS[1]}
+    fi
+    case $command:$previous in
+    *:@) ;;
+    walk:--subvol) ;;
+    walk:-j | walk:--threads) ;;
+    walk:-d | walk:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    walk:-s | walk:--super) ;;
+    walk:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    walk:--xlator-option) ;;
+    walk:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    walk:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    walk:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '-0 --print0 --subvol --no-snapshots -j --threads --summary -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
+    graph:-d | graph:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    graph:-s | graph:--super) ;;
+    graph:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    graph:--xlator-option) ;;
+    graph:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    graph:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    graph:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--format -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    xlators:--format) mapfile -t COMPREPLY < <(compgen -W 'text markdown man' -- "$word") ;;
+    xlators:-d | xlators:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    xlators:-s | xlators:--super) ;;
+    xlators:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    xlators:--xlator-option) ;;
+    xlators:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    xlators:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    xlators:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--format --built-in -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_type "$1" "$word"
+        fi ;;
+    esac
+    if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk graph xlators' -- "$word")
     fi
 }
-complete -o filenames -F _btrfs_walk btrfs-walk
+complete -F _btrfs_walk btrfs-walk

@@ -2,29 +2,7 @@
 /* Escaping for terminals: nothing that a name holds may move the cursor or change a colour. */
 #include "base/escape.h"
 
-#include <stdint.h>
-
-/* Length of the valid UTF-8 sequence at `bytes` (at most `left` bytes), or 0. */
-static size_t utf8_length(const uint8_t *bytes, size_t left)
-{
-    uint8_t first = bytes[0];
-    size_t length = first < 0x80   ? 1
-                    : first < 0xc2 ? 0
-                    : first < 0xe0 ? 2
-                    : first < 0xf0 ? 3
-                    : first < 0xf5 ? 4
-                                   : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    /* Too long forms, surrogates and what lies beyond U+10FFFF. */
-    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
-        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f))
-        return 0;
-    return length;
-}
+#include "base/utf8.h"
 
 /* Control characters that are encoded in two bytes: U+0080 to U+009F. */
 static bool is_control(const uint8_t *bytes, size_t length)
@@ -54,7 +32,7 @@ void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length
 {
     const uint8_t *next = bytes, *end = next + length;
     while (next < end) {
-        size_t sequence = utf8_length(next, (size_t)(end - next));
+        size_t sequence = bw_utf8_length(next, (size_t)(end - next));
         if (sequence && !is_control(next, sequence) && *next != ' ' && *next != '\\') {
             bw_buffer_append(buffer, next, sequence);
             next += sequence;

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent)
 {
     return (struct bw_json){.buffer = buffer, .indent = indent};
@@ -116,28 +118,10 @@ void bw_json_text(struct bw_json *json, const char *name, const char *text)
     append_text(json, "null");
 }
 
-/* Length of the UTF-8 sequence at the front (shortest form, no surrogates, at most U+10FFFF); 0: there is
- * none. */
-static size_t sequence_length(const uint8_t *bytes, size_t left)
-{
-    uint8_t first = bytes[0];
-    if (first < 0x80)
-        return 1;
-    size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-    if (!length || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    bool bad_second = (first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
-                      (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f);
-    return bad_second ? 0 : length;
-}
-
 static bool is_utf8(const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0, step; i < length; i += step) {
-        step = sequence_length(bytes + i, length - i);
+        step = bw_utf8_length(bytes + i, length - i);
         if (!step)
             return false;
     }

@@ -69,9 +69,6 @@ extern const struct command cmd_walk, cmd_graph, cmd_xlators;
 /** All commands; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
 
-/** Options that every command takes. */
-extern const struct cmd_option cmd_common_options[];
-
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */
 int cmd_run(const struct command *command, int argc, char **argv);
 

@@ -17,21 +17,40 @@ enum { MAX_OPTIONS = 64 };
 /* Letters of common options that have no short form; those of the commands begin at 256. */
 enum { OPTION_GRAPH = 1024, OPTION_XLATOR_OPTION, OPTION_INSERT, OPTION_STATEDUMP };
 
-const struct cmd_option cmd_common_options[] = {
+/* Of every command that opens a file system. */
+static const struct cmd_option image_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)"},
-    {'q', "quiet", NULL, "no warnings; only what ends the command is said"},
-    {'v', "verbose", NULL,
-     "also say which bad copies were replaced by good ones; -vv: the way of each error"},
     {OPTION_GRAPH, "graph", "FILE",
      "read through the graph of this volfile; its images, unless IMAGE is given"},
     {OPTION_XLATOR_OPTION, "xlator-option", "SETTING", "NAME.KEY=VALUE: an option of a layer (repeatable)"},
     {OPTION_INSERT, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
     {OPTION_STATEDUMP, "statedump", "FILE", "write the state of all layers there at the end, and on SIGUSR1"},
+    {0},
+};
+
+/* Of every command. */
+static const struct cmd_option common_options[] = {
+    {'q', "quiet", NULL, "no warnings; only what ends the command is said"},
+    {'v', "verbose", NULL,
+     "also say which bad copies were replaced by good ones; -vv: the way of each error"},
     {'h', "help", NULL, "this text"},
     {'V', "version", NULL, "version of the program"},
     {0},
 };
+
+/* The tables a command takes options from. */
+enum { OPTION_TABLES = 3 };
+struct option_tables {
+    const struct cmd_option *tables[OPTION_TABLES];
+};
+
+static struct option_tables tables_of(const struct command *command)
+{
+    static const struct cmd_option none[] = {{0}};
+    return (struct option_tables){
+        {command->options, command->needs_no_image ? none : image_options, common_options}};
+}
 
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number)
 {
@@ -49,7 +68,7 @@ static void help_options(const struct cmd_option *options)
                                          : snprintf(left, sizeof left, "    ");
         snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
                  options->argument ? " " : "", options->argument ? options->argument : "");
-        printf("  %-27s %s\n", left, options->description);
+        printf("  %-30s %s\n", left, options->description);
     }
 }
 
@@ -59,8 +78,9 @@ void cmd_help(const struct command *command)
     printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n%s\n", is_default ? "[" : "", command->name,
            is_default ? "]" : "", command->operands, command->summary);
     printf("%s\nOptions:\n", command->details);
-    help_options(command->options);
-    help_options(cmd_common_options);
+    const struct option_tables all = tables_of(command);
+    for (size_t i = 0; i < OPTION_TABLES; i++)
+        help_options(all.tables[i]);
     printf("\nExamples:\n%s", command->examples);
     if (!is_default)
         return;
@@ -138,10 +158,12 @@ static const char *long_name(const struct cmd_option *options, int letter)
 
 static int bad_argument(const struct command *command, int letter, const char *argument)
 {
-    const char *name = long_name(command->options, letter);
+    const struct option_tables all = tables_of(command);
+    const char *name = NULL;
+    for (size_t i = 0; !name && i < OPTION_TABLES; i++)
+        name = long_name(all.tables[i], letter);
     char reason[64];
-    snprintf(reason, sizeof reason, "invalid argument of --%s",
-             name ? name : long_name(cmd_common_options, letter));
+    snprintf(reason, sizeof reason, "invalid argument of --%s", name);
     return usage_error(reason, argument);
 }
 
@@ -158,8 +180,9 @@ static int take_options(const struct command *command, int argc, char **argv, st
     /* The colon: a missing argument is told from an unknown option. */
     struct getopt_tables tables = {.letters = ":", .letter_count = 1};
     int letter, index = 0;
-    add_options(&tables, command->options);
-    add_options(&tables, cmd_common_options);
+    const struct option_tables all = tables_of(command);
+    for (size_t i = 0; i < OPTION_TABLES; i++)
+        add_options(&tables, all.tables[i]);
     opterr = 0;
     while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         if (letter == 'h') {
@@ -176,8 +199,8 @@ static int take_options(const struct command *command, int argc, char **argv, st
             return usage_error(letter == ':' ? "option without its argument" : "unknown option",
                                is_short ? short_form : argv[optind - 1]);
         }
-        bool good = long_name(cmd_common_options, letter) ? set_common(common, letter, optarg)
-                                                          : command->set(state, letter, optarg);
+        bool own = long_name(command->options, letter);
+        bool good = own ? command->set(state, letter, optarg) : set_common(common, letter, optarg);
         if (!good)
             return bad_argument(command, letter, optarg);
     }

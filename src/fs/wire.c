@@ -121,6 +121,17 @@ static struct bw_error *configure_verify(const struct bw_fs *fs, const struct bw
     return NULL;
 }
 
+static struct bw_error *find_top(struct bw_fs *fs, const struct bw_volume *last)
+{
+    struct bw_xlator *top = bw_graph_find(fs->graph, last->name.text);
+    if (bw_graph_standing(top).above != BW_ADDRESS_LOGICAL)
+        return BW_REFUSE(last->name.at, "volume %s: the top of the graph must take logical addresses",
+                         last->name.text);
+    fs->reader.top = top;
+    fs->reader.nodesize = fs->superblock.nodesize;
+    return NULL;
+}
+
 static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_plan *plan,
                               struct bw_image_set *set)
 {
@@ -138,8 +149,7 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     drop_unused(fs, plan, set, map);
     BW_TRY(add_remap(fs, plan, map_name));
     BW_TRY(bw_graph_build(fs->graph, plan));
-    fs->reader.top = bw_graph_find(fs->graph, plan->volumes[plan->count - 1].name.text);
-    fs->reader.nodesize = fs->superblock.nodesize;
+    BW_TRY(find_top(fs, &plan->volumes[plan->count - 1]));
     BW_TRY(name_devices(set, bw_graph_find(fs->graph, map_name)));
     return configure_verify(fs, set);
 }

@@ -61,14 +61,23 @@ static struct bw_error *check_spaces(const struct bw_xlator_class *type, const s
 {
     for (size_t i = 0; i < count; i++) {
         *fault = (struct bw_fault){BW_FAULT_CHILD, i};
-        if (type->below != BW_ADDRESS_ANY && children[i].above != type->below)
+        if (type->below != BW_ADDRESS_ANY && children[i].standing.above != type->below)
             return bw_error_create(BW_ERROR_USAGE,
                                    "address spaces do not fit: %s needs %s addresses below it, subvolume %s "
                                    "takes %s addresses",
                                    type->type, space_name(type->below), children[i].name,
-                                   space_name(children[i].above));
+                                   space_name(children[i].standing.above));
     }
     return NULL;
+}
+
+static unsigned height_above(const struct bw_child *children, size_t count)
+{
+    unsigned highest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (children[i].standing.height > highest)
+            highest = children[i].standing.height;
+    return highest + 1;
 }
 
 static struct bw_error *check(const struct bw_xlator_class *type, const struct bw_layer *layer,
@@ -78,17 +87,20 @@ static struct bw_error *check(const struct bw_xlator_class *type, const struct b
     *fault = (struct bw_fault){BW_FAULT_TYPE, 0};
     BW_TRY(check_required(type, layer->options));
     BW_TRY(check_count(type, layer->child_count));
+    if (height_above(children, layer->child_count) > BW_GRAPH_HEIGHT)
+        return bw_error_create(BW_ERROR_USAGE, "more than %d layers one above the other", BW_GRAPH_HEIGHT);
     return check_spaces(type, children, layer->child_count, fault);
 }
 
 struct bw_error *bw_check_layer(const struct bw_xlator_class *type, const struct bw_layer *layer,
-                                const struct bw_child *children, enum bw_address_space *above,
+                                const struct bw_child *children, struct bw_standing *standing,
                                 struct bw_fault *fault)
 {
     struct bw_fault unasked;
     struct bw_error *error = check(type, layer, children, fault ? fault : &unasked);
     if (error)
         return bw_error_prefix(error, "volume %s", layer->name);
-    *above = type->above == BW_ADDRESS_ANY ? children[0].above : type->above;
+    standing->above = type->above == BW_ADDRESS_ANY ? children[0].standing.above : type->above;
+    standing->height = height_above(children, layer->child_count);
     return NULL;
 }

@@ -16,18 +16,21 @@ struct bw_fault {
     size_t index; /**< of the option or the child */
 };
 
+/** Every layer puts a batch on the stack of the thread that reads. */
+enum { BW_GRAPH_HEIGHT = 128 };
+
 /** A child as its parent sees it. */
 struct bw_child {
     const char *name;
-    enum bw_address_space above; /**< never BW_ADDRESS_ANY */
+    struct bw_standing standing;
 };
 
 /**
  * Checks options, number of children and address spaces. BW_ERROR_USAGE, naming the layer; `fault` (may be
- * NULL) then tells the word. On success `*above` is the address space above the layer.
+ * NULL) then tells the word. On success `*standing` is where the layer stands.
  */
 struct bw_error *bw_check_layer(const struct bw_xlator_class *type, const struct bw_layer *layer,
-                                const struct bw_child *children, enum bw_address_space *above,
+                                const struct bw_child *children, struct bw_standing *standing,
                                 struct bw_fault *fault);
 
 /**

@@ -12,13 +12,13 @@
 #include "graph/check_output.h"
 #include "graph/nearest.h"
 
-/* How many names of a cycle a message has at most. */
+/* How many names of a long cycle stand before its end is cut. */
 enum { CYCLE_NAMES = 10 };
 
 /* What is known of a volume. */
 struct state {
     const struct bw_xlator_class *type;
-    enum bw_address_space above;
+    struct bw_standing standing;
     bool used;      /* by another volume */
     size_t list_of; /* the volume whose list was the last to name it, plus 1 */
 };
@@ -305,14 +305,14 @@ static struct bw_error *check_volume(struct checker *checker, const struct bw_vo
         options[i] = (struct bw_option_value){volume->options[i].name.text, volume->options[i].value.text};
     for (size_t i = 0; i < volume->child_count; i++) {
         const char *name = volume->children[i].text;
-        children[i] = (struct bw_child){name, checker->states[find(checker, name)].above};
+        children[i] = (struct bw_child){name, checker->states[find(checker, name)].standing};
     }
     const struct bw_layer layer = {.type = volume->type.text,
                                    .name = volume->name.text,
                                    .options = options,
                                    .child_count = volume->child_count};
     BW_AUTO_ERROR struct bw_error *error =
-        bw_check_layer(state->type, &layer, children, &state->above, &fault);
+        bw_check_layer(state->type, &layer, children, &state->standing, &fault);
     if (error && fault.word == BW_FAULT_OPTION)
         return refuse_option(state->type, volume, &volume->options[fault.index].name);
     return error ? bw_place_error(fault_place(volume, &fault), BW_TAKE(error)) : NULL;

@@ -10,7 +10,8 @@
 
 /**
  * "NAME.KEY=VALUE": sets an option. NAME is a volume, a type ("storage/file": all of that type), or a pattern
- * for names as the shell has them (all that fit). BW_ERROR_USAGE if the text is none of that form or fits no volume.
+ * for names as the shell has them (all that fit). BW_ERROR_USAGE if the text is none of that form or fits no
+ * volume.
  */
 struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text);
 

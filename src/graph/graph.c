@@ -66,7 +66,7 @@ void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator)
 }
 
 static struct bw_error *check_layer(const struct bw_graph *graph, const struct bw_layer *layer,
-                                    const struct bw_xlator_class *type, enum bw_address_space *above)
+                                    const struct bw_xlator_class *type, struct bw_standing *standing)
 {
     for (size_t i = 0; i < graph->size; i++)
         if (strcmp(graph->layers[i]->name, layer->name) == 0)
@@ -75,8 +75,8 @@ static struct bw_error *check_layer(const struct bw_graph *graph, const struct b
     if (!children)
         return bw_error_no_memory();
     for (size_t i = 0; i < layer->child_count; i++)
-        children[i] = (struct bw_child){layer->children[i]->name, layer->children[i]->above};
-    return bw_check_layer(type, layer, children, above, NULL);
+        children[i] = (struct bw_child){layer->children[i]->name, layer->children[i]->standing};
+    return bw_check_layer(type, layer, children, standing, NULL);
 }
 
 static struct bw_xlator *allocate_layer(struct bw_graph *graph, const struct bw_layer *layer,
@@ -110,11 +110,11 @@ static struct bw_error *initialise(struct bw_xlator *xlator, const struct bw_lay
 struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator)
 {
     const struct bw_xlator_class *type = NULL;
-    enum bw_address_space above;
+    struct bw_standing standing;
     struct bw_error *unknown = bw_registry_find(graph->registry, layer->type, &type);
     if (unknown)
         return bw_error_prefix(unknown, "volume %s", layer->name);
-    BW_TRY(check_layer(graph, layer, type, &above));
+    BW_TRY(check_layer(graph, layer, type, &standing));
     struct bw_xlator **layers = realloc(graph->layers, (graph->size + 1) * sizeof *layers);
     if (!layers)
         return bw_error_no_memory();
@@ -122,7 +122,7 @@ struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *lay
     struct bw_xlator *made = allocate_layer(graph, layer, type);
     if (!made)
         return bw_error_no_memory();
-    made->above = above;
+    made->standing = standing;
     struct bw_error *error = initialise(made, layer);
     if (error) {
         if (!error->way)
@@ -151,6 +151,11 @@ struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
         if (strcmp(graph->layers[i]->name, name) == 0)
             return graph->layers[i];
     return NULL;
+}
+
+struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
+{
+    return xlator->standing;
 }
 
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)

@@ -28,6 +28,12 @@ struct bw_registry *bw_graph_registry(const struct bw_graph *graph);
 /** Takes down all layers, newest first, and frees the graph; NULL is allowed. */
 void bw_graph_destroy(struct bw_graph *graph);
 
+/** Where a layer stands in its graph. */
+struct bw_standing {
+    enum bw_address_space above; /**< never BW_ADDRESS_ANY: what it means here */
+    unsigned height;             /**< layers on the longest way down, itself included */
+};
+
 /** What a layer is made of. */
 struct bw_layer {
     const char *type;                      /**< "category/name" */
@@ -53,6 +59,9 @@ struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index);
 
 /** The layer of that name; NULL if there is none. */
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name);
+
+/** Where a layer stands. */
+struct bw_standing bw_graph_standing(const struct bw_xlator *xlator);
 
 /** Adds to an open array of a statedump: each layer with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);

@@ -14,7 +14,7 @@ struct bw_atomic_counters {
 
 struct bw_xlator {
     const struct bw_xlator_class *type;
-    enum bw_address_space above; /* never BW_ADDRESS_ANY: what it means in this graph */
+    struct bw_standing standing;
     struct bw_graph *graph;
     char *name;
     char **values; /**< one per option of the class, in its order */

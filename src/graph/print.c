@@ -6,15 +6,7 @@
 
 #include "base/escape.h"
 #include "graph/instance.h"
-
-static bool is_keyword(const char *word)
-{
-    static const char *const keywords[] = {"volume", "type", "option", "subvolumes", "end-volume"};
-    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++)
-        if (strcmp(word, keywords[i]) == 0)
-            return true;
-    return false;
-}
+#include "graph/volfile.h"
 
 /* What the escaper leaves alone holds no white space, no control bytes and nothing but UTF-8. */
 static bool is_clean(const char *bytes, size_t length)
@@ -61,7 +53,8 @@ static void append_quoted(struct bw_buffer *text, const char *word)
 
 static void append_word(struct bw_buffer *text, const char *word)
 {
-    if (*word && *word != '#' && !strchr(word, '"') && !is_keyword(word) && is_clean(word, strlen(word)))
+    if (*word && *word != '#' && !strchr(word, '"') && !bw_volfile_is_keyword(word) &&
+        is_clean(word, strlen(word)))
         bw_buffer_format(text, " %s", word);
     else {
         bw_buffer_append_byte(text, ' ');

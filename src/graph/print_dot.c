@@ -9,11 +9,12 @@
 #include "graph/instance.h"
 #include "graph/print.h"
 
-static const char head[] = "digraph \"btrfs-walk\" {\n"
-                           "    graph [rankdir=TB nodesep=0.3 ranksep=0.4 fontname=\"Helvetica\"];\n"
-                           "    node [shape=box style=\"rounded,filled\" color=\"#5a6472\" penwidth=0.8\n"
-                           "          fontname=\"Helvetica\" fontsize=11 margin=\"0.16,0.08\"];\n"
-                           "    edge [color=\"#5a6472\" penwidth=0.8 arrowsize=0.6];\n";
+static const char head[] =
+    "digraph \"btrfs-walk\" {\n"
+    "    graph [rankdir=TB ordering=out ordering=out nodesep=0.3 ranksep=0.4 fontname=\"Helvetica\"];\n"
+    "    node [shape=box style=\"rounded,filled\" color=\"#5a6472\" penwidth=0.8\n"
+    "          fontname=\"Helvetica\" fontsize=11 margin=\"0.16,0.08\"];\n"
+    "    edge [color=\"#5a6472\" penwidth=0.8 arrowsize=0.6];\n";
 
 /* One colour a category; the last one is for those that other people make. */
 static const struct colour {

@@ -38,12 +38,22 @@ static struct bw_error *advance(struct parser *parser)
     return bw_lexer_next(&parser->lexer, &parser->token);
 }
 
+static enum keyword find_keyword(const char *word)
+{
+    for (enum keyword keyword = VOLUME; keyword < KEYWORDS; keyword++)
+        if (strcmp(word, keywords[keyword]) == 0)
+            return keyword;
+    return NOT_A_KEYWORD;
+}
+
+bool bw_volfile_is_keyword(const char *word)
+{
+    return find_keyword(word) != NOT_A_KEYWORD;
+}
+
 static enum keyword keyword_of(const struct bw_token *token)
 {
-    for (enum keyword word = VOLUME; token->kind == BW_TOKEN_WORD && word < KEYWORDS; word++)
-        if (strcmp(token->text, keywords[word]) == 0)
-            return word;
-    return NOT_A_KEYWORD;
+    return token->kind == BW_TOKEN_WORD ? find_keyword(token->text) : NOT_A_KEYWORD;
 }
 
 /* Takes a word that is no keyword. `what` says what it is to be. */

@@ -37,4 +37,7 @@ struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan);
 /** The same from memory; `source` is what the places name. */
 struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length, struct bw_plan *plan);
 
+/** Whether a word needs quotes to be one. */
+bool bw_volfile_is_keyword(const char *word);
+
 #endif

@@ -6,11 +6,17 @@
 #include "btrfs-walk/xlator.h"
 
 extern const struct bw_xlator_class bw_storage_file_class;
+extern const struct bw_xlator_class bw_layout_window_class;
 extern const struct bw_xlator_class bw_cluster_chunk_map_class;
 extern const struct bw_xlator_class bw_cluster_remap_class;
 extern const struct bw_xlator_class bw_features_verify_class;
 extern const struct bw_xlator_class bw_performance_read_ahead_class;
 extern const struct bw_xlator_class bw_performance_node_cache_class;
+extern const struct bw_xlator_class bw_performance_io_threads_class;
+extern const struct bw_xlator_class bw_debug_trace_class;
+extern const struct bw_xlator_class bw_debug_io_stats_class;
+extern const struct bw_xlator_class bw_debug_error_gen_class;
+extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
 /** All of them; ends with NULL. */
 extern const struct bw_xlator_class *const bw_builtin_classes[];

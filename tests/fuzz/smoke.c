@@ -82,9 +82,58 @@ static void test_formats(void **state)
     }
 }
 
-static int replay(const char *target, char **paths)
+/* Words at random, some of them in an order that makes sense, and now and then a byte that does not. */
+static void test_volfiles(void **state)
+{
+    (void)state;
+    static const char *const words[] = {
+        "volume a type storage/file option path /x end-volume\n",
+        "volume b type storage/file option path \"y\\x20\" end-volume\n",
+        "volume m type cluster/chunk-map subvolumes a b end-volume\n",
+        "volume v type features/verify subvolumes m end-volume\n",
+        "volume ",
+        "type ",
+        "option ",
+        "subvolumes ",
+        "end-volume\n",
+        "storage/file ",
+        "features/verify ",
+        "a ",
+        "v ",
+        "\"\\",
+        "# ",
+        "\n",
+    };
+    char input[1024];
+    random_state = 3;
+    for (unsigned i = 0; i < 10 * INPUTS; i++) {
+        size_t size = 0;
+        for (size_t left = i % 4 ? 4 : next_random() % 16, word = 0; left > 0; left--) {
+            word = i % 3 ? next_random() % (sizeof words / sizeof *words) : word;
+            size += (size_t)snprintf(input + size, sizeof input - size, "%s", words[word++ % 16]);
+        }
+        if (size && i % 5 == 0)
+            input[next_random() % size] = (char)next_random();
+        run(fuzz_volfile, (const uint8_t *)input, size);
+    }
+}
+
+/* Each target by its name. */
+static const struct {
+    const char *name;
+    void (*run)(const uint8_t *data, size_t size);
+} targets[] = {{"image", fuzz_image}, {"formats", fuzz_formats}, {"volfile", fuzz_volfile}};
+
+static int replay(const char *name, char **paths)
 {
     static uint8_t input[1 << 20];
+    size_t target = 0;
+    while (target < sizeof targets / sizeof *targets && strcmp(targets[target].name, name) != 0)
+        target++;
+    if (target == sizeof targets / sizeof *targets) {
+        fprintf(stderr, "there is no target %s\n", name);
+        return 1;
+    }
     for (; *paths; paths++) {
         FILE *file = fopen(*paths, "rb");
         if (!file) {
@@ -94,7 +143,7 @@ static int replay(const char *target, char **paths)
         size_t size = fread(input, 1, sizeof input, file);
         fclose(file);
         double start = seconds();
-        (strcmp(target, "formats") == 0 ? fuzz_formats : fuzz_image)(input, size);
+        targets[target].run(input, size);
         printf("%s: %.3f s\n", *paths, seconds() - start);
     }
     fuzz_image_cleanup();
@@ -106,6 +155,7 @@ int main(int argument_count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_volfiles),
     };
     if (argument_count > 2)
         return replay(arguments[1], arguments + 2);

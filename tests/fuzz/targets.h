@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The fuzz targets. Each takes any bytes, drives the library with them and aborts if what comes back breaks a
- * promise. entry.c makes one of them a program for libFuzzer, smoke.c runs both with bytes from a generator.
+ * promise. entry.c makes one of them a program for libFuzzer, smoke.c runs all with bytes from a generator.
  */
 #ifndef BW_TESTS_FUZZ_TARGETS_H
 #define BW_TESTS_FUZZ_TARGETS_H
@@ -14,6 +14,9 @@ void fuzz_image(const uint8_t *data, size_t size);
 
 /** Gives the bytes to the decoders of the structures on disk. */
 void fuzz_formats(const uint8_t *data, size_t size);
+
+/** Parses and checks the bytes as a volfile. */
+void fuzz_volfile(const uint8_t *data, size_t size);
 
 /** Ends the program with a message; what it says is a bug of the library. */
 void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

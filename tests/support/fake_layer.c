@@ -80,11 +80,17 @@ static const struct bw_xlator_class *const classes[] = {
     &fake_logical_class,
     &fake_pass_class,
     &bw_storage_file_class,
+    &bw_layout_window_class,
     &bw_cluster_chunk_map_class,
     &bw_cluster_remap_class,
     &bw_features_verify_class,
     &bw_performance_read_ahead_class,
     &bw_performance_node_cache_class,
+    &bw_performance_io_threads_class,
+    &bw_debug_trace_class,
+    &bw_debug_io_stats_class,
+    &bw_debug_error_gen_class,
+    &bw_debug_delay_gen_class,
     NULL,
 };
 

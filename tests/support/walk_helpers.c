@@ -73,6 +73,48 @@ struct bw_error *open_image(const struct iw_image *image, struct report_log *log
     return open_paths(paths, iw_paths_of(image, paths), BW_ANY_SUPERBLOCK_COPY, log, fs);
 }
 
+static void add_change(struct graph_changes *changes, enum bw_graph_edit_kind kind, const char *format,
+                       va_list arguments)
+{
+    size_t at = changes->count++, size = sizeof changes->changes[0].text;
+    if (at >= COUNT(changes->changes) ||
+        (size_t)vsnprintf(changes->changes[at].text, size, format, arguments) >= size)
+        abort(); /* a mistake of the test */
+    changes->changes[at].kind = kind;
+}
+
+void insert_layer(struct graph_changes *changes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_change(changes, BW_EDIT_INSERT, format, arguments);
+    va_end(arguments);
+}
+
+void set_option(struct graph_changes *changes, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    add_change(changes, BW_EDIT_OPTION, format, arguments);
+    va_end(arguments);
+}
+
+struct bw_error *open_changed(const char *const *paths, size_t count, const struct graph_changes *changes,
+                              struct report_log *log, struct bw_fs **fs)
+{
+    struct bw_graph_edit edits[COUNT(changes->changes)];
+    size_t edit_count = changes ? changes->count : 0;
+    for (size_t i = 0; i < edit_count; i++)
+        edits[i] = (struct bw_graph_edit){changes->changes[i].kind, changes->changes[i].text};
+    const struct bw_fs_options options = {.paths = paths,
+                                          .path_count = count,
+                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+                                          .graph = {.edits = edits, .edit_count = edit_count},
+                                          .reporter = report_log_reporter(log)};
+    *fs = NULL;
+    return bw_fs_open(&options, fs);
+}
+
 /* Walking. */
 
 static struct bw_error *collect(void *context, const char *paths, size_t length)

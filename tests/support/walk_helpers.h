@@ -18,6 +18,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/graph.h"
 #include "btrfs-walk/walk.h"
 #include "image_writer.h"
 
@@ -49,6 +50,24 @@ struct bw_error *open_paths(const char *const *paths, size_t count, int superblo
                             struct report_log *log, struct bw_fs **fs);
 /** Opens all devices of an image that were not removed. */
 struct bw_error *open_image(const struct iw_image *image, struct report_log *log, struct bw_fs **fs);
+
+/** Changes of the default graph, as they are given in arguments. Starts as zeros. */
+struct graph_changes {
+    struct {
+        enum bw_graph_edit_kind kind;
+        char text[160];
+    } changes[16];
+    size_t count;
+};
+
+/** Inserts a layer: "debug/error-gen@device-1,action=flip". */
+void insert_layer(struct graph_changes *changes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/** Sets an option: "storage/file.io=mmap". */
+void set_option(struct graph_changes *changes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** Opens the devices named through a changed graph; `changes` and `log` may be NULL. */
+struct bw_error *open_changed(const char *const *paths, size_t count, const struct graph_changes *changes,
+                              struct report_log *log, struct bw_fs **fs);
 
 /** What a walk said. */
 struct walk_result {

@@ -3,6 +3,7 @@
  * src/graph: what a graph refuses, passing through, counters, the stamp of the layer an error was born in,
  * options.
  */
+#include "graph/check.h"
 #include "support/fake_layer.h"
 
 static const char *const modes[] = {"fast", "slow", "slower", NULL};
@@ -98,8 +99,7 @@ static void test_refusals(void **state)
     expect_error(try_layer(graph, "test/device", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 0 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE, "takes 1 subvolume, not 0");
-    expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE,
-                 "address spaces do not fit");
+    expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE, "address spaces do not fit");
     expect_error(try_layer(graph, "test/pair", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 2 to 3 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pair", "x", devices, 4), BW_ERROR_USAGE,
@@ -113,6 +113,19 @@ static void test_refusals(void **state)
     assert_ptr_equal(bw_xlator_child(bw_graph_layer(graph, 2), 1), device);
     bw_graph_destroy(graph);
     bw_graph_destroy(NULL);
+}
+
+/* Each layer of a stack needs some of the thread's own stack. */
+static void test_height(void **state)
+{
+    (void)state;
+    struct bw_graph *graph = make_graph(NULL);
+    struct bw_xlator *top = add_layer(graph, "test/logical", NULL, NULL);
+    for (unsigned height = 2; height <= BW_GRAPH_HEIGHT; height++)
+        top = add_layer(graph, "test/pass", top, NULL);
+    assert_int_equal(bw_graph_standing(top).height, BW_GRAPH_HEIGHT);
+    expect_error(try_layer(graph, "test/pass", "x", &top, 1), BW_ERROR_USAGE, "more than 128 layers");
+    bw_graph_destroy(graph);
 }
 
 static void test_life_of_layers(void **state)
@@ -370,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_height),
         cmocka_unit_test(test_life_of_layers),
         cmocka_unit_test(test_option_defaults),
         cmocka_unit_test(test_option_values),

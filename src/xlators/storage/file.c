@@ -5,6 +5,9 @@
  * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the page cache
  * (RWF_NOWAIT): on a warm image nothing more is needed, and the first miss says that the image is cold, from
  * when on hints are passed to the kernel.
+ *
+ * With io=mmap the bytes are copied out of a mapping instead, under the guard of bus_guard.c. Whatever the
+ * mapping cannot answer is read again with pread, which knows why.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,19 +15,25 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "xlators/classes.h"
+#include "xlators/storage/bus_guard.h"
 
 struct file {
     const char *path; /* the option's text, owned by the layer */
     int descriptor;
     uint64_t size;
-    atomic_bool cold; /* a read has missed the page cache */
+    bool regular;          /* not a block device */
+    const uint8_t *mapped; /* all of it, with io=mmap; NULL: pread */
+    atomic_bool cold;      /* a read has missed the page cache */
 };
+
+enum { IO_PREAD, IO_MMAP };
 
 static uint64_t size(struct bw_xlator *xlator)
 {
@@ -51,6 +60,21 @@ static struct bw_error *open_file(struct file *file)
     if (end < 0)
         return bw_error_from_errno(errno, "cannot find the size of %s", file->path);
     file->size = (uint64_t)end;
+    file->regular = S_ISREG(status.st_mode);
+    return NULL;
+}
+
+static struct bw_error *map_file(struct file *file)
+{
+    if (file->size == 0)
+        return NULL; /* cannot be mapped, and nothing is lost */
+    if (file->size > SIZE_MAX)
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is too large to be mapped", file->path);
+    void *mapped = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->descriptor, 0);
+    if (mapped == MAP_FAILED)
+        return bw_error_from_errno(errno, "cannot map %s", file->path);
+    file->mapped = mapped;
+    bw_bus_guard_acquire();
     return NULL;
 }
 
@@ -62,12 +86,17 @@ static struct bw_error *init(struct bw_xlator *xlator)
     file->descriptor = -1;
     file->path = bw_xlator_option_text(xlator, "path");
     bw_xlator_set_private(xlator, file);
-    return open_file(file);
+    BW_TRY(open_file(file));
+    return bw_xlator_option_number(xlator, "io") == IO_MMAP ? map_file(file) : NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct file *file = bw_xlator_private(xlator);
+    if (file && file->mapped) {
+        munmap((void *)file->mapped, (size_t)file->size);
+        bw_bus_guard_release();
+    }
     if (file && file->descriptor >= 0)
         close(file->descriptor);
     free(file);
@@ -142,22 +171,74 @@ static void start_reading(const struct file *file, struct bw_request *const *ord
     }
 }
 
-static void read_slice(struct file *file, struct bw_request *requests, size_t count)
+/* Copies neighbours out of the mapping. */
+static bool copy_run(const struct file *file, const struct iovec *vectors, int count, uint64_t offset,
+                     size_t length)
 {
-    struct bw_request *order[BW_BATCH];
+    if (offset > file->size || length > file->size - offset)
+        return false;
+    const uint8_t *from = file->mapped + offset;
+    for (int i = 0; i < count; from += vectors[i++].iov_len)
+        if (!bw_bus_guard_copy(vectors[i].iov_base, from, vectors[i].iov_len))
+            return false;
+    return true;
+}
+
+static void read_runs(struct file *file, struct bw_request *const *order, size_t count)
+{
     struct iovec vectors[BW_BATCH];
-    for (size_t i = 0; i < count; i++)
-        order[i] = &requests[i];
-    sort_by_address(order, count);
-    if (count > 1 && atomic_load_explicit(&file->cold, memory_order_relaxed))
-        start_reading(file, order, count);
     for (size_t first = 0, run, length; first < count; first += run) {
         run = find_run(order, first, count, &length);
         for (size_t i = 0; i < run; i++)
             vectors[i] = (struct iovec){order[first + i]->buffer, order[first + i]->length};
-        bool whole = read_run(file, vectors, (int)run, order[first]->address, length);
+        uint64_t offset = order[first]->address;
+        bool whole = file->mapped ? copy_run(file, vectors, (int)run, offset, length)
+                                  : read_run(file, vectors, (int)run, offset, length);
         for (size_t i = first; i < first + run; i++)
             order[i]->error = whole ? NULL : read_one(file, order[i]);
+    }
+}
+
+/* Faults tell nothing about the page cache: the first byte of each batch is asked for until one is missing.
+ */
+static void notice_cold(struct file *file, uint64_t offset)
+{
+    uint8_t byte;
+    if (atomic_load_explicit(&file->cold, memory_order_relaxed) || offset >= file->size)
+        return;
+    const struct iovec vector = {&byte, 1};
+    if (preadv2(file->descriptor, &vector, 1, (off_t)offset, RWF_NOWAIT) != 1)
+        atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+}
+
+/* What lies behind a new end, but in the same page as it, was read as zeros: it is asked for once more. */
+static void check_end(const struct file *file, struct bw_request *requests, size_t count)
+{
+    struct stat status;
+    if (!file->regular || fstat(file->descriptor, &status) || (uint64_t)status.st_size >= file->size)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (!requests[i].error && requests[i].address + requests[i].length > (uint64_t)status.st_size)
+            requests[i].error = read_one(file, &requests[i]);
+}
+
+static void read_slice(struct file *file, struct bw_request *requests, size_t count)
+{
+    struct bw_request *order[BW_BATCH];
+    sigset_t mask;
+    for (size_t i = 0; i < count; i++)
+        order[i] = &requests[i];
+    sort_by_address(order, count);
+    if (file->mapped)
+        notice_cold(file, order[0]->address);
+    if (count > 1 && atomic_load_explicit(&file->cold, memory_order_relaxed))
+        start_reading(file, order, count);
+    if (file->mapped)
+        bw_bus_guard_enter(&mask);
+    read_runs(file, order, count);
+    if (file->mapped) {
+        bw_bus_guard_leave(&mask);
+        check_end(file, requests, count);
     }
 }
 
@@ -181,16 +262,36 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
                       POSIX_FADV_WILLNEED);
 }
 
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct file *file = bw_xlator_private(xlator);
+    bw_json_number(json, "size", file->size);
+    bw_json_bool(json, "block_device", !file->regular);
+    bw_json_bool(json, "mapped", file->mapped != NULL);
+    bw_json_bool(json, "cold", atomic_load_explicit(&file->cold, memory_order_relaxed));
+}
+
+static const char *const readers[] = {[IO_PREAD] = "pread", [IO_MMAP] = "mmap", NULL};
+
 static const struct bw_option options[] = {
     {.name = "path", .type = BW_OPTION_PATH, .description = "image file or block device; opened read-only"},
+    {.name = "io",
+     .type = BW_OPTION_ENUM,
+     .default_value = "pread",
+     .choices = readers,
+     .description = "how bytes are fetched: by system calls, or out of a mapping"},
     {0},
 };
+
+static const char page[] = "PAGE";
 
 const struct bw_xlator_class bw_storage_file_class = {
     .type = "storage/file",
     .description = "reads an image file or a block device",
+    .page = page,
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size},
+    .operations =
+        {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size, .dump = dump},
 };

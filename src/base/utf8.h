@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* UTF-8 as the Unicode standard has it: names of files are bytes, and have to be looked at before they are
+ * text. */
+#ifndef BW_BASE_UTF8_H
+#define BW_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Length of the valid UTF-8 sequence at `bytes` (at least one, at most `left` bytes); 0 if there is none:
+ * too long a form, a surrogate, and what lies beyond U+10FFFF are not valid. */
+static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
+{
+    uint8_t first = bytes[0];
+    if (first < 0x80)
+        return 1;
+    size_t length = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    if (length == 0 || length > left)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((bytes[i] & 0xc0) != 0x80)
+            return 0;
+    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
+        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f))
+        return 0;
+    return length;
+}
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * performance/io-threads: cuts a batch into slices that the layer below serves at the same time, on threads
+ * of this layer beside the caller's. It fits wherever the layer below takes its time for each request.
+ *
+ * Whoever brings a batch puts it into the queue and then serves slices of it like everybody else, until none
+ * is left to be taken; then it waits for those that others have taken. So a batch is answered even if all
+ * threads are busy elsewhere, or none could be started, and the call returns when all of it is done.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "xlators/classes.h"
+
+/* A batch under way; lives on the stack of the caller who brought it. */
+struct batch {
+    struct batch *next; /* in the queue, while there are slices to be taken */
+    const struct bw_frame *frame;
+    struct bw_xlator *child;
+    struct bw_request *requests;
+    size_t count, taken; /* requests, and those in slices that were taken */
+    size_t slice;        /* requests in a slice; the last may be smaller */
+    size_t running;      /* slices being served */
+};
+
+struct io_threads {
+    size_t limit;         /* slices of a batch, and how many are served at a time by threads and one caller */
+    size_t count;         /* threads that run */
+    bool started, quit;   /* started: as many threads as could be */
+    pthread_mutex_t lock; /* of all that changes, here and in the batches */
+    pthread_cond_t work;  /* there is something in the queue, or it is time to go */
+    pthread_cond_t done;  /* some batch is done */
+    struct batch *first;  /* the queue */
+    uint64_t batches, slices, slices_by_threads;
+    pthread_t threads[];
+};
+
+static void add_to_queue(struct io_threads *pool, struct batch *batch)
+{
+    struct batch **link = &pool->first;
+    while (*link)
+        link = &(*link)->next;
+    *link = batch;
+}
+
+static void remove_from_queue(struct io_threads *pool, const struct batch *batch)
+{
+    struct batch **link = &pool->first;
+    while (*link != batch)
+        link = &(*link)->next;
+    *link = batch->next;
+}
+
+/* Takes the next slice of a batch in the queue and serves it; called and left with the lock held. The batch
+ * may be gone afterwards, unless it is the caller's own. */
+static void serve_slice(struct io_threads *pool, struct batch *batch)
+{
+    struct bw_request *requests = batch->requests + batch->taken;
+    size_t left = batch->count - batch->taken, count = left < batch->slice ? left : batch->slice;
+    batch->taken += count;
+    batch->running++;
+    pool->slices++;
+    if (batch->taken == batch->count)
+        remove_from_queue(pool, batch);
+    pthread_mutex_unlock(&pool->lock);
+    bw_wind(batch->frame, batch->child, requests, count);
+    pthread_mutex_lock(&pool->lock);
+    if (--batch->running == 0 && batch->taken == batch->count)
+        pthread_cond_broadcast(&pool->done);
+}
+
+static void *serve(void *argument)
+{
+    struct io_threads *pool = argument;
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->quit) {
+        if (pool->first) {
+            pool->slices_by_threads++;
+            serve_slice(pool, pool->first);
+        } else {
+            pthread_cond_wait(&pool->work, &pool->lock);
+        }
+    }
+    pthread_mutex_unlock(&pool->lock);
+    return NULL;
+}
+
+/* What cannot be started is done without. Called with the lock held. */
+static void start_threads(struct io_threads *pool)
+{
+    pool->started = true;
+    while (pool->count + 1 < pool->limit && !pthread_create(&pool->threads[pool->count], NULL, serve, pool))
+        pool->count++;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    struct io_threads *pool = bw_xlator_private(xlator);
+    struct batch batch = {.frame = frame,
+                          .child = bw_xlator_child(xlator, 0),
+                          .requests = requests,
+                          .count = count,
+                          .slice = (count + pool->limit - 1) / pool->limit};
+    if (batch.slice == count) {
+        bw_wind(frame, batch.child, requests, count);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    if (!pool->started)
+        start_threads(pool);
+    if (!pool->count) /* nobody helps: one slice is as good */
+        batch.slice = count;
+    pool->batches++;
+    add_to_queue(pool, &batch);
+    pthread_cond_broadcast(&pool->work);
+    while (batch.taken < count)
+        serve_slice(pool, &batch);
+    while (batch.running)
+        pthread_cond_wait(&pool->done, &pool->lock);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    size_t limit = (size_t)bw_xlator_option_number(xlator, "threads");
+    struct io_threads *pool = calloc(1, sizeof *pool + limit * sizeof *pool->threads);
+    if (!pool)
+        return bw_error_no_memory();
+    pool->limit = limit;
+    pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->work, NULL);
+    pthread_cond_init(&pool->done, NULL);
+    bw_xlator_set_private(xlator, pool);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct io_threads *pool = bw_xlator_private(xlator);
+    if (!pool)
+        return;
+    pthread_mutex_lock(&pool->lock);
+    pool->quit = true;
+    pthread_cond_broadcast(&pool->work);
+    pthread_mutex_unlock(&pool->lock);
+    for (size_t i = 0; i < pool->count; i++)
+        pthread_join(pool->threads[i], NULL);
+    pthread_cond_destroy(&pool->done);
+    pthread_cond_destroy(&pool->work);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+    bw_xlator_set_private(xlator, NULL);
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct io_threads *pool = bw_xlator_private(xlator);
+    pthread_mutex_lock(&pool->lock);
+    bw_json_number(json, "started", pool->count);
+    bw_json_number(json, "batches", pool->batches);
+    bw_json_number(json, "slices", pool->slices);
+    bw_json_number(json, "slices_by_threads", pool->slices_by_threads);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static const struct bw_option options[] = {
+    {.name = "threads",
+     .type = BW_OPTION_INTEGER,
+     .default_value = "4",
+     .minimum = 1,
+     .maximum = 64,
+     .description = "slices of a batch that are served at the same time"},
+    {0},
+};
+
+static const char page[] = "PAGE";
+
+const struct bw_xlator_class bw_performance_io_threads_class = {
+    .type = "performance/io-threads",
+    .description = "has several parts of a batch served at the same time",
+    .page = page,
+    .above = BW_ADDRESS_ANY,
+    .below = BW_ADDRESS_ANY,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+};

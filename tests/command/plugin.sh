@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Layers in shared objects: the example is built against the installed headers only, found in both places, used,
+# and described; objects that do not fit are refused with a reason.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+prefix=$WORK/usr
+(cd "$ROOT" && make install BUILD="$BUILD" PREFIX="$prefix") > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make install"; finish; }
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain || exit 1
+image=$BUILD/fixtures/plain/dev1.img
+want=$("$PROGRAM" -0 "$image" | cksum)
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+installed=$(pkg-config --variable=xlatordir btrfs-walk)
+
+# build SOURCE FILE: makes a shared object with nothing but the installed headers.
+build() {
+    mkdir -p "$(dirname "$2")"
+    # shellcheck disable=SC2046 # flags are several words
+    ${CC:-cc} -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags btrfs-walk) -o "$2" "$1" > "$WORK/log" 2>&1 ||
+        fail "cannot build $2: $(head -n 3 "$WORK/log")"
+}
+
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+
+# refused DESCRIPTION REGEX TYPE: the type cannot be inserted, and stderr says why.
+refused() {
+    BTRFS_WALK_XLATOR_PATH=$WORK/xlators "$PROGRAM" --insert "$3@verify" "$image" > /dev/null 2> "$WORK/err"
+    local status=$?
+    if [ $status -ne 2 ]; then fail "$1: exit status $status"; fi
+    holds "$1: $(cat "$WORK/err")" grep -qE -- "$2" "$WORK/err"
+}
+
+# lists PROGRAM INSERTS...: the same paths as without.
+lists() {
+    local program=$1
+    shift
+    [ "$("$program" -0 "$@" "$image" 2> "$WORK/err" | cksum)" = "$want" ]
+}
+
+twice=(--insert toys/rot13@device-1,kind=any --insert toys/rot13@device-1,kind=any)
+build "$ROOT/tests/plugin/rot13.c" "$WORK/xlators/toys/rot13.so"
+export BTRFS_WALK_XLATOR_PATH=$WORK/nowhere:$WORK/xlators
+holds "the walk reads no data" lists "$PROGRAM" --insert toys/rot13@verify
+holds "two cancel each other" lists "$PROGRAM" "${twice[@]}"
+"$PROGRAM" --insert toys/rot13@device-1,kind=any "$image" > "$WORK/out" 2> "$WORK/err"
+status=$?
+holds "one spoils everything" [ "$status" -eq 2 ]
+holds "and nothing is listed" [ ! -s "$WORK/out" ]
+holds "its options are checked" [ "$("$PROGRAM" --insert toys/rot13@verify,kind=odd "$image" 2>&1 | grep -c "'odd' is not one of: super, tree-block, data, raw, any")" -eq 1 ]
+holds "its page" grep -q 'thirteen places' <("$PROGRAM" xlators toys/rot13)
+holds "it is listed" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
+"$PROGRAM" --statedump "$WORK/dump" "${twice[@]}" "$image" > /dev/null
+holds "its state" [ "$(grep -c '"letters": [1-9]' "$WORK/dump")" -eq 2 ]
+
+unset BTRFS_WALK_XLATOR_PATH
+mkdir -p "$installed" && mv "$WORK/xlators/toys" "$installed"
+holds "an installed layer" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
+
+object() { # NAME API-INITIALISER
+    printf '#include <btrfs-walk/xlator.h>\nstatic const struct bw_xlator_class it = {.type = "bad/%s", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1};\n%s\n' "$1" "$2" > "$WORK/$1.c"
+    build "$WORK/$1.c" "$WORK/xlators/bad/$1.so"
+}
+object good 'BW_XLATOR_EXPORT(it);'
+holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --insert bad/good@verify "$image"
+object abi 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
+refused "another ABI" 'bad/abi.so: it was built for version 2 of the layer interface, this is version 1: build it anew' bad/abi
+object size 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
+refused "another size" 'build it anew' bad/size
+object silent 'const void *unused = &it;'
+refused "no api" 'silent.so: it exports no bw_xlator_api' bad/silent
+sed -i 's|bad/good|bad/other|' "$WORK/good.c" && build "$WORK/good.c" "$WORK/xlators/bad/name.so"
+refused "another name" 'name.so: it holds the layer bad/other' bad/name
+object spaces 'static const struct bw_xlator_class that = {.type = "bad/spaces", .description = "-", .page = "-", .above = BW_ADDRESS_ANY, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
+refused "spaces that contradict each other" 'address spaces' bad/spaces
+echo "no object" > "$WORK/xlators/bad/text.so"
+refused "a text file" 'cannot load a layer' bad/text
+refused "a type that is nowhere" 'unknown type bad/nothing' bad/nothing
+refused "a type that leads elsewhere" 'unknown type' ../xlators/bad/good
+BTRFS_WALK_XLATOR_PATH=$WORK/xlators "$PROGRAM" xlators > "$WORK/out" 2> "$WORK/err"
+status=$?
+holds "a list with bad ones ends with 1" [ "$status" -eq 1 ]
+holds "the good ones are listed" grep -q '^bad/good ' "$WORK/out"
+holds "the bad ones are named" grep -q 'bad/abi.so' "$WORK/err"
+finish

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * toys/rot13: a layer that is not part of the project, as anybody could write one. It is built against the
+ * installed headers alone and turns every letter of what is read by thirteen places. One such layer spoils
+ * every checksum; two of them, one above the other, are as if there were none.
+ */
+#include <btrfs-walk/xlator.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+/* What init finds in the options, and what happened since: the private state of one layer. */
+struct rot13 {
+    uint64_t kind;
+    atomic_uint_fast64_t letters;
+};
+
+/* The choices of the option `kind`; each is the number of a request kind but the last. */
+static const char *const kinds[] = {"super", "tree-block", "data", "raw", "any", NULL};
+enum { ANY = BW_REQUEST_KINDS };
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct rot13 *rot13 = calloc(1, sizeof *rot13);
+    if (!rot13)
+        return bw_error_no_memory();
+    rot13->kind = bw_xlator_option_number(xlator, "kind");
+    bw_xlator_set_private(xlator, rot13);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    free(bw_xlator_private(xlator));
+    bw_xlator_set_private(xlator, NULL);
+}
+
+static uint8_t turn(uint8_t byte, uint8_t first)
+{
+    return (uint8_t)(first + (byte - first + 13) % 26);
+}
+
+static uint64_t turn_all(uint8_t *bytes, uint32_t length)
+{
+    uint64_t letters = 0;
+    for (uint32_t i = 0; i < length; i++) {
+        bool lower = bytes[i] >= 'a' && bytes[i] <= 'z', upper = bytes[i] >= 'A' && bytes[i] <= 'Z';
+        if (lower || upper)
+            bytes[i] = turn(bytes[i], lower ? 'a' : 'A');
+        letters += lower || upper;
+    }
+    return letters;
+}
+
+/* The requests go down as they are; what comes back is changed in place. */
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    struct rot13 *rot13 = bw_xlator_private(xlator);
+    bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
+    for (size_t i = 0; i < count; i++)
+        if (!requests[i].error && (rot13->kind == ANY || rot13->kind == requests[i].kind))
+            rot13->letters += turn_all(requests[i].buffer, requests[i].length);
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct rot13 *rot13 = bw_xlator_private(xlator);
+    bw_json_number(json, "letters", rot13->letters);
+}
+
+static const struct bw_option options[] = {
+    {.name = "kind",
+     .type = BW_OPTION_ENUM,
+     .default_value = "data",
+     .description = "requests whose bytes are changed",
+     .choices = kinds},
+    {0},
+};
+
+static const struct bw_xlator_class rot13_class = {
+    .type = "toys/rot13",
+    .description = "turns letters by thirteen places",
+    .page = "Turns every letter of what is read by thirteen places in the alphabet.\n\n"
+            "It shows how a layer is made outside of the project. Two of them cancel each other:\n\n"
+            "    btrfs-walk --insert toys/rot13@device-1,kind=any --insert toys/rot13@device-1,kind=any "
+            "image.img",
+    .above = BW_ADDRESS_ANY,
+    .below = BW_ADDRESS_ANY,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+};
+
+BW_XLATOR_EXPORT(rot13_class);

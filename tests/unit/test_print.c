@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/graph/print.c and print_dot.c: golden texts, and that what is printed is read again as the same. */
+#include "graph/print.h"
+#include "graph/volfile.h"
+#include "support/fake_layer.h"
+
+static const struct bw_option all_options[] = {
+    {"path", BW_OPTION_PATH, NULL, 0, 0, "a path", NULL},
+    {"size", BW_OPTION_SIZE, "4K", 0, UINT64_MAX, "a size", NULL},
+    {"rules", BW_OPTION_STRING, "", 0, 0, "empty by default", NULL},
+    {"output", BW_OPTION_OUTPUT, "-", 0, 0, "a path that is not empty by default", NULL},
+    {0},
+};
+
+static const struct bw_xlator_class disk_class = {
+    .type = "storage/disk", .above = BW_ADDRESS_DEVICE, .options = all_options};
+static const struct bw_xlator_class map_class = {.type = "cluster/map",
+                                                 .above = BW_ADDRESS_LOGICAL,
+                                                 .below = BW_ADDRESS_DEVICE,
+                                                 .minimum_children = 1,
+                                                 .maximum_children = 2};
+static const struct bw_xlator_class pass_class = {.type = "toys/pass",
+                                                  .above = BW_ADDRESS_ANY,
+                                                  .below = BW_ADDRESS_ANY,
+                                                  .minimum_children = 1,
+                                                  .maximum_children = 1};
+static const struct bw_xlator_class *const classes[] = {&disk_class, &map_class, &pass_class, NULL};
+
+static struct bw_graph *make_graph(void)
+{
+    struct bw_graph *graph = NULL;
+    struct bw_registry *registry = NULL;
+    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_graph_create(registry, report_log_reporter(NULL), &graph));
+    return graph;
+}
+
+static struct bw_xlator *add(struct bw_graph *graph, const struct bw_layer *layer)
+{
+    struct bw_xlator *made = NULL;
+    expect_success(bw_graph_add(graph, layer, &made));
+    return made;
+}
+
+static struct bw_xlator *add_disk(struct bw_graph *graph, const char *name, const char *path,
+                                  const char *output)
+{
+    const struct bw_option_value options[] = {{"path", path}, {"output", output}, {0}};
+    return add(graph, &(struct bw_layer){.type = "storage/disk", .name = name, .options = options});
+}
+
+static struct bw_graph *make_example(void)
+{
+    struct bw_graph *graph = make_graph();
+    struct bw_xlator *disks[] = {add_disk(graph, "device-1", "my disk.img", "-"),
+                                 add_disk(graph, "device-2", "b.img", "")};
+    struct bw_xlator *map = add(
+        graph, &(struct bw_layer){.type = "cluster/map", .name = "map", .children = disks, .child_count = 2});
+    add(graph,
+        &(struct bw_layer){.type = "toys/pass", .name = "pass@map", .children = &map, .child_count = 1});
+    return graph;
+}
+
+static char *print(const struct bw_graph *graph,
+                   void (*printer)(const struct bw_graph *graph, struct bw_buffer *text))
+{
+    struct bw_buffer text = {0};
+    printer(graph, &text);
+    bw_buffer_append_byte(&text, '\0');
+    assert_false(text.failed);
+    return text.data;
+}
+
+static void expect_text(struct bw_graph *graph,
+                        void (*printer)(const struct bw_graph *graph, struct bw_buffer *text),
+                        const char *expected)
+{
+    char *text = print(graph, printer);
+    assert_string_equal(text, expected);
+    free(text);
+    bw_graph_destroy(graph);
+}
+
+static void test_volfile(void **state)
+{
+    (void)state;
+    expect_text(make_example(), bw_graph_print,
+                "volume device-1\n"
+                "    type storage/disk\n"
+                "    option path \"my disk.img\"\n"
+                "    option size 4K\n"
+                "    option output -\n"
+                "end-volume\n"
+                "\n"
+                "volume device-2\n"
+                "    type storage/disk\n"
+                "    option path b.img\n"
+                "    option size 4K\n"
+                "    option output \"\"\n"
+                "end-volume\n"
+                "\n"
+                "volume map\n"
+                "    type cluster/map\n"
+                "    subvolumes device-1 device-2\n"
+                "end-volume\n"
+                "\n"
+                "volume pass@map\n"
+                "    type toys/pass\n"
+                "    subvolumes map\n"
+                "end-volume\n");
+    expect_text(make_graph(), bw_graph_print, "");
+}
+
+/* Makes the graph a plan describes. */
+static struct bw_graph *build(const struct bw_plan *plan)
+{
+    struct bw_graph *graph = make_graph();
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct bw_volume *volume = &plan->volumes[i];
+        struct bw_option_value options[8] = {{0}};
+        struct bw_xlator *children[8];
+        for (size_t k = 0; k < volume->option_count; k++)
+            options[k] =
+                (struct bw_option_value){volume->options[k].name.text, volume->options[k].value.text};
+        for (size_t k = 0; k < volume->child_count; k++)
+            children[k] = bw_graph_layer(graph, bw_plan_find(plan, volume->children[k].text));
+        add(graph, &(struct bw_layer){.type = volume->type.text,
+                                      .name = volume->name.text,
+                                      .options = options,
+                                      .children = children,
+                                      .child_count = volume->child_count});
+    }
+    return graph;
+}
+
+static void expect_round_trip(struct bw_graph *graph, const char *path)
+{
+    struct bw_plan plan = {0};
+    char *first = print(graph, bw_graph_print);
+    expect_success(bw_volfile_parse("printed", first, strlen(first), &plan));
+    assert_int_equal(plan.count, bw_graph_size(graph));
+    assert_string_equal(bw_volume_option(&plan.volumes[0], "path"), path);
+    struct bw_graph *again = build(&plan);
+    char *second = print(again, bw_graph_print);
+    assert_string_equal(first, second);
+    free(first);
+    free(second);
+    bw_graph_destroy(again);
+    bw_graph_destroy(graph);
+    bw_plan_free(&plan);
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    expect_round_trip(make_example(), "my disk.img");
+    static const struct {
+        const char *path, *written;
+    } cases[] = {
+        {"plain/a-b_c.img", "option path plain/a-b_c.img\n"},
+        {"", "option path \"\"\n"},
+        {"type", "option path \"type\"\n"},
+        {"end-volume", "option path \"end-volume\"\n"},
+        {"#1", "option path \"#1\"\n"},
+        {"n#1", "option path n#1\n"},
+        {"a\"b", "option path \"a\\\"b\"\n"},
+        {"a\\b", "option path \"a\\\\b\"\n"},
+        {"\n\t\r\x1b\x7f", "option path \"\\n\\t\\x0d\\x1b\\x7f\"\n"},
+        {"gr\xc3\xb6\xc3\x9f", "option path gr\xc3\xb6\xc3\x9f\n"},
+        {"\xc3\xb6 \xff\xc2\x9b", "option path \"\xc3\xb6 \\xff\\xc2\\x9b\"\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_graph *graph = make_graph();
+        add_disk(graph, "d", cases[i].path, "-");
+        char *text = print(graph, bw_graph_print);
+        if (!strstr(text, cases[i].written))
+            fail_msg("%s in:\n%s", cases[i].written, text);
+        free(text);
+        expect_round_trip(graph, cases[i].path);
+    }
+}
+
+/* Every byte a path can hold. */
+static void test_all_bytes(void **state)
+{
+    (void)state;
+    for (int byte = 1; byte < 256; byte++) {
+        const char path[] = {'a', (char)byte, 'b', 0}, alone[] = {(char)byte, 0};
+        struct bw_graph *graph = make_graph();
+        add_disk(graph, "d", path, alone);
+        expect_round_trip(graph, path);
+    }
+}
+
+static const char dot_head[] =
+    "digraph \"btrfs-walk\" {\n"
+    "    graph [rankdir=TB ordering=out nodesep=0.3 ranksep=0.4 fontname=\"Helvetica\"];\n"
+    "    node [shape=box style=\"rounded,filled\" color=\"#5a6472\" penwidth=0.8\n"
+    "          fontname=\"Helvetica\" fontsize=11 margin=\"0.16,0.08\"];\n"
+    "    edge [color=\"#5a6472\" penwidth=0.8 arrowsize=0.6];\n";
+
+static void expect_dot(struct bw_graph *graph, const char *body)
+{
+    char *expected = NULL;
+    assert_true(asprintf(&expected, "%s%s}\n", dot_head, body) > 0);
+    expect_text(graph, bw_graph_print_dot, expected);
+    free(expected);
+}
+
+static void test_dot(void **state)
+{
+    (void)state;
+    expect_dot(make_example(), "    n3 [fillcolor=\"#ececec\" label=<<b>pass@map</b><br/>toys/pass>];\n"
+                               "    n2 [fillcolor=\"#dcefd3\" label=<<b>map</b><br/>cluster/map>];\n"
+                               "    n1 [fillcolor=\"#d8e6f5\" label=<<b>device-2</b><br/>storage/disk"
+                               "<br/><font point-size=\"9\">path = b.img</font>"
+                               "<br/><font point-size=\"9\">output = </font>>];\n"
+                               "    n0 [fillcolor=\"#d8e6f5\" label=<<b>device-1</b><br/>storage/disk"
+                               "<br/><font point-size=\"9\">path = my disk.img</font>>];\n"
+                               "    n3 -> n2;\n"
+                               "    n2 -> n0;\n"
+                               "    n2 -> n1;\n");
+    expect_dot(make_graph(), "");
+}
+
+static void test_dot_hostile(void **state)
+{
+    (void)state;
+    struct bw_graph *graph = make_graph();
+    add_disk(graph, "<b>", "</b>>];&amp;\"\\N\n\xff\xef\xbf\xbe\xc3\xb6\xef\xbf\xbf", "-");
+    expect_dot(graph, "    n0 [fillcolor=\"#d8e6f5\" label=<<b>&#60;b&#62;</b><br/>storage/disk"
+                      "<br/><font point-size=\"9\">path = &#60;/b&#62;&#62;];&#38;amp;&#34;\\\\N\\\\n\\\\377"
+                      "\\\\357\\\\277\\\\276\xc3\xb6\\\\357\\\\277\\\\277</font>>];\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_volfile), cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_all_bytes),
+        cmocka_unit_test(test_dot),     cmocka_unit_test(test_dot_hostile),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
