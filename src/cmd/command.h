@@ -88,6 +88,9 @@ int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
  * was damage, an image was not used, or the statedump could not be written. */
 int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 
+/** Says on stderr what does not end a command; for a bw_reporter whose context is a struct cmd_common. */
+void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error);
+
 /** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
 

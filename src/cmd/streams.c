@@ -90,7 +90,7 @@ static void say(const struct cmd_common *common, const char *kind, const struct 
         explain(error, 1);
 }
 
-static void report(void *context, enum bw_severity severity, const struct bw_error *error)
+void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
     if (common->quiet || (severity == BW_NOTE && !common->verbose))
@@ -103,50 +103,6 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error)
     int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
     say(common, "", error);
     bw_error_free(error);
-    return status;
-}
-
-static int open_session(const struct cmd_common *common, struct cmd_session *session,
-                        struct bw_error *(*open)(const struct bw_fs_options *options, struct bw_fs **fs))
-{
-    const struct bw_fs_options options = {
-        .paths = common->images,
-        .path_count = common->image_count,
-        .superblock_copy = common->superblock_copy,
-        .graph = common->graph,
-        .reporter = {report, (void *)(uintptr_t)common},
-    };
-    *session = (struct cmd_session){0};
-    struct bw_error *error = open(&options, &session->fs);
-    if (error)
-        return cmd_fail(common, error);
-    error = cmd_statedump_start(common, session->fs, &session->statedump);
-    if (!error)
-        return STATUS_OK;
-    bw_fs_close(session->fs);
-    return cmd_fail(common, error);
-}
-
-int cmd_open(const struct cmd_common *common, struct cmd_session *session)
-{
-    return open_session(common, session, bw_fs_open);
-}
-
-int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
-{
-    return open_session(common, session, bw_fs_wire);
-}
-
-int cmd_close(const struct cmd_common *common, struct cmd_session *session)
-{
-    const struct bw_fs_status fs_status = bw_fs_status(session->fs);
-    int status = fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : STATUS_OK;
-    struct bw_error *error = cmd_statedump_stop(session->statedump);
-    if (error) {
-        cmd_fail(common, error);
-        status = STATUS_PARTIAL;
-    }
-    bw_fs_close(session->fs);
     return status;
 }
 
