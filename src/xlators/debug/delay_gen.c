@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * debug/delay-gen: makes the layers below slow, in a way that can be repeated: how long a request waits is a
+ * function of the seed and its address. Stands wherever it is put, in either address space.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "xlators/classes.h"
+#include "xlators/debug/filter.h"
+
+enum { LONGEST_EXPONENTIAL = 10 }; /* times the mean */
+
+enum distribution { FIXED, UNIFORM, EXPONENTIAL };
+
+static const char *const distribution_choices[] = {
+    [FIXED] = "fixed", [UNIFORM] = "uniform", [EXPONENTIAL] = "exponential", NULL};
+
+struct delay_gen {
+    uint64_t kind; /* choice of the option */
+    uint64_t delay, seed;
+    enum distribution distribution;
+    atomic_uint_fast64_t delayed;     /* requests */
+    atomic_uint_fast64_t nanoseconds; /* all their delays */
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct delay_gen *generator = calloc(1, sizeof *generator);
+    if (!generator)
+        return bw_error_no_memory();
+    generator->kind = bw_xlator_option_number(xlator, "kind");
+    generator->delay = bw_xlator_option_number(xlator, "delay");
+    generator->seed = bw_xlator_option_number(xlator, "seed");
+    generator->distribution = (enum distribution)bw_xlator_option_number(xlator, "distribution");
+    bw_xlator_set_private(xlator, generator);
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    free(bw_xlator_private(xlator));
+    bw_xlator_set_private(xlator, NULL);
+}
+
+/* -ln(number / 2^64), for numbers from 1. The binary logarithm comes bit by bit from squaring: 32 bits are
+ * more than a delay shows, and the mathematical library is not worth a dependency. */
+static double negative_logarithm(uint64_t number)
+{
+    const double ln2 = 0.69314718055994530942;
+    unsigned whole = 63 - (unsigned)__builtin_clzll(number);
+    uint64_t mantissa = number << (63 - whole) >> 32; /* from 1 to 2, in units of 2^-31 */
+    double logarithm = whole;
+    for (double bit = 0.5; bit > 1e-10; bit /= 2) {
+        mantissa = mantissa * mantissa >> 31;
+        if (mantissa >> 32) {
+            mantissa >>= 1;
+            logarithm += bit;
+        }
+    }
+    return (64 - logarithm) * ln2;
+}
+
+static uint64_t exponential(uint64_t mean, uint64_t hash)
+{
+    double times = negative_logarithm(hash ? hash : 1);
+    return times < LONGEST_EXPONENTIAL ? (uint64_t)(times * (double)mean) : LONGEST_EXPONENTIAL * mean;
+}
+
+static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
+{
+    uint64_t hash = bw_hash_address(generator->seed, address);
+    switch (generator->distribution) {
+    case UNIFORM:
+        return hash % (2 * generator->delay + 1);
+    case EXPONENTIAL:
+        return exponential(generator->delay, hash);
+    case FIXED:
+        break;
+    }
+    return generator->delay;
+}
+
+/* Until a point in time rather than for a while, so that signals do not make it longer. */
+static void sleep_for(uint64_t nanoseconds)
+{
+    enum { SECOND = 1000000000 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    nanoseconds += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(nanoseconds / SECOND);
+    until.tv_nsec = (long)(nanoseconds % SECOND);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    struct delay_gen *generator = bw_xlator_private(xlator);
+    uint64_t delayed = 0, nanoseconds = 0;
+    for (size_t i = 0; i < count; i++)
+        if (bw_kind_selected(generator->kind, requests[i].kind)) {
+            delayed++;
+            nanoseconds += delay_of(generator, requests[i].address);
+        }
+    if (nanoseconds)
+        sleep_for(nanoseconds);
+    if (delayed) {
+        atomic_fetch_add_explicit(&generator->delayed, delayed, memory_order_relaxed);
+        atomic_fetch_add_explicit(&generator->nanoseconds, nanoseconds, memory_order_relaxed);
+    }
+    bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    struct delay_gen *generator = bw_xlator_private(xlator);
+    bw_json_number(json, "delayed_requests", atomic_load_explicit(&generator->delayed, memory_order_relaxed));
+    bw_json_number(json, "delay_nanoseconds",
+                   atomic_load_explicit(&generator->nanoseconds, memory_order_relaxed));
+}
+
+static const struct bw_option options[] = {
+    {.name = "kind",
+     .type = BW_OPTION_ENUM,
+     .default_value = "any",
+     .description = "which reads are delayed",
+     .choices = bw_kind_choices},
+    {.name = "delay",
+     .type = BW_OPTION_TIME,
+     .default_value = "1ms",
+     .maximum = UINT64_C(60000000000),
+     .description = "delay of each request; the mean, unless all are the same"},
+    {.name = "distribution",
+     .type = BW_OPTION_ENUM,
+     .default_value = "fixed",
+     .description = "all the same, up to twice the delay, or many short and few long ones",
+     .choices = distribution_choices},
+    {.name = "seed",
+     .type = BW_OPTION_INTEGER,
+     .default_value = "0",
+     .maximum = UINT64_MAX,
+     .description = "another seed delays other addresses"},
+    {0},
+};
+
+static const char page[] =
+    "Delays reads. Each request of the chosen kind adds its delay, and a batch waits for the sum before it "
+    "goes down, like at a device that does one thing at a time. Batches of different threads wait at the "
+    "same time.\n"
+    "\n"
+    "Use it to see what a slow disk or network would make of a run, or to bring requests of several threads "
+    "into another order.\n"
+    "\n"
+    "    btrfs-walk --insert debug/delay-gen@device-1,delay=8ms image.img\n"
+    "\n"
+    "With distribution=uniform a request waits for up to twice the delay, with distribution=exponential "
+    "mostly less than the delay and seldom up to ten times as long. How long is a function of the seed and "
+    "the address alone, so a run can be repeated.\n"
+    "\n"
+    "    btrfs-walk --insert debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,"
+    "seed=7 image.img\n";
+
+const struct bw_xlator_class bw_debug_delay_gen_class = {
+    .type = "debug/delay-gen",
+    .description = "delays reads",
+    .page = page,
+    .above = BW_ADDRESS_ANY,
+    .below = BW_ADDRESS_ANY,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+};

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The only way in which debug layers write anything. */
+#include "xlators/debug/sink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/escape.h"
+
+static struct bw_error *refuse(const char *path)
+{
+    return bw_error_create(BW_ERROR_USAGE, "%s is a block device, not a file to write to", path);
+}
+
+static struct bw_error *open_file(const char *path, struct bw_sink *sink)
+{
+    struct stat status;
+    /* Asked before it is opened: closing a device that was open for writing sets off udev. */
+    if (stat(path, &status) == 0 && S_ISBLK(status.st_mode))
+        return refuse(path);
+    sink->descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (sink->descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s for writing", path);
+    sink->owned = true;
+    if (fstat(sink->descriptor, &status))
+        return bw_error_from_errno(errno, "cannot stat %s", path);
+    return S_ISBLK(status.st_mode) ? refuse(path) : NULL;
+}
+
+struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink)
+{
+    const char *path = bw_xlator_option_text(xlator, "file");
+    *sink = (struct bw_sink){.descriptor = -1};
+    if (strcmp(path, "-") != 0)
+        return open_file(path, sink);
+    sink->descriptor = STDERR_FILENO;
+    return NULL;
+}
+
+void bw_sink_append_words(struct bw_buffer *text, const char *words)
+{
+    while (*words) {
+        size_t length = strcspn(words, " ");
+        bw_escape_append(text, words, length);
+        words += length;
+        for (; *words == ' '; words++)
+            bw_buffer_append_byte(text, ' ');
+    }
+}
+
+static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_buffer *text)
+{
+    if (text->failed)
+        return bw_error_no_memory();
+    for (size_t done = 0; done < text->length;) {
+        ssize_t written = write(sink->descriptor, text->data + done, text->length - done);
+        if (written < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot write");
+        done += written < 0 ? 0 : (size_t)written;
+    }
+    return NULL;
+}
+
+void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text)
+{
+    struct bw_error *error = write_all(sink, text);
+    bw_buffer_free(text);
+    if (error && !atomic_exchange(&sink->failed, true))
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_prefix(error, "output of %s to %s is incomplete", bw_xlator_name(xlator),
+                                         bw_xlator_option_text(xlator, "file")));
+    else
+        bw_error_free(error);
+}
+
+void bw_sink_close(struct bw_sink *sink)
+{
+    if (sink->owned)
+        close(sink->descriptor);
+    *sink = (struct bw_sink){.descriptor = -1};
+}

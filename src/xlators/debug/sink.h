@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where debug layers write to: stderr, or the file their option `file` names. */
+#ifndef BW_XLATORS_DEBUG_SINK_H
+#define BW_XLATORS_DEBUG_SINK_H
+
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "btrfs-walk/xlator.h"
+
+/** Lives in the private state of its layer. */
+struct bw_sink {
+    int descriptor; /**< -1: not open */
+    bool owned;     /**< it is a file of ours, not stderr */
+    atomic_bool failed;
+};
+
+/** Opens what the layer's option `file` says. A block device is refused: it might be an image. After a
+ * failure the sink can be closed. */
+struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink);
+
+/** Appends a message or a name: it stays in its line, whatever it holds, and spaces are left as they are. */
+void bw_sink_append_words(struct bw_buffer *text, const char *words);
+
+/**
+ * Writes text with one write(2), so that what several threads write does not mix, and frees it. A sink cannot
+ * fail a read: the first failure is reported as a warning of the layer.
+ */
+void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text);
+
+/** Closes what was opened. */
+void bw_sink_close(struct bw_sink *sink);
+
+#endif
