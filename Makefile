@@ -49,7 +49,7 @@ MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7
 
 # Layers in shared objects are looked for here, and find in the program what the public headers declare.
 XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
-EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_wind* bw_xlator_*,-Wl,--export-dynamic-symbol='$(symbols)')
+EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,-Wl,--export-dynamic-symbol='$(symbols)')
 
 # Short lines, unless V=1 asks for the commands themselves.
 quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)

@@ -55,6 +55,20 @@ enum bw_request_kind {
     BW_REQUEST_KINDS,
 };
 
+/** What a kind is called in options, reports and statedumps: "tree-block". */
+const char *bw_request_kind_name(enum bw_request_kind kind);
+
+/** Choices of an option (BW_OPTION_ENUM) that selects a kind of request: "any", then the kinds. Ends with
+ * NULL.
+ */
+extern const char *const bw_request_kind_choices[];
+
+/** Whether a kind is selected; `choice` is the number of such an option. */
+static inline bool bw_request_kind_selected(uint64_t choice, enum bw_request_kind kind)
+{
+    return choice == 0 || choice - 1 == (uint64_t)kind;
+}
+
 /** What an address means. Logical above the cluster layers, an offset on one device below them. */
 enum bw_address_space {
     BW_ADDRESS_NONE, /**< nothing: what a storage layer has below it */

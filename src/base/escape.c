@@ -2,6 +2,8 @@
 /* Escaping for terminals: nothing that a name holds may move the cursor or change a colour. */
 #include "base/escape.h"
 
+#include <string.h>
+
 #include "base/utf8.h"
 
 /* Control characters that are encoded in two bytes: U+0080 to U+009F. */
@@ -39,5 +41,16 @@ void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length
         } else {
             append_octal(buffer, *next++);
         }
+    }
+}
+
+void bw_escape_words(struct bw_buffer *buffer, const char *message)
+{
+    for (const char *word = message; *word;) {
+        size_t length = strcspn(word, " ");
+        bw_escape_append(buffer, word, length);
+        word += length;
+        for (; *word == ' '; word++)
+            bw_buffer_append_byte(buffer, ' ');
     }
 }

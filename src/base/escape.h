@@ -11,4 +11,8 @@
  */
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length);
 
+/** Appends a message, which may hold names and paths: it stays in its line, nothing in it is obeyed by a
+ * terminal, and its spaces are left as they are. */
+void bw_escape_words(struct bw_buffer *buffer, const char *message);
+
 #endif

@@ -17,18 +17,6 @@
  * next. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
-/* Messages hold names and paths: one line each, and nothing in it that a terminal would obey. */
-static void append_message(struct bw_buffer *line, const char *message)
-{
-    for (const char *word = message; *word;) {
-        size_t length = strcspn(word, " ");
-        bw_escape_append(line, word, length);
-        word += length;
-        for (; *word == ' '; word++)
-            bw_buffer_append_byte(line, ' ');
-    }
-}
-
 /* " [features/verify]", or, where the name of the layer tells more, " [storage/file device-2]". */
 static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
 {
@@ -36,7 +24,7 @@ static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
     bw_buffer_format(line, " [%s", hop->layer);
     if (strcmp(slash ? slash + 1 : hop->layer, hop->volume) != 0) {
         bw_buffer_append_byte(line, ' ');
-        append_message(line, hop->volume);
+        bw_escape_words(line, hop->volume);
     }
     bw_buffer_append_byte(line, ']');
 }
@@ -47,7 +35,7 @@ static void append_way(struct bw_buffer *line, const struct bw_error_hop *way)
     const struct bw_error_hop *before = NULL;
     for (const struct bw_error_hop *hop = way; hop; before = hop, hop = hop->next) {
         bw_buffer_format(line, "%s", hop == way ? "born in " : before == way ? ", came through " : ", ");
-        append_message(line, hop->volume);
+        bw_escape_words(line, hop->volume);
         if (hop->has_address && (!before || hop->address != before->address))
             bw_buffer_format(line, " at %" PRIu64, hop->address);
     }
@@ -70,7 +58,7 @@ static void explain(const struct bw_error *error, int depth)
     for (const struct bw_error *cause = error->causes; cause; cause = cause->next) {
         line.length = 0;
         bw_buffer_format(&line, "%*sbecause: ", 2 * depth, "");
-        append_message(&line, cause->message);
+        bw_escape_words(&line, cause->message);
         print_line(&line);
         explain(cause, depth + 1);
     }
@@ -81,7 +69,7 @@ static void say(const struct cmd_common *common, const char *kind, const struct 
 {
     struct bw_buffer line = {0};
     bw_buffer_format(&line, "%s", kind);
-    append_message(&line, error->message);
+    bw_escape_words(&line, error->message);
     if (error->way)
         append_layer(&line, error->way);
     print_line(&line);

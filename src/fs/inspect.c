@@ -48,10 +48,10 @@ static void dump_fs(const struct bw_fs *fs, struct bw_json *json)
     bw_json_number(json, "generation", fs->superblock.generation);
     bw_json_number(json, "nodesize", fs->superblock.nodesize);
     bw_json_number(json, "devices", fs->superblock.device_count);
-    bw_json_number(json, "missing-devices", status.missing_devices);
-    bw_json_number(json, "unused-images", status.unused_images);
+    bw_json_number(json, "missing_devices", status.missing_devices);
+    bw_json_number(json, "unused_images", status.unused_images);
     bw_json_number(json, "damages", status.damages);
-    bw_json_bool(json, "log-tree", status.log_tree);
+    bw_json_bool(json, "log_tree", status.log_tree);
     bw_json_end(json);
 }
 

@@ -66,9 +66,6 @@ struct bw_standing bw_graph_standing(const struct bw_xlator *xlator);
 /** Adds to an open array of a statedump: each layer with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
 
-/** What a kind of request is called in options and reports: "tree-block". */
-const char *bw_request_kind_name(enum bw_request_kind kind);
-
 /** Delivers a message to the graph's reporter, one at a time; takes the error. */
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error);
 

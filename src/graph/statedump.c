@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The state of a graph in JSON: what each layer was told, what it holds, and what it was asked so far. */
-#include <string.h>
-
 #include "graph/instance.h"
-
-const char *bw_request_kind_name(enum bw_request_kind kind)
-{
-    static const char *const names[BW_REQUEST_KINDS] = {
-        [BW_REQUEST_SUPER] = "super",
-        [BW_REQUEST_TREE_BLOCK] = "tree-block",
-        [BW_REQUEST_DATA] = "data",
-        [BW_REQUEST_RAW] = "raw",
-    };
-    return names[kind];
-}
 
 static void dump_options(const struct bw_xlator *xlator, struct bw_json *json)
 {

@@ -6,6 +6,20 @@
  */
 #include "graph/instance.h"
 
+const char *const bw_request_kind_choices[] = {
+    "any",
+    [1 + BW_REQUEST_SUPER] = "super",
+    [1 + BW_REQUEST_TREE_BLOCK] = "tree-block",
+    [1 + BW_REQUEST_DATA] = "data",
+    [1 + BW_REQUEST_RAW] = "raw",
+    [1 + BW_REQUEST_KINDS] = NULL,
+};
+
+const char *bw_request_kind_name(enum bw_request_kind kind)
+{
+    return bw_request_kind_choices[1 + kind];
+}
+
 static void count(struct bw_atomic_counters *counters, const struct bw_counters *more)
 {
     atomic_fetch_add_explicit(&counters->calls, more->calls, memory_order_relaxed);

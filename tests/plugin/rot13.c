@@ -14,10 +14,6 @@ struct rot13 {
     atomic_uint_fast64_t letters;
 };
 
-/* The choices of the option `kind`; each is the number of a request kind but the last. */
-static const char *const kinds[] = {"super", "tree-block", "data", "raw", "any", NULL};
-enum { ANY = BW_REQUEST_KINDS };
-
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct rot13 *rot13 = calloc(1, sizeof *rot13);
@@ -58,7 +54,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     struct rot13 *rot13 = bw_xlator_private(xlator);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++)
-        if (!requests[i].error && (rot13->kind == ANY || rot13->kind == requests[i].kind))
+        if (!requests[i].error && bw_request_kind_selected(rot13->kind, requests[i].kind))
             rot13->letters += turn_all(requests[i].buffer, requests[i].length);
 }
 
@@ -73,7 +69,7 @@ static const struct bw_option options[] = {
      .type = BW_OPTION_ENUM,
      .default_value = "data",
      .description = "requests whose bytes are changed",
-     .choices = kinds},
+     .choices = bw_request_kind_choices},
     {0},
 };
 

@@ -5,7 +5,7 @@
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
 #include "xlators/classes.h"
-#include "xlators/debug/filter.h"
+#include "xlators/debug/chance.h"
 
 enum { ADDRESSES = 1000 };
 

@@ -226,7 +226,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     }
     bw_json_number(json, "chunks", layout->chunk_count);
     bw_json_number(json, "bytes", bytes);
-    bw_json_number(json, "missing-stripes", missing_stripes);
+    bw_json_number(json, "missing_stripes", missing_stripes);
     dump_devices(xlator, layout, json);
 }
 

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "xlators/classes.h"
-#include "xlators/debug/filter.h"
+#include "xlators/debug/chance.h"
 
 enum { LONGEST_EXPONENTIAL = 10 }; /* times the mean */
 
@@ -102,7 +102,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     struct delay_gen *generator = bw_xlator_private(xlator);
     uint64_t delayed = 0, nanoseconds = 0;
     for (size_t i = 0; i < count; i++)
-        if (bw_kind_selected(generator->kind, requests[i].kind)) {
+        if (bw_request_kind_selected(generator->kind, requests[i].kind)) {
             delayed++;
             nanoseconds += delay_of(generator, requests[i].address);
         }
@@ -128,7 +128,7 @@ static const struct bw_option options[] = {
      .type = BW_OPTION_ENUM,
      .default_value = "any",
      .description = "which reads are delayed",
-     .choices = bw_kind_choices},
+     .choices = bw_request_kind_choices},
     {.name = "delay",
      .type = BW_OPTION_TIME,
      .default_value = "1ms",

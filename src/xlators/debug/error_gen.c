@@ -14,7 +14,7 @@
 #include "format/checksum.h"
 #include "format/disk.h"
 #include "xlators/classes.h"
-#include "xlators/debug/filter.h"
+#include "xlators/debug/chance.h"
 
 enum { POISON = 0xa5 };
 
@@ -103,7 +103,7 @@ static bool can_be_stale(const struct bw_request *request)
 /* Whether the rule is for a request, all but the counting. */
 static bool matches(const struct error_gen *generator, const struct bw_request *request)
 {
-    return bw_kind_selected(generator->kind, request->kind) && overlaps(generator, request) &&
+    return bw_request_kind_selected(generator->kind, request->kind) && overlaps(generator, request) &&
            (!generator->copy || generator->copy == copy_of(request)) &&
            (generator->action != STALE || can_be_stale(request)) && drawn(generator, request);
 }
@@ -271,7 +271,7 @@ static const struct bw_option options[] = {
      .type = BW_OPTION_ENUM,
      .default_value = "any",
      .description = "which reads the rule is for",
-     .choices = bw_kind_choices},
+     .choices = bw_request_kind_choices},
     {.name = "start",
      .type = BW_OPTION_SIZE,
      .default_value = "0",

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/escape.h"
 #include "base/json.h"
 #include "xlators/classes.h"
-#include "xlators/debug/filter.h"
 #include "xlators/debug/sink.h"
 
 enum { SHARDS = 8, CACHE_LINE = 64, BAR_LENGTH = 40 };
@@ -199,7 +199,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
         struct totals totals = total_of(bw_xlator_private(xlator), kind);
         if (totals.sums[REQUESTS])
-            add_kind(json, bw_kind_name((enum bw_request_kind)kind), &totals);
+            add_kind(json, bw_request_kind_name((enum bw_request_kind)kind), &totals);
     }
     bw_json_end(json);
 }
@@ -252,12 +252,12 @@ static void report_kind(struct bw_buffer *text, const char *name, const struct t
 
 static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
 {
-    bw_sink_append_words(text, bw_xlator_name(xlator));
+    bw_escape_words(text, bw_xlator_name(xlator));
     bw_buffer_append_byte(text, '\n');
     for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
         struct totals totals = total_of(bw_xlator_private(xlator), kind);
         if (totals.sums[REQUESTS])
-            report_kind(text, bw_kind_name((enum bw_request_kind)kind), &totals);
+            report_kind(text, bw_request_kind_name((enum bw_request_kind)kind), &totals);
     }
 }
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/escape.h"
 
 static struct bw_error *refuse(const char *path)
 {
@@ -38,17 +37,6 @@ struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *si
         return open_file(path, sink);
     sink->descriptor = STDERR_FILENO;
     return NULL;
-}
-
-void bw_sink_append_words(struct bw_buffer *text, const char *words)
-{
-    while (*words) {
-        size_t length = strcspn(words, " ");
-        bw_escape_append(text, words, length);
-        words += length;
-        for (; *words == ' '; words++)
-            bw_buffer_append_byte(text, ' ');
-    }
 }
 
 static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_buffer *text)

@@ -19,9 +19,6 @@ struct bw_sink {
  * failure the sink can be closed. */
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink);
 
-/** Appends a message or a name: it stays in its line, whatever it holds, and spaces are left as they are. */
-void bw_sink_append_words(struct bw_buffer *text, const char *words);
-
 /**
  * Writes text with one write(2), so that what several threads write does not mix, and frees it. A sink cannot
  * fail a read: the first failure is reported as a warning of the layer.

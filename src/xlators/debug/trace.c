@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/escape.h"
 #include "xlators/classes.h"
-#include "xlators/debug/filter.h"
 #include "xlators/debug/sink.h"
 
 struct trace {
@@ -42,7 +42,7 @@ static void begin_line(const struct bw_frame *frame, const struct bw_xlator *xla
 {
     for (unsigned i = 0; i < frame->depth; i++)
         bw_buffer_append(text, "  ", 2);
-    bw_sink_append_words(text, bw_xlator_name(xlator));
+    bw_escape_words(text, bw_xlator_name(xlator));
     bw_buffer_format(text, " %c", direction);
 }
 
@@ -53,7 +53,7 @@ static void append_range(struct bw_buffer *text, const char *what, uint64_t addr
 
 static void append_request(const struct bw_request *request, struct bw_buffer *text)
 {
-    append_range(text, bw_kind_name(request->kind), request->address, request->length);
+    append_range(text, bw_request_kind_name(request->kind), request->address, request->length);
     if (request->copy)
         bw_buffer_format(text, " copy %u", request->copy);
     else
@@ -72,7 +72,7 @@ static void append_result(const struct bw_error *error, struct bw_buffer *text)
 {
     bw_buffer_format(text, error ? " error: " : " ok");
     if (error)
-        bw_sink_append_words(text, error->message);
+        bw_escape_words(text, error->message);
 }
 
 /* All lines of a batch in one write. */
@@ -82,7 +82,7 @@ static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xl
     struct trace *trace = bw_xlator_private(xlator);
     struct bw_buffer text = {0};
     for (size_t i = 0; i < count; i++) {
-        if (!bw_kind_selected(trace->kind, requests[i].kind))
+        if (!bw_request_kind_selected(trace->kind, requests[i].kind))
             continue;
         begin_line(frame, xlator, direction, &text);
         append_request(&requests[i], &text);
@@ -173,7 +173,7 @@ static const struct bw_option options[] = {
      .type = BW_OPTION_ENUM,
      .default_value = "any",
      .description = "which reads to write down",
-     .choices = bw_kind_choices},
+     .choices = bw_request_kind_choices},
     {.name = "operations",
      .type = BW_OPTION_ENUM,
      .default_value = "read",

@@ -234,7 +234,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     pthread_mutex_unlock(&verify->lock);
     bw_json_text(json, "checksum", bw_checksum_name(verify->checksum));
     bw_json_number(json, "fsids", verify->fsid_count);
-    bw_json_number(json, "repaired-blocks", repaired);
+    bw_json_number(json, "repaired_blocks", repaired);
 }
 
 const struct bw_xlator_class bw_features_verify_class = {

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/window: shows a part of the device below as a device of its own. Stands directly above a storage
+ * layer, for a file system that does not begin where the file does: in a partition of a disk image, or behind
+ * somebody else's header.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+struct window {
+    uint64_t offset, length; /* offset + length is at most the size of the child */
+};
+
+static struct bw_error *place(struct window *window, struct bw_xlator *child)
+{
+    uint64_t end = bw_xlator_size(child);
+    if (window->offset > end)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "the window begins at %" PRIu64 ", behind the end of %s at %" PRIu64,
+                               window->offset, bw_xlator_name(child), end);
+    uint64_t room = end - window->offset;
+    if (window->length > room)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "the window of %" PRIu64 " bytes at %" PRIu64
+                               " ends behind the end of %s at %" PRIu64,
+                               window->length, window->offset, bw_xlator_name(child), end);
+    if (window->length == 0)
+        window->length = room;
+    return NULL;
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct window *window = calloc(1, sizeof *window);
+    if (!window)
+        return bw_error_no_memory();
+    window->offset = bw_xlator_option_number(xlator, "offset");
+    window->length = bw_xlator_option_number(xlator, "length");
+    bw_xlator_set_private(xlator, window);
+    return place(window, bw_xlator_child(xlator, 0));
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    free(bw_xlator_private(xlator));
+    bw_xlator_set_private(xlator, NULL);
+}
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    const struct window *window = bw_xlator_private(xlator);
+    return window->length;
+}
+
+static bool inside(const struct window *window, uint64_t address, uint64_t length)
+{
+    return address <= window->length && length <= window->length - address;
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                       size_t count)
+{
+    const struct window *window = bw_xlator_private(xlator);
+    struct bw_request shifted[BW_BATCH];
+    struct bw_request *wanted[BW_BATCH];
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!inside(window, requests[i].address, requests[i].length)) {
+            requests[i].error = bw_error_create(BW_ERROR_CORRUPT,
+                                                "the window ends at %" PRIu64 ", before the end of %" PRIu32
+                                                " bytes at %" PRIu64,
+                                                window->length, requests[i].length, requests[i].address);
+            continue;
+        }
+        shifted[kept] = requests[i];
+        shifted[kept].address += window->offset;
+        wanted[kept++] = &requests[i];
+    }
+    bw_wind(frame, bw_xlator_child(xlator, 0), shifted, kept);
+    for (size_t i = 0; i < kept; i++)
+        wanted[i]->error = shifted[i].error;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                          size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+}
+
+/* Hints are shifted and cut to the window; what lies outside is left out. */
+static void advise_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         const struct bw_range *ranges, size_t count)
+{
+    const struct window *window = bw_xlator_private(xlator);
+    struct bw_range shifted[BW_BATCH];
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ranges[i].address >= window->length)
+            continue;
+        uint64_t room = window->length - ranges[i].address;
+        shifted[kept++] = (struct bw_range){window->offset + ranges[i].address,
+                                            ranges[i].length < room ? ranges[i].length : room};
+    }
+    if (kept)
+        bw_wind_advise(frame, bw_xlator_child(xlator, 0), shifted, kept);
+}
+
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
+                   size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        advise_slice(frame, xlator, ranges + done, bw_next_batch(count - done));
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct window *window = bw_xlator_private(xlator);
+    bw_json_number(json, "begin", window->offset);
+    bw_json_number(json, "end", window->offset + window->length);
+}
+
+static const struct bw_option options[] = {
+    {.name = "offset",
+     .type = BW_OPTION_SIZE,
+     .default_value = "0",
+     .maximum = UINT64_MAX,
+     .description = "where the window begins on the device below"},
+    {.name = "length",
+     .type = BW_OPTION_SIZE,
+     .default_value = "0",
+     .maximum = UINT64_MAX,
+     .description = "bytes in the window; 0: up to the end of the device below"},
+    {0},
+};
+
+static const char page[] =
+    "Shows a part of the device below as if it were the whole device: what is read at address A is read at "
+    "offset + A there. Nothing outside of the part can be reached.\n"
+    "\n"
+    "Use it for a file system that does not begin where the image begins: in a partition of a disk image, or "
+    "behind a header. Insert it above the storage layer of the image; the offset of a partition is its first "
+    "sector times the sector size (often 2048 times 512, which is 1M).\n"
+    "\n"
+    "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
+    "\n"
+    "Give the length as well if what follows must not be taken for a part of the file system. A window that "
+    "begins or ends behind the end of the device is refused: an image that was cut off needs no length.";
+
+const struct bw_xlator_class bw_layout_window_class = {
+    .type = "layout/window",
+    .description = "shows a part of a device, such as a partition",
+    .page = page,
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_DEVICE,
+    .minimum_children = 1,
+    .maximum_children = 1,
+    .options = options,
+    .operations =
+        {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size, .dump = dump},
+};
