@@ -50,7 +50,8 @@ static void print_line(const struct bw_buffer *line)
 static void explain(const struct bw_error *error, int depth)
 {
     struct bw_buffer line = {0};
-    if (error->way) {
+    bool says_more = error->way && (error->way->next || error->way->has_address);
+    if (says_more) {
         bw_buffer_format(&line, "%*s", 2 * depth, "");
         append_way(&line, error->way);
         print_line(&line);

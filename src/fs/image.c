@@ -73,7 +73,7 @@ static struct bw_error *join_rejected(struct rejected *rejected, int wanted)
     /* Who asks for a certain copy knows that there is a file system. */
     enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        BW_AUTO_ERROR struct bw_error *reason = rejected->reasons[copy];
+        const struct bw_error *reason = rejected->reasons[copy];
         if (!reason)
             continue;
         bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "", copy,
@@ -85,6 +85,8 @@ static struct bw_error *join_rejected(struct rejected *rejected, int wanted)
                                          : bw_error_create(code, "too small for a superblock%s",
                                                            wanted > 0 ? " copy of that number" : "");
     bw_buffer_free(&text);
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        bw_error_add_cause(error, rejected->reasons[copy]);
     return error;
 }
 

@@ -61,7 +61,7 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
     if (image->bad) {
-        ignore(fs, image, bw_error_create(image->bad->code, "no superblock: %s", image->bad->message));
+        ignore(fs, image, bw_error_prefix(BW_TAKE(image->bad), "no superblock"));
     } else if (same_file_system(&image->superblock, chosen)) {
         image->role = BW_IMAGE_DEVICE;
     } else if (is_seed(&image->superblock)) {
@@ -113,17 +113,20 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
-static struct bw_error *nothing_usable(const struct bw_image_set *set)
+/* What is wrong with an image that has a magic number says more than that there is none. */
+static struct bw_error *nothing_usable(struct bw_image_set *set)
 {
-    const struct bw_image *image = &set->images[0];
+    struct bw_image *image = &set->images[0];
     for (size_t i = 1; i < set->count && image->bad->code == BW_ERROR_NOT_BTRFS; i++)
-        image = &set->images[i];
-    if (image->bad->code == BW_ERROR_NOT_BTRFS)
-        return bw_error_create(BW_ERROR_NOT_BTRFS, "%s is not a btrfs file system: %s", set->images[0].path,
-                               set->images[0].bad->message);
-    return bw_error_create(image->bad->code == BW_ERROR_UNSUPPORTED ? BW_ERROR_UNSUPPORTED
-                                                                    : BW_ERROR_NOT_BTRFS,
-                           "%s: no good superblock: %s", image->path, image->bad->message);
+        if (set->images[i].bad->code != BW_ERROR_NOT_BTRFS)
+            image = &set->images[i];
+    bool no_magic = image->bad->code == BW_ERROR_NOT_BTRFS;
+    struct bw_error *error =
+        bw_error_prefix(BW_TAKE(image->bad),
+                        no_magic ? "%s is not a btrfs file system" : "%s: no good superblock", image->path);
+    if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
+        error->code = BW_ERROR_NOT_BTRFS;
+    return error;
 }
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
