@@ -38,8 +38,10 @@ objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
 PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
 SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
-TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) $(BUILD)/tests/fuzz-smoke
+SOAK            := $(BUILD)/tests/soak/soak
+TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) $(BUILD)/tests/fuzz-smoke $(SOAK)
 FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c)))
+SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
 PROGRAM := $(BUILD)/btrfs-walk
 STATIC  := $(BUILD)/libbtrfs-walk.a
@@ -86,6 +88,9 @@ $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
+$(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
@@ -112,6 +117,9 @@ docs: $(PROGRAM) ## make the pages in docs/xlators and the completions anew
 
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench
+
+soak: $(SOAK) ## random images through random graphs with faults, for minutes (ROUNDS=, SEED=)
+	$(SOAK) --rounds $(or $(ROUNDS),20000) --seed $(or $(SEED),$$(date +%s))
 
 fuzz: ## run the fuzzers for a minute each (needs clang)
 	scripts/fuzz
@@ -147,7 +155,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check demo docs bench fuzz install uninstall clean help
+.PHONY: FORCE all unit check demo docs bench soak fuzz install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

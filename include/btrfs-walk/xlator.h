@@ -18,11 +18,26 @@
  *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
  *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
  *
- * Rules a layer keeps. `init` and `fini` run in one thread; all other operations may run in several threads
- * at once, so private state that changes needs a lock or atomics. `read` answers every request of a batch
- * before it returns, each with its own error, and winds to its children as often as it likes. Requests that
- * are handed down may be the caller's own, if nothing in them has to change, or copies. Nothing is printed
- * and nothing is written, except where an option of type BW_OPTION_OUTPUT says so.
+ * Life: options are checked against the class's table before a layer is made. `init` reads them, and its
+ * children are ready by then; `fini` runs before the children's. Both run in one thread. All other operations
+ * may run in several threads at once, so private state that changes needs a lock or atomics.
+ *
+ * Requests: `read` gets a batch of any length, of one kind or several, and answers every request before it
+ * returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It winds to its children as
+ * often as it likes, with the caller's own requests if nothing in them has to change, otherwise with copies,
+ * some dozens at a time, on the stack. Whoever asks again for a request that failed frees its error first. One
+ * request that fails says nothing about the others.
+ *
+ * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an error was
+ * born in and which it came through. A layer that asks several children or copies adds what failed as causes
+ * of the error it makes of them.
+ *
+ * Addresses: a layer says in its class what they mean above and below it. One that leaves them alone has
+ * BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile; only above
+ * features/verify is a tree block what its parent promised.
+ *
+ * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says so.
+ * tests/plugin/rot13.c of the source is a complete example.
  *
  * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND
  * answers it later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's

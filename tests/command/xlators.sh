@@ -216,7 +216,7 @@ cd "$WORK" || exit 1
 : > image.img
 for command in $(command_names); do
     completes "btrfs-walk ${command:0:2}" "$command"
-    completes "btrfs-walk $command --" --help --device
+    completes "btrfs-walk $command --" --help --verbose
 done
 completes "btrfs-walk " walk xlators image.img
 completes "btrfs-walk --" --print0 --summary
