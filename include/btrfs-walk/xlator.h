@@ -23,10 +23,10 @@
  * may run in several threads at once, so private state that changes needs a lock or atomics.
  *
  * Requests: `read` gets a batch of any length, of one kind or several, and answers every request before it
- * returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It winds to its children as
- * often as it likes, with the caller's own requests if nothing in them has to change, otherwise with copies,
- * some dozens at a time, on the stack. Whoever asks again for a request that failed frees its error first. One
- * request that fails says nothing about the others.
+ * returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It winds to its children
+ * as often as it likes, with the caller's own requests if nothing in them has to change, otherwise with
+ * copies, some dozens at a time, on the stack. Whoever asks again for a request that failed frees its error
+ * first. One request that fails says nothing about the others.
  *
  * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an error was
  * born in and which it came through. A layer that asks several children or copies adds what failed as causes
