@@ -33,7 +33,7 @@ _btrfs_walk() {
     walk:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
     walk:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '-0 --print0 --subvol --no-snapshots -j --threads --summary -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W '-0 --print0 --subvol --no-snapshots -j --threads --summary -d --device -s --super --graph --xlator-option --insert --statedump -q --quiet -v --verbose -h --help -V --version' -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -46,20 +46,14 @@ _btrfs_walk() {
     graph:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
     graph:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '--format -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W '--format -d --device -s --super --graph --xlator-option --insert --statedump -q --quiet -v --verbose -h --help -V --version' -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     xlators:--format) mapfile -t COMPREPLY < <(compgen -W 'text markdown man' -- "$word") ;;
-    xlators:-d | xlators:--device) _btrfs_walk_offer_file "$1" "$word" ;;
-    xlators:-s | xlators:--super) ;;
-    xlators:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
-    xlators:--xlator-option) ;;
-    xlators:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
-    xlators:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
     xlators:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '--format --built-in -d --device -s --super -q --quiet -v --verbose --graph --xlator-option --insert --statedump -h --help -V --version' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W '--format --built-in -q --quiet -v --verbose -h --help -V --version' -- "$word")
         else
             _btrfs_walk_offer_type "$1" "$word"
         fi ;;

@@ -11,7 +11,7 @@
 
 static const char head[] =
     "digraph \"btrfs-walk\" {\n"
-    "    graph [rankdir=TB ordering=out ordering=out nodesep=0.3 ranksep=0.4 fontname=\"Helvetica\"];\n"
+    "    graph [rankdir=TB ordering=out nodesep=0.3 ranksep=0.4 fontname=\"Helvetica\"];\n"
     "    node [shape=box style=\"rounded,filled\" color=\"#5a6472\" penwidth=0.8\n"
     "          fontname=\"Helvetica\" fontsize=11 margin=\"0.16,0.08\"];\n"
     "    edge [color=\"#5a6472\" penwidth=0.8 arrowsize=0.6];\n";

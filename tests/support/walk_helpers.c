@@ -275,10 +275,10 @@ struct iw_image *sample_image(const struct iw_options *options)
 
 /* Limits. */
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ADDRESS_SPACE_LIMITED 0
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define ADDRESS_SPACE_LIMITED 0
 #endif
 #endif

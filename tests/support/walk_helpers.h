@@ -55,7 +55,7 @@ struct bw_error *open_image(const struct iw_image *image, struct report_log *log
 struct graph_changes {
     struct {
         enum bw_graph_edit_kind kind;
-        char text[160];
+        char text[192];
     } changes[16];
     size_t count;
 };

@@ -104,7 +104,7 @@ static void test_refusals(void **state)
                  "takes 2 to 3 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pair", "x", devices, 4), BW_ERROR_USAGE,
                  "takes 2 to 3 subvolumes, not 4");
-    expect_error(try_layer(graph, "test/pair", "x", mixed, 2), BW_ERROR_USAGE, "does not fit");
+    expect_error(try_layer(graph, "test/pair", "x", mixed, 2), BW_ERROR_USAGE, "do not fit");
     assert_int_equal(bw_graph_size(graph), 2);
     expect_success(try_layer(graph, "test/pair", "x", devices, 3));
     expect_success(try_layer(graph, "test/pair", "y", devices, 2));

@@ -138,17 +138,18 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a part of the device below as if it were the whole device: what is read at address A is read at "
-    "offset + A there. Nothing outside of the part can be reached.\n"
+    "Shows a part of the device below as if it were the whole device: what is read at address A is read "
+    "at offset + A there. Nothing outside of the part can be reached.\n"
     "\n"
-    "Use it for a file system that does not begin where the image begins: in a partition of a disk image, or "
-    "behind a header. Insert it above the storage layer of the image; the offset of a partition is its first "
-    "sector times the sector size (often 2048 times 512, which is 1M).\n"
+    "Use it for a file system that does not begin where the image begins: in a partition of a disk "
+    "image, or behind a header. Insert it above the storage layer of the image; the offset of a "
+    "partition is its first sector times the sector size (often 2048 times 512, which is 1M).\n"
     "\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
     "\n"
-    "Give the length as well if what follows must not be taken for a part of the file system. A window that "
-    "begins or ends behind the end of the device is refused: an image that was cut off needs no length.";
+    "Give the length as well if what follows must not be taken for a part of the file system. A window "
+    "that begins or ends behind the end of the device is refused: an image that was cut off needs no "
+    "length.\n";
 
 const struct bw_xlator_class bw_layout_window_class = {
     .type = "layout/window",

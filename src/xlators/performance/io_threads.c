@@ -174,7 +174,22 @@ static const struct bw_option options[] = {
     {0},
 };
 
-static const char page[] = "PAGE";
+static const char page[] =
+    "Cuts a batch of reads into as many parts as there are threads, and has the layer below serve them "
+    "at the same time. The batch is answered when all its parts are. A batch of one request goes "
+    "straight down, and without threads, should none be started, so does every other.\n"
+    "\n"
+    "It pays above a layer that takes its time for each request, does one thing at a time, and cannot be "
+    "told ahead: a plug-in that asks a server, say. Above a debug/delay-gen a walk with one thread "
+    "becomes three to four times as fast with 4 threads, and eight times with 16; one with -j 8 three "
+    "times with 16.\n"
+    "\n"
+    "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n"
+    "\n"
+    "It does not pay above storage/file, where the kernel reads ahead all that is hinted at: no "
+    "difference on a local disk; on a slow FUSE file system between half and one and a half times the "
+    "time, while -j 8 alone nearly always did better. Above features/verify the threads share the "
+    "checksums, which saves a tenth where -j 2 saves nearly half. So try -j first.\n";
 
 const struct bw_xlator_class bw_performance_io_threads_class = {
     .type = "performance/io-threads",

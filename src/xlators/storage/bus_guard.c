@@ -8,9 +8,10 @@
  * for each thread the copy it is in. The handler is there only while a mapping is.
  *
  * What was considered instead. MADV_POPULATE_READ says beforehand whether pages can be read, but the file may
- * shrink before they are copied, and the call costs as much as a pread. process_vm_readv(2) on oneself fails
- * with EFAULT instead of a signal, and costs more than the pread that it replaces. Mapping zeros over the
- * page from within the handler needs no jump, but makes all later reads of that page look good.
+ * shrink before they are copied; and with that call a walk takes longer than with pread, as measured.
+ * process_vm_readv(2) on oneself answers EFAULT where a signal would come, but a walk takes up to half as
+ * long again. Mapping zeros over the page from within the handler needs no jump, but makes all later reads of
+ * that page look good.
  *
  * A fault that is not ours (no copy under way in this thread, or another address) goes to the handler that
  * was there before, as if this one did not exist.
@@ -22,6 +23,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
+#include <ucontext.h>
 
 /* The copy a thread is in; lives on its stack. */
 struct guarded_copy {
@@ -41,18 +43,29 @@ static size_t users;
 static bool installed; /* ours is the handler, or somebody else's was put above it */
 static struct sigaction previous;
 
+/* Not "default" or "ignore". */
+static bool is_function(const struct sigaction *action)
+{
+    return (action->sa_flags & SA_SIGINFO) ||
+           (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN);
+}
+
+/* Does what happens without a handler. A fault kills even where the signal is ignored. */
+static void act_by_default(int number, const siginfo_t *info)
+{
+    bool is_fault = info->si_code > 0; /* otherwise it was sent */
+    if (previous.sa_handler == SIG_IGN && !is_fault)
+        return;
+    signal(number, SIG_DFL);
+    if (!is_fault) /* which happens again after the return */
+        raise(number);
+}
+
 /* Does what would have happened without this handler. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-    bool is_fault = info->si_code > 0; /* otherwise it was sent */
-    if (!(previous.sa_flags & SA_SIGINFO) && previous.sa_handler == SIG_IGN && !is_fault)
-        return;
-    if (!(previous.sa_flags & SA_SIGINFO) &&
-        (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN)) {
-        /* A fault happens again after the return. */
-        signal(number, SIG_DFL);
-        if (!is_fault)
-            raise(number);
+    if (!is_function(&previous)) {
+        act_by_default(number, info);
         return;
     }
     /* The return from this handler takes the mask back. */
@@ -75,6 +88,8 @@ static void handle(int number, siginfo_t *info, void *context)
         return;
     }
     active = NULL;
+    /* Whoever passed the signal on may have blocked more than this handler does. */
+    pthread_sigmask(SIG_SETMASK, &((const ucontext_t *)context)->uc_sigmask, NULL);
     siglongjmp(copy->jump, 1);
 }
 
@@ -84,12 +99,10 @@ static void install(void)
 {
     struct sigaction current, ours = {.sa_sigaction = handle};
     sigaction(SIGBUS, NULL, &current);
-    bool is_handler =
-        (current.sa_flags & SA_SIGINFO) || (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN);
-    if (installed && is_handler)
+    if (installed && is_function(&current))
         return;
-    /* SA_NODEFER, since the jump out of the handler leaves the signal mask as it is: saving it would cost
-     * every copy a system call. SA_ONSTACK, since the handler below may rely on it. */
+    /* SA_NODEFER, since which signals the handler below blocks is its own affair; SA_ONSTACK, since it may
+     * rely on that. */
     ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     previous = current; /* known before it is needed */
@@ -141,6 +154,7 @@ bool bw_bus_guard_copy(void *to, const void *from, size_t length)
     struct guarded_copy copy;
     copy.begin = (uintptr_t)from;
     copy.end = copy.begin + length;
+    /* Saving the signal mask would cost a system call; the handler puts it back instead. */
     if (sigsetjmp(copy.jump, 0))
         return false;
     active = &copy;
