@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One round of the soak. */
+#ifndef BW_TESTS_SOAK_ROUND_H
+#define BW_TESTS_SOAK_ROUND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Makes the image and the graph of a seed, walks, and checks; false: something was wrong, and said on
+ * stderr. `verbose`: says what the round is about in any case. */
+bool run_round(uint64_t seed, bool verbose);
+
+#endif
