@@ -144,6 +144,7 @@ uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
 	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
 	rm -rf $(DESTDIR)$(PREFIX)/include/btrfs-walk
+	rmdir $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(dir $(XLATOR_DIRECTORY)) 2> /dev/null || true
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #include "btrfs-walk/error.h"
 
@@ -68,9 +69,9 @@ struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format 
  * JSON object. May be called from any thread, also while others read. */
 struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, void *context);
 
-/** Whether an open file (which may be anything) is one of those the graph reads: such a file must not be
- * written to. */
-bool bw_fs_is_input(const struct bw_fs *fs, int descriptor);
+/** Whether a file, as stat() tells of it, is one of those that were given to be read: images, whether they
+ * turned out to be of use or not, and the volfile. Such a file must not be written to. */
+bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 #ifdef __cplusplus
 }

@@ -18,9 +18,10 @@
  *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
  *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
  *
- * Life: options are checked against the class's table before a layer is made. `init` reads them, and its
- * children are ready by then; `fini` runs before the children's. Both run in one thread. All other operations
- * may run in several threads at once, so private state that changes needs a lock or atomics.
+ * Life: options are checked against the class's table before a layer is made. `init` reads them. Its children
+ * are made by then, but only those below cluster/chunk-map can be read already: its map is filled later.
+ * `fini` runs before the children's. Both run in one thread. All other operations may run in several threads
+ * at once, so private state that changes needs a lock or atomics.
  *
  * Requests: `read` gets a batch of any length, of one kind or several, and answers every request before it
  * returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It winds to its children
@@ -66,7 +67,8 @@ enum bw_request_kind {
     BW_REQUEST_SUPER,      /**< a superblock copy */
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
     BW_REQUEST_DATA,       /**< file data as stored */
-    BW_REQUEST_RAW,        /**< bytes nobody interprets: the other stripes of a parity rebuild */
+    BW_REQUEST_RAW, /**< bytes nobody interprets: the other stripes of a parity rebuild, and the pieces of a
+                       block that does not lie in one piece */
     BW_REQUEST_KINDS,
 };
 
@@ -149,7 +151,7 @@ struct bw_frame {
 struct bw_xlator_operations {
     /** Takes the options, allocates private state. Called once, children first. */
     struct bw_error *(*init)(struct bw_xlator *xlator);
-    /** Releases private state; also called after a failed init. */
+    /** Releases private state, which may be NULL: also called if init failed, or was not reached. */
     void (*fini)(struct bw_xlator *xlator);
     /** Answers `count` requests; may be called by several threads at once. */
     void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
@@ -206,7 +208,8 @@ struct bw_xlator_class {
     struct bw_xlator_operations operations;
 };
 
-/** Raised with every change to this header or json.h that a layer would have to be rebuilt for. */
+/** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be rebuilt
+ * for. */
 #define BW_XLATOR_ABI 1
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change. */
@@ -247,7 +250,9 @@ void bw_xlator_set_private(struct bw_xlator *xlator, void *state);
 const char *bw_xlator_name(const struct bw_xlator *xlator);
 /** Its type, "category/name". */
 const char *bw_xlator_type(const struct bw_xlator *xlator);
+/** Number of children. */
 size_t bw_xlator_child_count(const struct bw_xlator *xlator);
+/** A child; `index` is less than their number. */
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
 /** Value of an option, as given or its default; the name must be in the class's table. */
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);

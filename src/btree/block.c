@@ -64,8 +64,14 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
  * layer right below. */
 static struct bw_error *accept(const struct bw_request *request)
 {
-    if (request->expectation->level)
-        return bw_node_check(request->buffer, request->length, request->address, request->expectation);
+    const struct bw_tree_block_expectation *expectation = request->expectation;
+    if (expectation->level) {
+        struct bw_error *error =
+            bw_node_check(request->buffer, request->length, request->address, expectation);
+        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64, request->address,
+                                       expectation->owner)
+                     : NULL;
+    }
     struct bw_node leaf = bw_node_view(request->buffer, request->length);
     uint32_t room =
         (request->length - (uint32_t)sizeof(struct bw_disk_header)) / (uint32_t)sizeof(struct bw_disk_item);

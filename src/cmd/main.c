@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where the program begins: choosing the command. */
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/command.h"
 
 const struct command *const cmd_table[] = {&cmd_walk, &cmd_graph, &cmd_xlators, NULL};
 
+/* A stream that is closed must not become the number of an image. What is written to stdout still fails. */
+static void keep_standard_streams(void)
+{
+    for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
+        if (fcntl(descriptor, F_GETFD) < 0)
+            open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    keep_standard_streams();
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);

@@ -4,7 +4,6 @@
  * dump is written by ordinary code and not by a signal handler.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/output_file.h"
 #include "cmd/command.h"
 
 struct cmd_statedump {
@@ -69,21 +69,24 @@ static void *listen_for_signals(void *context)
     return NULL;
 }
 
+static struct bw_error *refuse_input(const struct bw_fs *fs, const char *name, const struct stat *status)
+{
+    return bw_fs_is_input(fs, status)
+               ? bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
+                                 name)
+               : NULL;
+}
+
 static struct bw_error *open_file(struct cmd_statedump *statedump)
 {
     const char *name = statedump->common->statedump;
+    struct stat status;
     statedump->descriptor = STDERR_FILENO;
     if (!name || strcmp(name, "-") == 0)
         return NULL;
-    int descriptor = open(name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-    if (descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open %s", name);
-    if (bw_fs_is_input(statedump->fs, descriptor)) {
-        close(descriptor);
-        return bw_error_create(BW_ERROR_USAGE, "%s is one of the images: nothing is written to it", name);
-    }
-    statedump->descriptor = descriptor;
-    return NULL;
+    if (stat(name, &status) == 0)
+        BW_TRY(refuse_input(statedump->fs, name, &status));
+    return bw_output_file_open(name, false, &statedump->descriptor);
 }
 
 struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,

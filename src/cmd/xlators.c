@@ -58,18 +58,24 @@ static void add_type(struct types *types, const struct bw_xlator_class *type)
         types->no_memory = true;
 }
 
-/* One type of all. What cannot be used is worth a line, and does not hide the others. */
-static void take_type(void *context, const char *name, const struct bw_xlator_class *type,
-                      struct bw_error *error)
+/* What cannot be used is worth a line, and does not hide the others. */
+static struct bw_error *take_all(struct bw_registry *registry, struct types *types)
 {
-    struct types *types = context;
-    if (!error) {
-        add_type(types, type);
-        return;
+    struct bw_type_names names = {0};
+    struct bw_error *failure = bw_registry_names(registry, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const struct bw_xlator_class *type;
+        struct bw_error *error = bw_registry_find(registry, names.names[i], &type);
+        if (!error)
+            add_type(types, type);
+        else if (types->common->quiet)
+            bw_error_free(error);
+        else
+            cmd_fail(types->common, bw_error_prefix(error, "%s", names.names[i]));
+        types->unusable |= error != NULL;
     }
-    types->unusable = true;
-    if (!types->common->quiet)
-        cmd_fail(types->common, bw_error_create(BW_ERROR_USAGE, "%s: %s", name, error->message));
+    bw_type_names_free(&names);
+    return failure;
 }
 
 static struct bw_error *find_types(struct bw_registry *registry, struct types *types)
@@ -128,14 +134,12 @@ static int show(struct bw_registry *registry, const struct cmd_common *common,
                 const struct page_format *format)
 {
     struct types types = {.common = common};
-    struct bw_error *error = find_types(registry, &types);
+    struct bw_error *error = common->image_count ? find_types(registry, &types) : take_all(registry, &types);
     int status;
     if (error) {
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        if (!common->image_count)
-            bw_registry_list(registry, take_type, &types);
         status = write_out(&types, format, !common->image_count);
     }
     free(types.classes);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/file_set.h"
 #include "base/map.h"
 #include "btree/block.h"
 #include "btrfs-walk/fs.h"
@@ -19,6 +20,7 @@ struct bw_fs {
     struct bw_tree root_tree;
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
+    struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;  /**< all but `damages` */
     atomic_uint_fast64_t damages;

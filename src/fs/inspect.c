@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Looking into an open file system from outside: its graph as text, the state of its layers, its files. */
-#include <sys/stat.h>
-
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "fs/fs.h"
@@ -25,20 +23,9 @@ struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format 
     return deliver(&text, consume, context);
 }
 
-bool bw_fs_is_input(const struct bw_fs *fs, int descriptor)
+bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
 {
-    struct stat given, input;
-    if (fstat(descriptor, &given))
-        return false;
-    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
-        const char *path = bw_xlator_option_text(bw_graph_layer(fs->graph, i), "path");
-        if (!*path || stat(path, &input))
-            continue;
-        bool same_device = S_ISBLK(given.st_mode) && S_ISBLK(input.st_mode) && given.st_rdev == input.st_rdev;
-        if (same_device || (given.st_dev == input.st_dev && given.st_ino == input.st_ino))
-            return true;
-    }
-    return false;
+    return bw_file_set_holds(&fs->inputs, status);
 }
 
 static void dump_fs(const struct bw_fs *fs, struct bw_json *json)

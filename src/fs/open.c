@@ -52,6 +52,8 @@ static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
     const struct bw_reporter forward = {forward_report, fs};
     BW_AUTO_FREE char *path = xlator_path ? NULL : bw_registry_default_path();
     struct bw_registry *registry;
+    if (!xlator_path && !path)
+        return bw_error_no_memory();
     BW_TRY(bw_registry_create(bw_builtin_classes, xlator_path ? xlator_path : path, &registry));
     return bw_graph_create(registry, forward, &fs->graph);
 }
@@ -101,6 +103,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_graph_destroy(fs->graph);
     bw_subvolumes_free(&fs->subvolumes);
     bw_map_free(&fs->lost);
+    bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);
     free(fs);
 }

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "format/features.h"
 #include "fs/default_plan.h"
@@ -39,13 +38,16 @@ static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_o
                            options->path_count == 1 ? " is" : "s are");
 }
 
-static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_options *options)
+static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_options *options,
+                                  struct bw_file_set *inputs)
 {
     const struct bw_graph_options *graph = &options->graph;
     if (!graph->file)
         BW_TRY(bw_default_plan(plan, options->paths, options->path_count));
     else
         BW_TRY(bw_volfile_read(graph->file, plan));
+    if (graph->file && !bw_file_set_add(inputs, graph->file))
+        return bw_error_no_memory();
     if (graph->file && options->path_count)
         BW_TRY(replace_paths(plan, options));
     for (size_t i = 0; i < graph->edit_count; i++) {
@@ -71,28 +73,29 @@ static struct bw_error *find_chunk_map(const struct bw_plan *plan, size_t *index
                                         BW_CHUNK_MAP_TYPE, found);
 }
 
-static void drop_unused(struct bw_fs *fs, struct bw_plan *plan, const struct bw_image_set *set, size_t map)
+/* Takes out what is not used. The chunk map moves forward in the plan: `*map` follows it. */
+static struct bw_error *drop_unused(struct bw_fs *fs, struct bw_plan *plan, struct bw_image_set *set,
+                                    size_t *map)
 {
     for (size_t i = set->count; i-- > 0;)
-        if (set->images[i].role == BW_IMAGE_UNUSED)
-            bw_volume_remove_child(&plan->volumes[map], i);
-    bw_graph_prune(fs->graph, plan, map);
+        if (set->images[i].role == BW_IMAGE_UNUSED) {
+            bw_volume_remove_child(&plan->volumes[*map], i);
+            set->images[i].storage = NULL; /* goes now */
+        }
+    bw_graph_prune(fs->graph, plan, *map);
+    return find_chunk_map(plan, map);
 }
 
 /* A file system whose extents have moved needs the layer that knows where to. */
-static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, const char *map_name)
+static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, size_t map)
 {
+    struct bw_volume *remap;
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
         return NULL;
     for (size_t i = 0; i < plan->count; i++)
         if (strcmp(plan->volumes[i].type.text, BW_REMAP_TYPE) == 0)
             return NULL;
-    struct bw_buffer edit = {0};
-    bw_buffer_format(&edit, BW_REMAP_TYPE "@%s", map_name);
-    bw_buffer_append_byte(&edit, '\0');
-    struct bw_error *error = edit.failed ? bw_error_no_memory() : bw_plan_edit_insert(plan, edit.data);
-    bw_buffer_free(&edit);
-    return error;
+    return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_place){0}, &remap);
 }
 
 static struct bw_error *name_devices(const struct bw_image_set *set, struct bw_xlator *map)
@@ -136,21 +139,18 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
                               struct bw_image_set *set)
 {
     size_t map = 0;
-    BW_TRY(make_plan(plan, options));
-    BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph)));
+    BW_TRY(make_plan(plan, options, &fs->inputs));
+    BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph), &fs->inputs));
     BW_TRY(find_chunk_map(plan, &map));
     BW_TRY(bw_graph_build_below(fs->graph, plan, map));
-    BW_AUTO_FREE char *map_name = strdup(plan->volumes[map].name.text);
-    if (!map_name)
-        return bw_error_no_memory();
     BW_TRY(bw_images_open(fs, &plan->volumes[map], options->superblock_copy, set));
     BW_TRY(bw_images_match(fs, set));
     BW_TRY(bw_features_check(fs->superblock.incompat_flags));
-    drop_unused(fs, plan, set, map);
-    BW_TRY(add_remap(fs, plan, map_name));
+    BW_TRY(drop_unused(fs, plan, set, &map));
+    BW_TRY(add_remap(fs, plan, map));
     BW_TRY(bw_graph_build(fs->graph, plan));
     BW_TRY(find_top(fs, &plan->volumes[plan->count - 1]));
-    BW_TRY(name_devices(set, bw_graph_find(fs->graph, map_name)));
+    BW_TRY(name_devices(set, bw_graph_find(fs->graph, plan->volumes[map].name.text)));
     return configure_verify(fs, set);
 }
 

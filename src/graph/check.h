@@ -6,6 +6,7 @@
 #ifndef BW_GRAPH_CHECK_H
 #define BW_GRAPH_CHECK_H
 
+#include "base/file_set.h"
 #include "graph/graph.h"
 #include "graph/plan.h"
 #include "graph/registry.h"
@@ -36,8 +37,9 @@ struct bw_error *bw_check_layer(const struct bw_xlator_class *type, const struct
 /**
  * Checks a whole plan, layer by layer: types, options, children that are defined before they are used, no
  * cycle, names that are unique, volumes that are all used but the last. Every refusal says where the word
- * stands.
+ * stands. The files that are read are added to `inputs`; no option may write to one that is in there.
  */
-struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *registry);
+struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *registry,
+                               struct bw_file_set *inputs);
 
 #endif

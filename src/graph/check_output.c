@@ -8,26 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
-
-/* A file that is read, and the volume that reads it. */
-struct input {
-    const struct bw_volume *volume;
-    struct stat status;
-};
-
-struct inputs {
-    struct input *all;
-    size_t count, capacity;
-};
-
-static bool is_same_file(const struct stat *a, const struct stat *b)
-{
-    if (S_ISBLK(a->st_mode) && S_ISBLK(b->st_mode))
-        return a->st_rdev == b->st_rdev;
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
 
 static const char *value_in_force(const struct bw_volume *volume, const struct bw_option *option)
 {
@@ -43,36 +24,21 @@ static struct bw_place value_place(const struct bw_volume *volume, const char *n
     return volume->name.at;
 }
 
-static struct bw_error *add_input(struct inputs *inputs, const struct bw_volume *volume, const char *path)
-{
-    struct input input = {.volume = volume};
-    if (stat(path, &input.status))
-        return NULL;
-    if (!BW_ARRAY_RESERVE(inputs->all, inputs->count, inputs->capacity))
-        return bw_error_no_memory();
-    inputs->all[inputs->count++] = input;
-    return NULL;
-}
-
-static struct bw_error *check_output(const struct inputs *inputs, const struct bw_volume *volume,
+static struct bw_error *check_output(const struct bw_file_set *inputs, const struct bw_volume *volume,
                                      const char *name, const char *path)
 {
     struct stat status;
-    if (!*path || strcmp(path, "-") == 0 || stat(path, &status))
+    if (!*path || strcmp(path, "-") == 0 || stat(path, &status) || !bw_file_set_holds(inputs, &status))
         return NULL;
-    for (size_t i = 0; i < inputs->count; i++)
-        if (is_same_file(&status, &inputs->all[i].status))
-            return BW_REFUSE(value_place(volume, name),
-                             "volume %s: option %s: %s is the file that volume %s reads: an image is never "
-                             "written to",
-                             volume->name.text, name, path, inputs->all[i].volume->name.text);
-    return NULL;
+    return BW_REFUSE(value_place(volume, name),
+                     "volume %s: option %s: %s is a file that is read: nothing is ever written to one",
+                     volume->name.text, name, path);
 }
 
 /* Goes over all options of one type: BW_OPTION_PATH fills the inputs, BW_OPTION_OUTPUT is compared with them.
  */
 static struct bw_error *visit(const struct bw_plan *plan, struct bw_registry *registry,
-                              enum bw_option_type wanted, struct inputs *inputs)
+                              enum bw_option_type wanted, struct bw_file_set *inputs)
 {
     for (size_t i = 0; i < plan->count; i++) {
         const struct bw_volume *volume = &plan->volumes[i];
@@ -82,19 +48,18 @@ static struct bw_error *visit(const struct bw_plan *plan, struct bw_registry *re
             if (option->type != wanted)
                 continue;
             const char *path = value_in_force(volume, option);
-            BW_TRY(wanted == BW_OPTION_PATH ? add_input(inputs, volume, path)
-                                            : check_output(inputs, volume, option->name, path));
+            if (wanted == BW_OPTION_OUTPUT)
+                BW_TRY(check_output(inputs, volume, option->name, path));
+            else if (!bw_file_set_add(inputs, path))
+                return bw_error_no_memory();
         }
     }
     return NULL;
 }
 
-struct bw_error *bw_check_outputs(const struct bw_plan *plan, struct bw_registry *registry)
+struct bw_error *bw_check_outputs(const struct bw_plan *plan, struct bw_registry *registry,
+                                  struct bw_file_set *inputs)
 {
-    struct inputs inputs = {0};
-    struct bw_error *error = visit(plan, registry, BW_OPTION_PATH, &inputs);
-    if (!error)
-        error = visit(plan, registry, BW_OPTION_OUTPUT, &inputs);
-    free(inputs.all);
-    return error;
+    BW_TRY(visit(plan, registry, BW_OPTION_PATH, inputs));
+    return visit(plan, registry, BW_OPTION_OUTPUT, inputs);
 }

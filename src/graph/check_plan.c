@@ -31,6 +31,7 @@ struct named {
 struct checker {
     const struct bw_plan *plan;
     struct bw_registry *registry;
+    struct bw_file_set *inputs;
     struct state *states; /* one a volume, in the plan's order */
     struct named *names;  /* the same, sorted */
 };
@@ -227,17 +228,12 @@ static const char *behind_slash(const char *type)
     return slash ? slash + 1 : type;
 }
 
-static void consider(void *context, const char *type, const struct bw_xlator_class *class_found,
-                     struct bw_error *error)
+static void consider(struct meant *meant, const char *type)
 {
-    struct meant *meant = context;
-    (void)error;
     meant->exists |= strcmp(type, meant->type) == 0;
-    if (!class_found)
-        return;
-    bw_nearest_try(&meant->nearest, class_found->type);
+    bw_nearest_try(&meant->nearest, type);
     if (strcmp(behind_slash(type), meant->name) == 0)
-        meant->elsewhere = class_found->type;
+        meant->elsewhere = type;
 }
 
 /* Takes the registry's error and returns one that says more. */
@@ -247,14 +243,19 @@ static struct bw_error *refuse_type(const struct checker *checker, const struct 
     BW_AUTO_ERROR struct bw_error *reason = unknown;
     const char *type = volume->type.text;
     struct meant meant = {type, behind_slash(type), {.wanted = type}, NULL, false};
+    struct bw_type_names names = {0};
     if (reason->code == BW_ERROR_USAGE)
-        bw_registry_list(checker->registry, consider, &meant);
-    const char *best = meant.elsewhere ? meant.elsewhere : meant.nearest.best;
-    if (meant.exists || !best)
-        return bw_place_error(volume->type.at,
+        bw_error_free(bw_registry_names(checker->registry, &names));
+    for (size_t i = 0; i < names.count; i++)
+        consider(&meant, names.names[i]);
+    const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
+    struct bw_error *error =
+        best ? BW_REFUSE(volume->type.at, "volume %s: %s; did you mean %s?", volume->name.text,
+                         reason->message, best)
+             : bw_place_error(volume->type.at,
                               bw_error_prefix(BW_TAKE(reason), "volume %s", volume->name.text));
-    return BW_REFUSE(volume->type.at, "volume %s: %s; did you mean %s?", volume->name.text, reason->message,
-                     best);
+    bw_type_names_free(&names);
+    return error;
 }
 
 static struct bw_error *refuse_option(const struct bw_xlator_class *type, const struct bw_volume *volume,
@@ -338,10 +339,11 @@ static struct bw_error *check_all(struct checker *checker)
     BW_TRY(check_names(checker));
     BW_TRY(check_children(checker));
     BW_TRY(check_layers(checker));
-    return bw_check_outputs(checker->plan, checker->registry);
+    return bw_check_outputs(checker->plan, checker->registry, checker->inputs);
 }
 
-struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *registry)
+struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *registry,
+                               struct bw_file_set *inputs)
 {
     if (!plan->count)
         return bw_error_create(BW_ERROR_USAGE, "a graph without any volume");
@@ -349,5 +351,5 @@ struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *r
     BW_AUTO_FREE struct named *names = calloc(plan->count, sizeof *names);
     if (!states || !names)
         return bw_error_no_memory();
-    return check_all(&(struct checker){plan, registry, states, names});
+    return check_all(&(struct checker){plan, registry, inputs, states, names});
 }

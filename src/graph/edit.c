@@ -134,20 +134,28 @@ static struct bw_error *add_options(struct bw_volume *volume, char *options, str
     return NULL;
 }
 
-static struct bw_error *insert_above(struct bw_plan *plan, size_t index, const char *type,
-                                     const char *options, struct bw_place at)
+struct bw_error *bw_plan_insert_above(struct bw_plan *plan, size_t index, const char *type,
+                                      struct bw_place at, struct bw_volume **inserted)
 {
     BW_AUTO_FREE char *name = NULL;
     BW_AUTO_FREE char *below = strdup(plan->volumes[index].name.text);
-    BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
-    struct bw_volume *inserted = NULL;
-    if (!below || (options && !own_options))
+    if (!below)
         return bw_error_no_memory();
     BW_TRY(new_name(plan, type, below, &name));
-    BW_TRY(bw_plan_add(plan, index + 1, name, at, &inserted));
-    BW_TRY(bw_volume_set_type(inserted, type, at));
-    BW_TRY(take_its_place(plan, below, inserted));
-    BW_TRY(bw_volume_add_child(inserted, below, at));
+    BW_TRY(bw_plan_add(plan, index + 1, name, at, inserted));
+    BW_TRY(bw_volume_set_type(*inserted, type, at));
+    BW_TRY(take_its_place(plan, below, *inserted));
+    return bw_volume_add_child(*inserted, below, at);
+}
+
+static struct bw_error *insert_with_options(struct bw_plan *plan, size_t index, const char *type,
+                                            const char *options, struct bw_place at)
+{
+    BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
+    struct bw_volume *inserted;
+    if (options && !own_options)
+        return bw_error_no_memory();
+    BW_TRY(bw_plan_insert_above(plan, index, type, at, &inserted));
     return add_options(inserted, own_options, at);
 }
 
@@ -167,7 +175,8 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
         if (!fits(plan, i, volume, is_name))
             continue;
         found = true;
-        BW_TRY(insert_above(plan, i++, type, options, at)); /* over the new one, which may fit as well */
+        BW_TRY(
+            insert_with_options(plan, i++, type, options, at)); /* over the new one, which may fit as well */
     }
     return found ? NULL : bw_place_error(at, no_volume(plan, volume));
 }

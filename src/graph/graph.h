@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A graph of layers: made child first, checked as it grows, taken down top first. Owns its layers.
- * Used by fs/open, which wires the default graph; the layers themselves only see include/btrfs-walk/xlator.h.
+ * Used by graph/build and fs/wire; the layers themselves only see include/btrfs-walk/xlator.h.
  */
 #ifndef BW_GRAPH_GRAPH_H
 #define BW_GRAPH_GRAPH_H

@@ -110,10 +110,12 @@ static bool parse_percent(const char *text, uint64_t *value)
     *value *= BW_PERCENT_100 / 100;
     if (*end == '.') {
         uint64_t digit = BW_PERCENT_100 / 1000;
+        if (end[1] < '0' || end[1] > '9')
+            return false;
         for (end++; *end >= '0' && *end <= '9' && digit; end++, digit /= 10)
             *value += (uint64_t)(*end - '0') * digit;
     }
-    return !*end || strcmp(end, "%") == 0;
+    return (!*end || strcmp(end, "%") == 0) && *value <= BW_PERCENT_100;
 }
 
 static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)

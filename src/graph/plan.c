@@ -57,6 +57,8 @@ struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *nam
                              struct bw_volume **volume)
 {
     struct bw_volume made = {0};
+    if (plan->count == BW_PLAN_VOLUMES)
+        return BW_REFUSE(at, "volume %s is one too many: a graph has at most %d", name, BW_PLAN_VOLUMES);
     if (!BW_ARRAY_RESERVE(plan->volumes, plan->count, plan->capacity))
         return bw_error_no_memory();
     BW_TRY(set_word(&made.name, name, at));

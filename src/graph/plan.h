@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A plan: the description of a graph before it is built. It comes from a volfile (graph/volfile.c) or from
- * fs/default_graph.c, is changed by what the user wants changed (graph/edit.c), checked against the types of
- * layers (graph/check.c), and built (graph/build.c). Each word of it knows where it was written, so that
+ * fs/default_plan.c, is changed by what the user wants changed (graph/edit.c), checked against the types of
+ * layers (graph/check_plan.c), and built (graph/build.c). Each word of it knows where it was written, so that
  * every refusal can say so.
  */
 #ifndef BW_GRAPH_PLAN_H
@@ -12,6 +12,9 @@
 #include <stddef.h>
 
 #include "btrfs-walk/error.h"
+
+/** How many volumes a plan may have. */
+enum { BW_PLAN_VOLUMES = 4096 };
 
 /** Where a word was written. */
 struct bw_place {
@@ -56,6 +59,7 @@ void bw_plan_free(struct bw_plan *plan);
 const char *bw_plan_source(struct bw_plan *plan, const char *source);
 
 /** Adds a volume without options and children at position `index` (at most plan->count); `name` is copied.
+ * BW_ERROR_USAGE if there are too many.
  * `*volume` is valid until the next one is added. */
 struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name, struct bw_place at,
                              struct bw_volume **volume);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "graph/options.h"
 
 #define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
@@ -23,27 +24,36 @@ static bool is_type_name(const char *type)
     return name && !type[category + 1 + name];
 }
 
-/* The first file of that name; NULL if there is none. */
-static char *find_file(const char *path, const char *type)
+/* The first file of that name; `*found` stays NULL if there is none. */
+static struct bw_error *find_file(const char *path, const char *type, char **found)
 {
-    while (*path) {
+    while (*path && !*found) {
         size_t length = strcspn(path, ":");
         char *file = NULL;
         if (length && asprintf(&file, "%.*s/%s.so", (int)length, path, type) < 0)
-            return NULL;
+            return bw_error_no_memory();
         if (file && access(file, F_OK) == 0)
-            return file;
-        free(file);
+            *found = file;
+        else
+            free(file);
         path += length + (path[length] == ':');
     }
     return NULL;
 }
 
+static bool is_good_option(const struct bw_option *option)
+{
+    uint64_t number;
+    if (option->type > BW_OPTION_OUTPUT || !option->description || option->minimum > option->maximum ||
+        (option->type == BW_OPTION_ENUM && !option->choices))
+        return false;
+    return !option->default_value || bw_option_parse(option, option->default_value, &number);
+}
+
 static bool has_good_options(const struct bw_xlator_class *xlator)
 {
     for (const struct bw_option *option = xlator->options; option && option->name; option++)
-        if (option->type > BW_OPTION_OUTPUT || !option->description ||
-            (option->type == BW_OPTION_ENUM && !option->choices))
+        if (!is_good_option(option))
             return false;
     return true;
 }
@@ -86,11 +96,14 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
 {
     if (!api)
         return bw_error_create(BW_ERROR_USAGE, "it exports no bw_xlator_api");
-    if (api->abi != BW_XLATOR_ABI || api->size != sizeof *api)
+    if (api->abi != BW_XLATOR_ABI)
         return bw_error_create(BW_ERROR_USAGE,
                                "it was built for version %u of the layer interface, this is version %u: "
                                "build it anew",
                                api->abi, BW_XLATOR_ABI);
+    if (api->size != sizeof *api)
+        return bw_error_create(BW_ERROR_USAGE, "its bw_xlator_api has %u bytes, not %zu: build it anew",
+                               api->size, sizeof *api);
     return check_class(api->xlator, type);
 }
 
@@ -112,7 +125,9 @@ static struct bw_error *load(const char *file, const char *type, struct bw_plugi
 struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_plugin *plugin)
 {
     *plugin = (struct bw_plugin){0};
-    BW_AUTO_FREE char *file = is_type_name(type) ? find_file(path, type) : NULL;
+    BW_AUTO_FREE char *file = NULL;
+    if (is_type_name(type))
+        BW_TRY(find_file(path, type, &file));
     return file ? load(file, type, plugin) : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "graph/registry.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,23 +85,26 @@ struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type
     return NULL;
 }
 
-/* The names of all types, each once. */
-struct names {
-    char **names;
-    size_t count, capacity;
+/* A search for names: it goes on when memory runs out, which is told at its end. */
+struct name_search {
+    struct bw_type_names *names;
+    bool no_memory;
 };
 
 static void add_name(void *context, const char *type)
 {
-    struct names *names = context;
+    struct name_search *search = context;
+    struct bw_type_names *names = search->names;
     for (size_t i = 0; i < names->count; i++)
         if (strcmp(names->names[i], type) == 0)
             return;
     char *copy = strdup(type);
-    if (copy && BW_ARRAY_RESERVE(names->names, names->count, names->capacity))
+    if (copy && BW_ARRAY_RESERVE(names->names, names->count, names->capacity)) {
         names->names[names->count++] = copy;
-    else
-        free(copy);
+        return;
+    }
+    free(copy);
+    search->no_memory = true;
 }
 
 static int by_name(const void *a, const void *b)
@@ -108,22 +112,21 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-void bw_registry_list(struct bw_registry *registry,
-                      void (*tell)(void *context, const char *type, const struct bw_xlator_class *class_found,
-                                   struct bw_error *error),
-                      void *context)
+struct bw_error *bw_registry_names(const struct bw_registry *registry, struct bw_type_names *names)
 {
-    struct names names = {0};
+    struct name_search search = {.names = names};
     for (const struct bw_xlator_class *const *known = registry->builtin; *known; known++)
-        add_name(&names, (*known)->type);
-    bw_plugin_search(registry->path, add_name, &names);
-    if (names.count)
-        qsort(names.names, names.count, sizeof *names.names, by_name);
-    for (size_t i = 0; i < names.count; i++) {
-        const struct bw_xlator_class *found = NULL;
-        BW_AUTO_ERROR struct bw_error *error = bw_registry_find(registry, names.names[i], &found);
-        tell(context, names.names[i], found, error);
-        free(names.names[i]);
-    }
-    free(names.names);
+        add_name(&search, (*known)->type);
+    bw_plugin_search(registry->path, add_name, &search);
+    if (names->count)
+        qsort(names->names, names->count, sizeof *names->names, by_name);
+    return search.no_memory ? bw_error_no_memory() : NULL;
+}
+
+void bw_type_names_free(struct bw_type_names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->names[i]);
+    free(names->names);
+    *names = (struct bw_type_names){0};
 }

@@ -30,11 +30,17 @@ char *bw_registry_default_path(void);
 struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
                                   const struct bw_xlator_class **class_found);
 
-/** Tells every type there is, sorted by name. What is in a shared object that cannot be used comes with
- * `error` (owned by the callee) instead of `class_found`. */
-void bw_registry_list(struct bw_registry *registry,
-                      void (*tell)(void *context, const char *type, const struct bw_xlator_class *class_found,
-                                   struct bw_error *error),
-                      void *context);
+/** Names of types. All zeros is none. */
+struct bw_type_names {
+    char **names;
+    size_t count, capacity;
+};
+
+/** Every type there is, sorted by name, each once. Shared objects are found, not loaded: some may turn out to
+ * be of no use. Free the names also after a failure (BW_ERROR_NO_MEMORY). */
+struct bw_error *bw_registry_names(const struct bw_registry *registry, struct bw_type_names *names);
+
+/** Frees the names and leaves none. */
+void bw_type_names_free(struct bw_type_names *names);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The state of a graph in JSON: what each layer was told, what it holds, and what it was asked so far. */
+#include "base/json.h"
 #include "graph/instance.h"
 
 static void dump_options(const struct bw_xlator *xlator, struct bw_json *json)
@@ -23,9 +24,11 @@ static void dump_state(struct bw_xlator *xlator, struct bw_json *json)
 {
     if (!xlator->type->operations.dump)
         return;
+    unsigned depth = json->depth;
     bw_json_begin_object(json, "state");
     xlator->type->operations.dump(xlator, json);
-    bw_json_end(json);
+    while (json->depth > depth) /* also what the layer has forgotten */
+        bw_json_end(json);
 }
 
 static void dump_counters(const struct bw_xlator *xlator, struct bw_json *json)

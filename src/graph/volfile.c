@@ -196,9 +196,6 @@ static struct bw_error *parse_volume(struct parser *parser)
     struct bw_token name;
     BW_TRY(advance(parser));
     BW_TRY(take_name(parser, "the name of a volume", &name));
-    if (parser->plan->count == BW_VOLFILE_VOLUMES)
-        return BW_REFUSE(name.at, "volume %s is one too many: a graph has at most %d", name.text,
-                         BW_VOLFILE_VOLUMES);
     BW_TRY(bw_plan_add(parser->plan, parser->plan->count, name.text, name.at, &parser->volume));
     parser->statement = VOLUME;
     while (keyword_of(&parser->token) != END_VOLUME)

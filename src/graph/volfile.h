@@ -25,9 +25,6 @@
 /** How large a volfile may be, in bytes. */
 #define BW_VOLFILE_SIZE ((size_t)1 << 20)
 
-/** How many volumes it may have. */
-#define BW_VOLFILE_VOLUMES 4096
-
 /**
  * Reads a volfile into an empty plan. BW_ERROR_SYSTEM if the file cannot be read, BW_ERROR_USAGE with the
  * place ("graph.vol:3:12: ...") if it is no volfile; the plan is then empty again.

@@ -7,8 +7,6 @@
 
 #include "xlators/classes.h"
 
-enum { NO_SLOT = UINT8_MAX };
-
 bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
                       struct bw_digest_cache *digests)
 {
@@ -28,15 +26,22 @@ void bw_leaves_destroy(struct bw_leaves *leaves)
     free(leaves->slot_leaf);
 }
 
+static void skip_lost(struct bw_leaves *leaves, const struct bw_map *lost)
+{
+    for (uint32_t leaf = 0; lost->count && leaf < leaves->count; leaf++)
+        if (bw_map_get(lost, bw_leaves_pointer(leaves, leaf).bytenr) != UINT32_MAX)
+            leaves->slot_of[leaf] = BW_LOST_SLOT;
+}
+
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
-                                const struct bw_block_pointer *pointer)
+                                const struct bw_block_pointer *pointer, const struct bw_map *lost)
 {
     leaves->tree = tree;
     leaves->pointer = *pointer;
     leaves->node = (struct bw_node){.nodesize = leaves->reader->nodesize};
     leaves->count = 1;
     memset(leaves->wanted, 0, sizeof leaves->wanted);
-    memset(leaves->slot_of, NO_SLOT, sizeof leaves->slot_of);
+    memset(leaves->slot_of, BW_NO_SLOT, sizeof leaves->slot_of);
     for (unsigned slot = 0; slot < leaves->batch; slot++)
         leaves->slot_leaf[slot] = UINT32_MAX;
     if (pointer->expectation.level == 0)
@@ -46,6 +51,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
         return error;
     leaves->node = bw_node_view(leaves->node_block, leaves->reader->nodesize);
     leaves->count = leaves->node.item_count;
+    skip_lost(leaves, lost);
     return NULL;
 }
 
@@ -121,7 +127,7 @@ static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
     unsigned count = 0, slots = 0;
     for (uint32_t leaf = first; leaf < leaves->count && slots < leaves->batch;
          leaf = next_wanted(leaves, leaf + 1)) {
-        if (leaves->slot_of[leaf] != NO_SLOT) {
+        if (leaves->slot_of[leaf] != BW_NO_SLOT) {
             kept[leaves->slot_of[leaf]] = true;
             slots++;
             continue;
@@ -138,7 +144,7 @@ static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
 static void assign_slot(struct bw_leaves *leaves, uint32_t leaf, unsigned slot)
 {
     if (leaves->slot_leaf[slot] != UINT32_MAX)
-        leaves->slot_of[leaves->slot_leaf[slot]] = NO_SLOT;
+        leaves->slot_of[leaves->slot_leaf[slot]] = BW_NO_SLOT;
     leaves->slot_leaf[slot] = leaf;
     leaves->slot_of[leaf] = (uint8_t)slot;
 }
@@ -162,7 +168,7 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
         if (!requests[i].error)
             continue;
         unsigned bad = leaves->slot_of[missing[i]];
-        leaves->slot_of[missing[i]] = NO_SLOT;
+        leaves->slot_of[missing[i]] = BW_LOST_SLOT;
         leaves->slot_leaf[bad] = UINT32_MAX;
         unwant(leaves, missing[i]);
         lost(context, &pointers[i], requests[i].error);
@@ -193,7 +199,7 @@ bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_le
         if (leaf->number >= leaves->count)
             return false;
         leaf->has_digest = take_digest(leaves, leaf);
-        if (leaf->has_digest || leaves->slot_of[leaf->number] != NO_SLOT)
+        if (leaf->has_digest || leaves->slot_of[leaf->number] != BW_NO_SLOT)
             break;
         read_missing(leaves, leaf->number, lost, context);
     }

@@ -7,12 +7,15 @@
 #ifndef BW_WALK_LEAVES_H
 #define BW_WALK_LEAVES_H
 
+#include "base/map.h"
 #include "btree/block.h"
 #include "walk/digest.h"
 
 enum {
     BW_MAX_LEAVES = (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
     BW_WANTED_WORDS = BW_MAX_LEAVES / 64 + 1,
+    BW_NO_SLOT = UINT8_MAX,
+    BW_LOST_SLOT = UINT8_MAX - 1, /**< could not be read once, and is not asked for again */
 };
 
 struct bw_leaves {
@@ -26,7 +29,7 @@ struct bw_leaves {
     uint8_t *node_block;
     uint8_t *blocks;                    /**< the window's buffers */
     uint32_t *slot_leaf;                /**< leaf a slot of the window holds, or UINT32_MAX */
-    uint8_t slot_of[BW_MAX_LEAVES + 1]; /**< slot of a leaf, or UINT8_MAX */
+    uint8_t slot_of[BW_MAX_LEAVES + 1]; /**< slot of a leaf, or BW_NO_SLOT, or BW_LOST_SLOT */
     uint64_t wanted[BW_WANTED_WORDS];   /**< a bit per leaf */
     struct bw_range ranges[BW_MAX_LEAVES + 1];
 };
@@ -37,9 +40,12 @@ bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *rea
 /** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 
-/** Begins with another node: reads it, wants nothing yet. */
+/**
+ * Begins with another node: reads it, wants nothing yet. Leaves whose addresses are in `lost` are never read:
+ * what is in them is recovered in another way, and if they could be read now it would be listed twice.
+ */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
-                                const struct bw_block_pointer *pointer);
+                                const struct bw_block_pointer *pointer, const struct bw_map *lost);
 
 /** The last leaf whose first key is at most `key`; 0 if there is none. */
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key);
@@ -49,7 +55,7 @@ struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32
 
 static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 {
-    leaves->wanted[leaf / 64] |= UINT64_C(1) << leaf % 64;
+    leaves->wanted[leaf / 64] |= (uint64_t)(leaves->slot_of[leaf] != BW_LOST_SLOT) << leaf % 64;
 }
 
 /** Tells the read-ahead which leaves are wanted now. */

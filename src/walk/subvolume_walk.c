@@ -41,6 +41,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->pending);
     free(walk->tasks);
     free(walk->lost);
+    bw_map_free(&walk->lost_blocks);
     free(walk->adopted);
     free(walk->entries);
     bw_buffer_free(&walk->paths);
@@ -68,9 +69,12 @@ static bool entries_begin_below(const struct bw_pending *pending, const struct b
     return bw_key_compare(&first, key) < 0;
 }
 
+/* A block that was lost stays lost, even if it could be read now: see bw_leaves_open(). */
 static bool wants(void *context, const struct bw_block_pointer *pointer)
 {
     const struct bw_subvolume_walk *walk = context;
+    if (bw_map_get(&walk->lost_blocks, pointer->bytenr) != UINT32_MAX)
+        return false;
     size_t first = first_reaching(walk, &pointer->expectation.first_key);
     return first < walk->pending_count &&
            entries_begin_below(&walk->pending[first], &pointer->expectation.end_key);
@@ -96,6 +100,8 @@ void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost
         walk->lost[walk->lost_count++] = *range;
     else
         walk->memory_short = true;
+    if (range->bytenr != BW_NO_BLOCK)
+        walk->memory_short |= !bw_map_put(&walk->lost_blocks, range->bytenr, 1);
 }
 
 static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
@@ -300,6 +306,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
     walk->scope = (struct bw_task_scope){.fs = walk->fs,
                                          .tree = &subvolume->tree,
                                          .directories = &walk->directories,
+                                         .lost_blocks = &walk->lost_blocks,
                                          .prefix = prefix,
                                          .prefix_length = prefix_length,
                                          .silent = silent,
@@ -307,6 +314,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
                                          .terminator = walk->options->terminator,
                                          .output = &walk->output};
     walk->pending_count = walk->lost_count = walk->adopted_count = 0;
+    bw_map_clear(&walk->lost_blocks);
     if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();

@@ -42,6 +42,7 @@ struct bw_subvolume_walk {
     size_t task_count, task_capacity;
     struct bw_lost_range *lost;
     size_t lost_count, lost_capacity;
+    struct bw_map lost_blocks;       /**< addresses of those of `lost` that are blocks */
     struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
     size_t adopted_count, adopted_capacity;
     bool memory_short;

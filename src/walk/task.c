@@ -364,7 +364,8 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
     scratch->record_count = 0;
     bw_map_clear(&scratch->by_inode);
     if (!bw_output_stopped(scope->output)) {
-        struct bw_error *error = bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer);
+        struct bw_error *error =
+            bw_leaves_open(&scratch->leaves, scope->tree, &task->pointer, scope->lost_blocks);
         if (error)
             lose(&sweep, &task->pointer, error);
         else

@@ -39,7 +39,8 @@ struct bw_task_scope {
     const struct bw_directory_table *directories;
     const char *prefix; /**< path of the subvolume's top directory, a '/' at its end; raw bytes */
     size_t prefix_length;
-    bool silent; /**< do not list files, only look for directories and subvolumes */
+    const struct bw_map *lost_blocks; /**< addresses of blocks that could not be read in earlier waves */
+    bool silent;                      /**< do not list files, only look for directories and subvolumes */
     bool escape;
     char terminator;
     struct bw_ordered_output *output;

@@ -108,6 +108,15 @@ says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not 
 run --insert debug/trace@nothing "$plain"
 ends "a layer above nothing" 2
 says "a layer above nothing" 'there is no volume nothing; there are: device-1, chunk-map'
+everywhere=()
+for _ in $(seq 20); do everywhere+=(--insert 'debug/delay-gen@*'); done
+run "${everywhere[@]}" "$plain"
+ends "layers without end" 2
+says "layers without end" 'one too many: a graph has at most 4096'
+stacked=(--insert debug/error-gen@chunk-map,kind=tree-block,action=zero)
+for _ in $(seq 60); do stacked+=(--insert features/verify@error-gen@chunk-map); done
+run "${stacked[@]}" "$plain"
+ends "sixty layers that each try again" 2
 run -0 --insert 'debug/io-stats@*,file='"$WORK/stats" "${mirror[@]}"
 holds "a layer above every other" same "$want_mirror"
 holds "six reports" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
@@ -122,7 +131,7 @@ ends "trace" 0
 says "trace" 'trace@verify.*tree-block'
 run -0 --insert "debug/trace@device-1,file=$plain" "$plain"
 ends "an image is no place for a trace" 2
-says "an image is no place for a trace" 'never written'
+says "an image is no place for a trace" 'nothing is ever written'
 holds "and is as it was" [ "$(list "$plain")" = "$want_plain" ]
 
 # Windows: a file system that does not begin where the file does.
@@ -154,6 +163,17 @@ cp "$plain" "$WORK/image"
 run --statedump "$WORK/image" "$WORK/image"
 ends "an image is no place for a statedump" 2
 holds "and is as it was" cmp "$plain" "$WORK/image"
+cp "$plain" "$WORK/foreign"
+run --statedump "$WORK/foreign" "${mirror[@]}" "$WORK/foreign"
+ends "nor is an image that is not used" 2
+holds "and it is as it was" cmp "$plain" "$WORK/foreign"
+run --graph "$WORK/mirror.vol" --statedump "$WORK/mirror.vol"
+ends "nor is the volfile" 2
+cp "$plain" "$WORK/both"
+"$PROGRAM" "$WORK/both" >> "$WORK/both" 2> "$WORK/err"
+status=$?
+ends "results do not go into an image" 2
+holds "which is as it was" cmp "$plain" "$WORK/both"
 run --statedump /dev/full "$plain"
 ends "a statedump on a full disk" 1
 run --statedump /no/such/dump "$plain"

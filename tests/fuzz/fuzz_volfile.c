@@ -47,7 +47,9 @@ static void check_plan(const struct bw_plan *plan)
     struct bw_registry *registry = NULL;
     if (bw_registry_create(bw_builtin_classes, NULL, &registry))
         fuzz_fail("out of memory");
-    struct bw_error *error = bw_check_plan(plan, registry);
+    struct bw_file_set inputs = {0};
+    struct bw_error *error = bw_check_plan(plan, registry, &inputs);
+    bw_file_set_free(&inputs);
     if (error)
         expect_place(error);
     bw_error_free(error);

@@ -166,7 +166,7 @@ static void check_losses(struct round *round, const struct outcome *outcome)
         return;
     if (foreign)
         wrong(round, "a path that does not exist: ", foreign, outcome);
-    /* A block that is lost now and read later: what it holds may be both listed and recovered. */
+    /* A block that was read before it is lost: what it holds may be both listed and recovered. */
     if (twice && !round->journey.by_order)
         wrong(round, "a path comes twice: ", twice, outcome);
     if (count_missing(&outcome->result, &round->expected, &missing) && !outcome->log.counts[BW_DAMAGE])

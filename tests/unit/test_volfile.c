@@ -222,10 +222,10 @@ static void test_limits(void **state)
     (void)state;
     struct bw_buffer text = {0};
     struct bw_plan plan = {0};
-    for (size_t i = 0; i < BW_VOLFILE_VOLUMES; i++)
+    for (size_t i = 0; i < BW_PLAN_VOLUMES; i++)
         bw_buffer_format(&text, "volume v%zu type t/u end-volume\n", i);
     expect_success(bw_volfile_parse("g.vol", text.data, text.length, &plan));
-    assert_int_equal(plan.count, BW_VOLFILE_VOLUMES);
+    assert_int_equal(plan.count, BW_PLAN_VOLUMES);
     bw_plan_free(&plan);
     bw_buffer_format(&text, "volume last type t/u end-volume");
     expect_refusal(text.data, text.length,

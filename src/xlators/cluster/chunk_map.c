@@ -73,7 +73,9 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     }
     if (stripe->child == BW_NO_CHILD)
         return missing(stripe);
-    struct bw_request part = {.kind = whole->kind,
+    bool is_whole = piece->length == whole->length;
+    struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
+                              .expectation = is_whole ? whole->expectation : NULL,
                               .length = piece->length,
                               .address = stripe->offset + piece->stripe_offset,
                               .buffer = buffer};

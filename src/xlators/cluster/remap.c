@@ -81,6 +81,9 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
         part.length = request->length - done;
         part.address = translate(bw_xlator_private(xlator), request->address + done, &part.length);
         part.buffer = (uint8_t *)request->buffer + done;
+        part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
+        part.keep = false;
+        part.expectation = NULL;
         bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
         if (part.error)
             return part.error;

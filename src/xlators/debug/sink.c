@@ -3,39 +3,22 @@
 #include "xlators/debug/sink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-
-static struct bw_error *refuse(const char *path)
-{
-    return bw_error_create(BW_ERROR_USAGE, "%s is a block device, not a file to write to", path);
-}
-
-static struct bw_error *open_file(const char *path, struct bw_sink *sink)
-{
-    struct stat status;
-    /* Asked before it is opened: closing a device that was open for writing sets off udev. */
-    if (stat(path, &status) == 0 && S_ISBLK(status.st_mode))
-        return refuse(path);
-    sink->descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-    if (sink->descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open %s for writing", path);
-    sink->owned = true;
-    if (fstat(sink->descriptor, &status))
-        return bw_error_from_errno(errno, "cannot stat %s", path);
-    return S_ISBLK(status.st_mode) ? refuse(path) : NULL;
-}
+#include "base/cleanup.h"
+#include "base/output_file.h"
 
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink)
 {
     const char *path = bw_xlator_option_text(xlator, "file");
     *sink = (struct bw_sink){.descriptor = -1};
-    if (strcmp(path, "-") != 0)
-        return open_file(path, sink);
-    sink->descriptor = STDERR_FILENO;
+    if (strcmp(path, "-") == 0) {
+        sink->descriptor = STDERR_FILENO;
+        return NULL;
+    }
+    BW_TRY(bw_output_file_open(path, true, &sink->descriptor));
+    sink->owned = true;
     return NULL;
 }
 
@@ -43,6 +26,8 @@ static struct bw_error *write_all(const struct bw_sink *sink, const struct bw_bu
 {
     if (text->failed)
         return bw_error_no_memory();
+    if (sink->descriptor < 0) /* it could not be opened, and the layer is taken down */
+        return NULL;
     for (size_t done = 0; done < text->length;) {
         ssize_t written = write(sink->descriptor, text->data + done, text->length - done);
         if (written < 0 && errno != EINTR)

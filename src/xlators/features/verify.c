@@ -76,11 +76,24 @@ static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
 static struct bw_error *check(const struct verify *verify, const struct bw_request *request)
 {
     const uint8_t *block = request->buffer;
+    if (request->length < sizeof(struct bw_disk_header))
+        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes are no tree block", request->length);
     if (!bw_checksum_matches_block(verify->checksum, block, request->length))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch", bw_checksum_name(verify->checksum));
     if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
         return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
     return bw_node_check(block, request->length, request->address, request->expectation);
+}
+
+/* What is wrong with a block that was read: the error it came with, or one of this layer. */
+static struct bw_error *check_reply(struct bw_xlator *xlator, struct bw_request *request)
+{
+    if (request->error)
+        return request->error;
+    struct bw_error *error = check(bw_xlator_private(xlator), request);
+    if (error)
+        bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request->address);
+    return error;
 }
 
 static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -89,12 +102,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     request.copy = (uint8_t)copy;
     request.error = NULL;
     bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
-    if (request.error)
-        return request.error;
-    struct bw_error *error = check(bw_xlator_private(xlator), &request);
-    if (error)
-        bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request.address);
-    return error;
+    return check_reply(xlator, &request);
 }
 
 /* Appends on which device a copy lies, and what is wrong with it. */
@@ -173,30 +181,45 @@ static unsigned copy_count(const struct bw_frame *frame, struct bw_xlator *xlato
     return error ? 1 : reply.copies;
 }
 
-/* Tries copy after copy; true as soon as one is good, which it then is that is in the request's buffer. */
-static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
-                           const struct bw_request *request, struct bad_copies *bad, unsigned *used)
+static void note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          const struct bw_request *request, unsigned copy, struct bw_error *reason,
+                          struct bad_copies *bad)
 {
+    describe_copy(frame, xlator, request, copy, reason, &bad->text);
+    add_bad_copy(bad, reason);
+}
+
+/*
+ * Tries copy after copy; true as soon as one is good, and then that is what the request's buffer holds.
+ * `first` is what was wrong when the request was read: if it was for a certain copy, that one does not get
+ * better.
+ */
+static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
+                           const struct bw_request *request, struct bw_error *first, struct bad_copies *bad,
+                           unsigned *used)
+{
+    if (request->copy) {
+        note_bad_copy(frame, xlator, request, request->copy, first, bad);
+        return false;
+    }
+    bw_error_free(first);
     unsigned copies = copy_count(frame, xlator, request);
-    unsigned first = request->copy ? request->copy : 1, last = request->copy ? request->copy : copies;
-    for (unsigned copy = first; copy <= last; copy++) {
-        struct bw_error *reason = read_copy(frame, xlator, *request, copy);
-        *used = copy;
+    for (*used = 1; *used <= copies; ++*used) {
+        struct bw_error *reason = read_copy(frame, xlator, *request, *used);
         if (!reason)
             return true;
-        describe_copy(frame, xlator, request, copy, reason, &bad->text);
-        add_bad_copy(bad, reason);
+        note_bad_copy(frame, xlator, request, *used, reason, bad);
     }
     return false;
 }
 
 static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   struct bw_request *request)
+                                   const struct bw_request *request, struct bw_error *first)
 {
     struct bad_copies bad = {.code = BW_ERROR_CORRUPT};
     unsigned used;
     bad.last = &bad.reasons;
-    bool found = find_good_copy(frame, xlator, request, &bad, &used);
+    bool found = find_good_copy(frame, xlator, request, first, &bad, &used);
     struct bw_error *error = bad.text.length || !found ? explain(&bad, request, found ? used : 0) : NULL;
     bw_buffer_free(&bad.text);
     if (!found || !error)
@@ -211,18 +234,14 @@ static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlato
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
                           size_t count)
 {
-    const struct verify *verify = bw_xlator_private(xlator);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
         if (request->kind != BW_REQUEST_TREE_BLOCK)
             continue;
-        if (!request->error)
-            request->error = check(verify, request);
-        if (!request->error)
-            continue;
-        bw_error_free(request->error);
-        request->error = try_copies(frame, xlator, request);
+        request->error = check_reply(xlator, request);
+        if (request->error)
+            request->error = try_copies(frame, xlator, request, request->error);
     }
 }
 

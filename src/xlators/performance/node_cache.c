@@ -176,7 +176,7 @@ static void remember(struct node_cache *cache, const struct bw_request *request)
 static bool cacheable(const struct bw_request *request)
 {
     return request->keep && request->kind == BW_REQUEST_TREE_BLOCK && request->copy == 0 &&
-           !request->expectation->lenient;
+           !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
