@@ -54,6 +54,15 @@ static bool is_claimed(const struct adoption *adoption, uint64_t tree, const str
     return false;
 }
 
+/* Where the lost keys end that begin in a piece: pieces that touch were lost in different waves. */
+static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct bw_lost_range *piece)
+{
+    const struct bw_lost_range *last = list->items + list->count - 1;
+    while (piece < last && bw_key_compare(&piece->high, &piece[1].low) == 0)
+        piece++;
+    return piece->high;
+}
+
 static void adopt(struct adoption *adoption, const struct candidate *candidate, const struct bw_node *leaf)
 {
     struct bw_subvolume_walk *walk = adoption->walk;
@@ -64,10 +73,11 @@ static void adopt(struct adoption *adoption, const struct candidate *candidate, 
     if (!range || (candidate->tree && candidate->tree != walk->scope.tree->id &&
                    !is_claimed(adoption, candidate->tree, &first)))
         return;
-    struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1)};
+    struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
+                                      range->wave};
     adopted.pointer.expectation.first_key = first;
     adopted.pointer.expectation.has_first_key = true;
-    adopted.pointer.expectation.end_key = range->high;
+    adopted.pointer.expectation.end_key = end_of_loss(&adoption->lost, range);
     if (BW_ARRAY_RESERVE(walk->adopted, walk->adopted_count, walk->adopted_capacity))
         walk->adopted[walk->adopted_count++] = adopted;
     else

@@ -18,11 +18,11 @@ bool bw_directories_reset(struct bw_directory_table *table, uint64_t top)
     table->names.length = 0;
     table->names.failed = false;
     bw_map_clear(&table->by_inode);
-    return bw_directories_add(table, top, 0, "", 0) != BW_NO_DIRECTORY;
+    return bw_directories_add(table, top, 0, "", 0, 1) != BW_NO_DIRECTORY;
 }
 
 uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
-                            const void *name, size_t name_length)
+                            const void *name, size_t name_length, uint32_t wave)
 {
     if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
         return BW_NO_DIRECTORY;
@@ -33,7 +33,8 @@ uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, ui
         !bw_map_put(&table->by_inode, inode, index))
         return BW_NO_DIRECTORY;
     table->items[table->count++] =
-        (struct bw_directory){inode, parent, (uint32_t)offset, (uint16_t)name_length};
+        (struct bw_directory){inode, parent, (uint32_t)offset, (uint16_t)name_length,
+                              (uint16_t)(wave < BW_LAST_WAVE ? wave : BW_LAST_WAVE)};
     return index;
 }
 

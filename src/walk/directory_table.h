@@ -11,12 +11,14 @@
 #include "base/map.h"
 
 enum { BW_NO_DIRECTORY = UINT32_MAX };
+enum { BW_LAST_WAVE = UINT16_MAX };
 
 struct bw_directory {
     uint64_t inode;
     uint32_t parent;      /**< index of its parent; that of the top directory is itself */
     uint32_t name_offset; /**< in the table's names */
     uint16_t name_length;
+    uint16_t wave; /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE */
 };
 
 /** Entry 0 is the top directory, without a name. */
@@ -34,9 +36,10 @@ bool bw_directories_reset(struct bw_directory_table *table, uint64_t top);
 /** Frees the memory. */
 void bw_directories_free(struct bw_directory_table *table);
 
-/** Adds a directory that is not in the table yet; its index, or BW_NO_DIRECTORY if memory runs out. */
+/** Adds a directory that is not in the table yet; its index, or BW_NO_DIRECTORY if memory runs out. `wave` is
+ * cut to BW_LAST_WAVE. */
 uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
-                            const void *name, size_t name_length);
+                            const void *name, size_t name_length, uint32_t wave);
 
 /** Index of an inode's directory, or BW_NO_DIRECTORY. */
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode);

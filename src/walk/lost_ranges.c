@@ -1,38 +1,112 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sorting, merging and searching ranges of lost keys. */
+/* Ranges of lost keys as pieces that do not overlap, each with the earliest wave it was lost in. */
 #include "walk/lost_ranges.h"
 
 #include <stdlib.h>
 
-static int by_low_key(const void *a, const void *b)
+#include "base/cleanup.h"
+
+/* Where a range begins or ends, in key order. */
+struct edge {
+    struct bw_key key;
+    uint32_t wave;
+    bool begins;
+};
+
+static int by_key(const void *a, const void *b)
 {
-    const struct bw_lost_range *left = a, *right = b;
-    return bw_key_compare(&left->low, &right->low);
+    const struct edge *left = a, *right = b;
+    return bw_key_compare(&left->key, &right->key);
 }
 
-static void merge(struct bw_lost_list *list)
+static int by_number(const void *a, const void *b)
 {
-    size_t last = 0;
-    for (size_t i = 1; i < list->count; i++) {
-        if (bw_key_compare(&list->items[i].low, &list->items[last].high) > 0)
-            list->items[++last] = list->items[i];
-        else if (bw_key_compare(&list->items[i].high, &list->items[last].high) > 0)
-            list->items[last].high = list->items[i].high;
+    const uint32_t *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+/* Which waves there are, and how many ranges of each hold the keys that the sweep has come to. */
+struct open_ranges {
+    uint32_t *waves; /* ascending */
+    size_t *counts;
+    size_t wave_count;
+};
+
+static size_t *count_of(const struct open_ranges *open, uint32_t wave)
+{
+    const uint32_t *found = bsearch(&wave, open->waves, open->wave_count, sizeof wave, by_number);
+    return &open->counts[found - open->waves];
+}
+
+/* The earliest wave in which a key was lost; UINT32_MAX if it was not. */
+static uint32_t earliest(const struct open_ranges *open)
+{
+    for (size_t i = 0; i < open->wave_count; i++)
+        if (open->counts[i])
+            return open->waves[i];
+    return UINT32_MAX;
+}
+
+static void add_piece(struct bw_lost_list *list, const struct bw_key *low, const struct bw_key *high,
+                      uint32_t wave)
+{
+    struct bw_lost_range *last = list->count ? &list->items[list->count - 1] : NULL;
+    if (wave == UINT32_MAX || bw_key_compare(low, high) >= 0)
+        return;
+    if (last && last->wave == wave && bw_key_compare(&last->high, low) == 0)
+        last->high = *high;
+    else
+        list->items[list->count++] =
+            (struct bw_lost_range){.bytenr = BW_NO_BLOCK, .low = *low, .high = *high, .wave = wave};
+}
+
+static void sweep(const struct edge *edges, size_t count, const struct open_ranges *open,
+                  struct bw_lost_list *list)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            add_piece(list, &edges[i - 1].key, &edges[i].key, earliest(open));
+        *count_of(open, edges[i].wave) += edges[i].begins ? 1 : SIZE_MAX;
     }
-    list->count = list->count ? last + 1 : 0;
+}
+
+static size_t collect(const struct bw_lost_range *ranges, size_t count, uint8_t level, struct edge *edges,
+                      uint32_t *waves)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        /* Of keys in disorder nothing is known. */
+        if (ranges[i].level < level || bw_key_compare(&ranges[i].low, &ranges[i].high) >= 0)
+            continue;
+        edges[2 * kept] = (struct edge){ranges[i].low, ranges[i].wave, true};
+        edges[2 * kept + 1] = (struct edge){ranges[i].high, ranges[i].wave, false};
+        waves[kept++] = ranges[i].wave;
+    }
+    return kept;
+}
+
+static size_t drop_equal(uint32_t *waves, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!kept || waves[kept - 1] != waves[i])
+            waves[kept++] = waves[i];
+    return kept;
 }
 
 struct bw_error *bw_lost_list_make(const struct bw_lost_range *ranges, size_t count, uint8_t level,
                                    struct bw_lost_list *list)
 {
-    *list = (struct bw_lost_list){.items = malloc((count + 1) * sizeof *list->items)};
-    if (!list->items)
+    *list = (struct bw_lost_list){.items = malloc((2 * count + 1) * sizeof *list->items)};
+    BW_AUTO_FREE struct edge *edges = malloc((2 * count + 1) * sizeof *edges);
+    BW_AUTO_FREE uint32_t *waves = malloc((count + 1) * sizeof *waves);
+    BW_AUTO_FREE size_t *counts = calloc(count + 1, sizeof *counts);
+    if (!list->items || !edges || !waves || !counts)
         return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        if (ranges[i].level >= level)
-            list->items[list->count++] = ranges[i];
-    qsort(list->items, list->count, sizeof *list->items, by_low_key);
-    merge(list);
+    size_t kept = collect(ranges, count, level, edges, waves);
+    qsort(edges, 2 * kept, sizeof *edges, by_key);
+    qsort(waves, kept, sizeof *waves, by_number);
+    sweep(edges, 2 * kept, &(struct open_ranges){waves, counts, drop_equal(waves, kept)}, list);
     return NULL;
 }
 
@@ -47,7 +121,8 @@ bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list
     bool same = a->count == b->count;
     for (size_t i = 0; same && i < a->count; i++)
         same = bw_key_compare(&a->items[i].low, &b->items[i].low) == 0 &&
-               bw_key_compare(&a->items[i].high, &b->items[i].high) == 0;
+               bw_key_compare(&a->items[i].high, &b->items[i].high) == 0 &&
+               a->items[i].wave == b->items[i].wave;
     return same;
 }
 
@@ -72,9 +147,14 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list, c
 }
 
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
-                           const struct bw_key *last)
+                           const struct bw_key *last, uint32_t wave)
 {
-    size_t at = first_above(list, first);
-    return bw_lost_list_find(list, first) ||
-           (at < list->count && bw_key_compare(&list->items[at].low, last) <= 0);
+    const struct bw_lost_range *held = bw_lost_list_find(list, first);
+    if (held && held->wave <= wave)
+        return true;
+    for (size_t at = first_above(list, first);
+         at < list->count && bw_key_compare(&list->items[at].low, last) <= 0; at++)
+        if (list->items[at].wave <= wave)
+            return true;
+    return false;
 }

@@ -11,19 +11,19 @@ struct bw_lost_list {
     size_t count;
 };
 
-/** Makes a list of those ranges whose blocks are at least `level` high: sorted, and merged where they touch.
- */
+/** Makes a list of those ranges whose blocks are at least `level` high: sorted, cut into pieces where they
+ * overlap, each with the earliest of their waves, and joined where they touch and have the same. */
 struct bw_error *bw_lost_list_make(const struct bw_lost_range *ranges, size_t count, uint8_t level,
                                    struct bw_lost_list *list);
 /** Frees the memory and leaves an empty list. */
 void bw_lost_list_free(struct bw_lost_list *list);
 
-/** Whether two lists cover the same keys. */
+/** Whether two lists have the same pieces. */
 bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list *b);
 /** The range that holds a key; NULL if none does. */
 const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list, const struct bw_key *key);
-/** Whether any key from `first` to `last`, both included, is in the list. */
+/** Whether any key from `first` to `last`, both included, was lost in that wave or earlier. */
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
-                           const struct bw_key *last);
+                           const struct bw_key *last, uint32_t wave);
 
 #endif

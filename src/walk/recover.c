@@ -46,12 +46,21 @@ struct recovery {
     uint32_t mode;  /* and its mode */
 };
 
+/* The wave in which a directory was walked: what was lost later had been read and listed before. */
+static uint32_t wave_of(const struct recovery *recovery, uint64_t directory)
+{
+    const struct bw_directory_table *table = &recovery->walk->directories;
+    uint32_t index = bw_directories_find(table, directory);
+    return index == BW_NO_DIRECTORY ? UINT32_MAX : table->items[index].wave;
+}
+
 /* Whether the entry with this key is to be brought back in this round. */
 static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64_t index)
 {
     const struct bw_key key = {directory, BW_DIR_INDEX, index};
-    return bw_lost_list_find(&recovery->lost, &key) && !bw_lost_list_find(&recovery->handled, &key) &&
-           !bw_is_adopted(recovery->walk, &key);
+    const struct bw_lost_range *lost = bw_lost_list_find(&recovery->lost, &key);
+    return lost && lost->wave <= wave_of(recovery, directory) &&
+           !bw_lost_list_find(&recovery->handled, &key) && !bw_is_adopted(recovery->walk, &key);
 }
 
 /* A name that may have to be brought back. */
@@ -184,12 +193,13 @@ static void take_references(struct recovery *recovery, const struct bw_item *ite
 
 /* Whether both the entry in the directory's index and the inode's own reference may have been in these
  * ranges. */
-static bool may_lack_both(const struct bw_lost_list *list, uint64_t directory,
-                          const struct bw_dir_entry *entry)
+static bool may_lack_both(const struct recovery *recovery, const struct bw_lost_list *list,
+                          uint64_t directory, const struct bw_dir_entry *entry)
 {
     const struct bw_key reference = {entry->location.objectid, BW_INODE_REF, directory};
     const struct bw_key first = bw_first_entry_key(directory), last = bw_last_entry_key(directory);
-    return bw_lost_list_find(list, &reference) && bw_lost_list_overlaps(list, &first, &last);
+    return bw_lost_list_find(list, &reference) &&
+           bw_lost_list_overlaps(list, &first, &last, wave_of(recovery, directory));
 }
 
 static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
@@ -235,8 +245,10 @@ static void take_named_entries(struct recovery *recovery, const struct bw_item *
     struct bw_dir_entry entry;
     uint64_t directory = item->key.objectid;
     while (bw_dir_entry_next(&cursor, &entry)) {
-        if (entry.location.type != BW_INODE_ITEM || !may_lack_both(&recovery->lost, directory, &entry) ||
-            may_lack_both(&recovery->handled, directory, &entry) || index_has(recovery, directory, &entry))
+        if (entry.location.type != BW_INODE_ITEM ||
+            !may_lack_both(recovery, &recovery->lost, directory, &entry) ||
+            may_lack_both(recovery, &recovery->handled, directory, &entry) ||
+            index_has(recovery, directory, &entry))
             continue;
         const struct found_name found = {directory, entry.location.objectid, entry.name, entry.name_length,
                                          entry.type};
@@ -278,9 +290,12 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct recovery *recovery = context;
-    const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key, pointer->expectation.level,
-                                        pointer->expectation.generation};
+    const struct bw_lost_range range = {pointer->bytenr,
+                                        pointer->expectation.first_key,
+                                        pointer->expectation.end_key,
+                                        pointer->expectation.level,
+                                        pointer->expectation.generation,
+                                        recovery->walk->wave};
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
     /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
     if (bw_key_compare(&range.low, &range.high) < 0)

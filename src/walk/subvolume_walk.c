@@ -107,9 +107,12 @@ void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost
 static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct bw_subvolume_walk *walk = context;
-    const struct bw_lost_range range = {pointer->bytenr, pointer->expectation.first_key,
-                                        pointer->expectation.end_key, pointer->expectation.level,
-                                        pointer->expectation.generation};
+    const struct bw_lost_range range = {pointer->bytenr,
+                                        pointer->expectation.first_key,
+                                        pointer->expectation.end_key,
+                                        pointer->expectation.level,
+                                        pointer->expectation.generation,
+                                        walk->wave};
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
     bw_subvolume_walk_lose(walk, &range);
 }
@@ -132,7 +135,7 @@ static void run_task(void *context, unsigned worker, size_t number)
 uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
                                const void *name, size_t name_length)
 {
-    uint32_t index = bw_directories_add(&walk->directories, inode, parent, name, name_length);
+    uint32_t index = bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave);
     if (index == BW_NO_DIRECTORY ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
         walk->memory_short = true;
@@ -194,8 +197,8 @@ static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_ta
                                          ": it has a second entry",
                                          walk->scope.tree->id, found->inode));
         else if (found->walked)
-            places[i] =
-                bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length);
+            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length,
+                                           walk->scope.wave);
         else
             places[i] = bw_subvolume_walk_add(walk, found->inode, parent, name, found->name_length);
         if (places[i] == BW_NO_DIRECTORY) {
@@ -228,9 +231,12 @@ static int by_inode(const void *a, const void *b)
 
 static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
 {
-    for (size_t i = 0; i < walk->adopted_count; i++)
-        if (wants(walk, &walk->adopted[i].pointer))
-            BW_TRY(add_task(walk, &walk->adopted[i].pointer));
+    for (size_t i = 0; i < walk->adopted_count; i++) {
+        if (!wants(walk, &walk->adopted[i].pointer))
+            continue;
+        BW_TRY(add_task(walk, &walk->adopted[i].pointer));
+        walk->tasks[walk->task_count - 1].since = walk->adopted[i].wave;
+    }
     return NULL;
 }
 
@@ -249,9 +255,11 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
 
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
+    walk->scope.wave = walk->wave;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
+    walk->wave += walk->wave < BW_LAST_WAVE;
     walk->pending_count = 0;
     for (size_t i = 0; i < walk->task_count; i++) {
         merge(walk, &walk->tasks[i].result);
@@ -315,6 +323,7 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
                                          .output = &walk->output};
     walk->pending_count = walk->lost_count = walk->adopted_count = 0;
     bw_map_clear(&walk->lost_blocks);
+    walk->wave = 1;
     if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();

@@ -15,6 +15,7 @@
 struct bw_adopted_leaf {
     struct bw_block_pointer pointer;
     struct bw_key last_key; /**< of the leaf; its range as far as is known */
+    uint32_t wave;          /**< in which the way to it was lost */
 };
 
 /** A directory entry that leads into another subvolume. */
@@ -38,6 +39,7 @@ struct bw_subvolume_walk {
     struct bw_directory_table directories;
     struct bw_pending *pending; /**< directories of the next wave */
     size_t pending_count, pending_capacity;
+    uint32_t wave; /**< the wave under way; between waves, the next; never more than BW_LAST_WAVE */
     struct bw_task *tasks;
     size_t task_count, task_capacity;
     struct bw_lost_range *lost;

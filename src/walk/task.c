@@ -102,9 +102,10 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
 {
     struct sweep *sweep = context;
     bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
-    add_lost_range(sweep, &(struct bw_lost_range){pointer->bytenr, pointer->expectation.first_key,
-                                                  pointer->expectation.end_key, pointer->expectation.level,
-                                                  pointer->expectation.generation});
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    add_lost_range(sweep,
+                   &(struct bw_lost_range){pointer->bytenr, expectation->first_key, expectation->end_key,
+                                           expectation->level, expectation->generation, sweep->scope->wave});
 }
 
 /* An entry that cannot be read, in a leaf that can: recovery may know it from the inode. */
@@ -112,8 +113,10 @@ static void lose_entry(struct sweep *sweep, const struct bw_key *key, const char
 {
     complain(sweep, key->objectid, what);
     if (key->offset < UINT64_MAX)
-        add_lost_range(sweep, &(struct bw_lost_range){
-                                  BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}, 0, 0});
+        add_lost_range(
+            sweep,
+            &(struct bw_lost_range){
+                BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}, 0, 0, sweep->scope->wave});
 }
 
 /*
@@ -338,8 +341,11 @@ static void run(struct sweep *sweep)
 {
     struct bw_leaves *leaves = &sweep->scratch->leaves;
     struct bw_wanted_leaf *leaf = &sweep->scratch->leaf;
-    for (size_t i = 0; i < sweep->task->pending_count; i++)
-        add_record(sweep, sweep->task->pending[i].inode, sweep->task->pending[i].directory, UINT64_MAX);
+    for (size_t i = 0; i < sweep->task->pending_count; i++) {
+        const struct bw_pending *pending = &sweep->task->pending[i];
+        if (sweep->scope->directories->items[pending->directory].wave >= sweep->task->since)
+            add_record(sweep, pending->inode, pending->directory, UINT64_MAX);
+    }
     bw_leaves_advise(leaves);
     while (!bw_output_stopped(sweep->scope->output) && bw_leaves_next(leaves, leaf, lose, sweep)) {
         sweep->leaf = leaf->number;

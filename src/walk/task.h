@@ -40,6 +40,7 @@ struct bw_task_scope {
     const char *prefix; /**< path of the subvolume's top directory, a '/' at its end; raw bytes */
     size_t prefix_length;
     const struct bw_map *lost_blocks; /**< addresses of blocks that could not be read in earlier waves */
+    uint32_t wave;                    /**< number of the wave, from 1 on */
     bool silent;                      /**< do not list files, only look for directories and subvolumes */
     bool escape;
     char terminator;
@@ -75,6 +76,7 @@ struct bw_lost_range {
     struct bw_key low, high; /**< low inclusive, high exclusive */
     uint8_t level;           /**< of the block */
     uint64_t generation;     /**< of the block: what is below it is not newer */
+    uint32_t wave;           /**< in which it was lost: directories walked in earlier ones had read it */
 };
 
 struct bw_task_result {
@@ -93,6 +95,7 @@ struct bw_task {
     struct bw_block_pointer pointer;  /**< of the node, or of the root leaf */
     const struct bw_pending *pending; /**< ascending by inode; all have entries below the node */
     size_t pending_count;
+    uint32_t since; /**< pending directories that were walked before this wave are left out */
     struct bw_task_result result;
 };
 

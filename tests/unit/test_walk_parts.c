@@ -27,8 +27,8 @@ static void test_directory_table(void **state)
     struct bw_directory_table table = {0};
     for (unsigned round = 0; round < 2; round++) {
         assert_true(bw_directories_reset(&table, TOP));
-        uint32_t a = bw_directories_add(&table, 300, 0, "a", 1),
-                 b = bw_directories_add(&table, 290, a, "bb", 2);
+        uint32_t a = bw_directories_add(&table, 300, 0, "a", 1, 1),
+                 b = bw_directories_add(&table, 290, a, "bb", 2, 1);
         check_path(&table, 0, "/");
         check_path(&table, a, "/a/");
         check_path(&table, b, "/a/bb/");
@@ -41,7 +41,7 @@ static void test_directory_table(void **state)
         assert_false(bw_directories_is(&table, b, a, "b", 1));
         uint32_t parent = b;
         for (uint64_t inode = 1000; inode < 3000; inode++)
-            parent = bw_directories_add(&table, inode, inode % 9 ? parent : 0, "name", 4);
+            parent = bw_directories_add(&table, inode, inode % 9 ? parent : 0, "name", 4, 1);
         assert_int_equal(table.count, 2003);
         check_path(&table, bw_directories_find(&table, 2997 + 1), "/name/name/");
     }
