@@ -232,7 +232,8 @@ struct bw_counters {
     uint64_t errors;   /**< requests that failed */
 };
 
-/** Hands requests to a layer; the only place that counts, and that stamps the layer an error was born in. */
+/** Hands requests to a layer; the only place that counts, and that notes on an error which layers it was born
+ * in and came through. Without a layer (NULL) all requests fail. */
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t count);
 /** Asks a layer (or the first below it that answers) for a mapping. */
@@ -252,9 +253,10 @@ const char *bw_xlator_name(const struct bw_xlator *xlator);
 const char *bw_xlator_type(const struct bw_xlator *xlator);
 /** Number of children. */
 size_t bw_xlator_child_count(const struct bw_xlator *xlator);
-/** A child; `index` is less than their number. */
+/** A child; NULL if there are not so many. */
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
-/** Value of an option, as given or its default; the name must be in the class's table. */
+/** Value of an option, as given or its default. A name that is not in the class's table gives "", and a
+ * warning to the user. */
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
 /** The same as a number; see enum bw_option_type for the units. */
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);

@@ -60,7 +60,7 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
     };
 }
 
-/* A leaf costs two comparisons here; internal nodes are few. features/verify has done the same if it is the
+/* A leaf costs three comparisons here; internal nodes are few. features/verify has done the same if it is the
  * layer right below. */
 static struct bw_error *accept(const struct bw_request *request)
 {
@@ -75,9 +75,11 @@ static struct bw_error *accept(const struct bw_request *request)
     struct bw_node leaf = bw_node_view(request->buffer, request->length);
     uint32_t room =
         (request->length - (uint32_t)sizeof(struct bw_disk_header)) / (uint32_t)sizeof(struct bw_disk_item);
-    return leaf.level == 0 && leaf.item_count <= room
+    const struct bw_disk_header *header = request->buffer;
+    return bw_get64(header->bytenr) == request->address && leaf.level == 0 && leaf.item_count <= room
                ? NULL
-               : bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is no leaf that can be read",
+               : bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree block %" PRIu64 ": another block, or none, came in its place",
                                  request->address);
 }
 

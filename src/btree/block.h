@@ -44,8 +44,8 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
 
 /**
  * Reads blocks, as bw_wind() does, and makes sure that whatever the graph is, nothing comes out of it that
- * this folder and those above could not handle: the level is the one expected, the items fit the block, and
- * what internal nodes say about their children passed bw_node_check().
+ * this folder and those above could not handle: the address and the level are the ones expected, the items
+ * fit the block, and what internal nodes say about their children passed bw_node_check().
  */
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count);
 

@@ -48,7 +48,15 @@ const struct command cmd_graph = {
         "\nThe output is a volfile: every layer with its options and the layers below it. Change it, and "
         "give\n"
         "it to any command with --graph. What --graph, --insert and --xlator-option make of the graph is\n"
-        "shown as well. 'btrfs-walk xlators' lists the types of layers there are. Exit status as for walk.\n",
+        "shown as well. 'btrfs-walk xlators' lists the types of layers there are. Exit status as for walk.\n"
+        "\nIn --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME and VOLUME are a\n"
+        "layer's name, a type ('storage/file'), or a pattern ('device-*'); then all that fit are meant. A "
+        "new\n"
+        "layer is called after both: 'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, "
+        "G,\n"
+        "T, P or E; times ns, us, ms, s, m or h. Where a file is to be written, '-' is stderr; --graph - "
+        "reads\n"
+        "stdin.\n",
     .examples = "  btrfs-walk graph disk.img > disk.vol              save it, to change it\n"
                 "  btrfs-walk --graph disk.vol                       list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"

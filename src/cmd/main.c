@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Where the program begins: choosing the command. */
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ static void keep_standard_streams(void)
 int main(int argc, char **argv)
 {
     keep_standard_streams();
+    signal(SIGPIPE, SIG_IGN); /* only that of stdout ends the program: see cmd_write() */
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);

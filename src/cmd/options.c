@@ -23,9 +23,11 @@ static const struct cmd_option image_options[] = {
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)"},
     {OPTION_GRAPH, "graph", "FILE",
      "read through the graph of this volfile; its images, unless IMAGE is given"},
-    {OPTION_XLATOR_OPTION, "xlator-option", "SETTING", "NAME.KEY=VALUE: an option of a layer (repeatable)"},
+    {OPTION_XLATOR_OPTION, "xlator-option", "SETTING",
+     "NAME.KEY=VALUE: an option of a layer (repeatable; see 'btrfs-walk graph --help')"},
     {OPTION_INSERT, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
-    {OPTION_STATEDUMP, "statedump", "FILE", "write the state of all layers there at the end, and on SIGUSR1"},
+    {OPTION_STATEDUMP, "statedump", "FILE",
+     "write the state of all layers there, or to stderr (-), at the end and on SIGUSR1"},
     {0},
 };
 

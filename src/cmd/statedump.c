@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/output_file.h"
+#include "graph/output_file.h"
 #include "cmd/command.h"
 
 struct cmd_statedump {

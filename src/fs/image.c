@@ -29,8 +29,8 @@ static char *path_below(struct bw_xlator *layer)
 {
     while (bw_xlator_child_count(layer))
         layer = bw_xlator_child(layer, 0);
-    const char *path = bw_xlator_option_text(layer, "path");
-    return strdup(*path ? path : bw_xlator_name(layer));
+    const char *path = bw_graph_path(layer);
+    return strdup(path ? path : bw_xlator_name(layer));
 }
 
 static struct bw_error *read_copy(const struct bw_image *image, unsigned copy,

@@ -203,11 +203,6 @@ static struct bw_error *check_children(struct checker *checker)
     for (size_t i = 0; i < plan->count; i++)
         for (size_t child = 0; child < plan->volumes[i].child_count; child++)
             BW_TRY(check_child(checker, i, &plan->volumes[i].children[child]));
-    for (size_t i = 0; i + 1 < plan->count; i++)
-        if (!checker->states[i].used)
-            return BW_REFUSE(plan->volumes[i].name.at,
-                             "volume %s is used by no volume; only the last one, %s, may be on top",
-                             plan->volumes[i].name.text, plan->volumes[plan->count - 1].name.text);
     return NULL;
 }
 
@@ -334,11 +329,23 @@ static struct bw_error *check_layers(struct checker *checker)
     return NULL;
 }
 
+static struct bw_error *check_used(const struct checker *checker)
+{
+    const struct bw_plan *plan = checker->plan;
+    for (size_t i = 0; i + 1 < plan->count; i++)
+        if (!checker->states[i].used)
+            return BW_REFUSE(plan->volumes[i].name.at,
+                             "volume %s is used by no volume; only the last one, %s, may be on top",
+                             plan->volumes[i].name.text, plan->volumes[plan->count - 1].name.text);
+    return NULL;
+}
+
 static struct bw_error *check_all(struct checker *checker)
 {
     BW_TRY(check_names(checker));
     BW_TRY(check_children(checker));
     BW_TRY(check_layers(checker));
+    BW_TRY(check_used(checker));
     return bw_check_outputs(checker->plan, checker->registry, checker->inputs);
 }
 

@@ -129,6 +129,8 @@ static struct bw_error *add_options(struct bw_volume *volume, char *options, str
         if (!value || value == option)
             return bw_place_error(at, bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
         *value++ = '\0';
+        if (bw_volume_option(volume, option))
+            return BW_REFUSE(at, "option %s is given twice", option);
         BW_TRY(bw_volume_set_option(volume, option, at, value, at));
     }
     return NULL;

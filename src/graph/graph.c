@@ -153,6 +153,15 @@ struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
     return NULL;
 }
 
+const char *bw_graph_path(const struct bw_xlator *xlator)
+{
+    const struct bw_option *options = xlator->type->options;
+    for (size_t i = 0; options && options[i].name; i++)
+        if (options[i].type == BW_OPTION_PATH)
+            return xlator->values[i];
+    return NULL;
+}
+
 struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
 {
     return xlator->standing;
@@ -202,5 +211,5 @@ size_t bw_xlator_child_count(const struct bw_xlator *xlator)
 
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index)
 {
-    return xlator->children[index];
+    return index < xlator->child_count ? xlator->children[index] : NULL;
 }

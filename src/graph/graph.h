@@ -60,6 +60,9 @@ struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index);
 /** The layer of that name; NULL if there is none. */
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name);
 
+/** The file a layer reads: its first option of type BW_OPTION_PATH. NULL if it has none. */
+const char *bw_graph_path(const struct bw_xlator *xlator);
+
 /** Where a layer stands. */
 struct bw_standing bw_graph_standing(const struct bw_xlator *xlator);
 

@@ -32,7 +32,9 @@ static char take(struct bw_lexer *lexer)
 
 struct bw_error *bw_lexer_open(const char *source, const char *text, size_t length, struct bw_lexer *lexer)
 {
-    *lexer = (struct bw_lexer){source, text, text + length, text, 1, NULL, NULL};
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it; it cannot be seen */
+    size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    *lexer = (struct bw_lexer){source, text + skipped, text + length, text + skipped, 1, NULL, NULL};
     const char *zero = length ? memchr(text, '\0', length) : NULL;
     if (zero) {
         while (lexer->next < zero)

@@ -46,10 +46,10 @@ static const struct type {
     const struct unit *units;
 } types[] = {
     [BW_OPTION_BOOL] = {"bool", "one", NULL},
-    [BW_OPTION_INTEGER] = {"int", "an integer", no_units},
-    [BW_OPTION_SIZE] = {"size", "a size", size_units},
-    [BW_OPTION_PERCENT] = {"percent", "a percentage", NULL},
-    [BW_OPTION_TIME] = {"time", "a time with its unit, like 10ms", time_units},
+    [BW_OPTION_INTEGER] = {"int", "a whole number", no_units},
+    [BW_OPTION_SIZE] = {"size", "a size like 64K", size_units},
+    [BW_OPTION_PERCENT] = {"percent", "a percentage like 0.5%", NULL},
+    [BW_OPTION_TIME] = {"time", "a time like 10ms", time_units},
     [BW_OPTION_ENUM] = {"enum", "one", NULL},
     [BW_OPTION_STRING] = {"string", "a text", NULL},
     [BW_OPTION_PATH] = {"path", "a path", NULL},
@@ -261,15 +261,26 @@ void bw_options_free(struct bw_xlator *xlator)
     xlator->values = NULL;
 }
 
-const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name)
+/* The option of that name; a layer that asks for another one has a mistake in it. */
+static const struct bw_option *own_option(const struct bw_xlator *xlator, const char *name)
 {
     const struct bw_option *option = bw_class_option(xlator->type, name);
+    if (!option)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_USAGE, "%s asks for an option %s that it does not have",
+                                         xlator->type->type, name));
+    return option;
+}
+
+const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name)
+{
+    const struct bw_option *option = own_option(xlator, name);
     return option ? xlator->values[option - xlator->type->options] : "";
 }
 
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name)
 {
-    const struct bw_option *option = bw_class_option(xlator->type, name);
+    const struct bw_option *option = own_option(xlator, name);
     uint64_t value = 0;
     if (option)
         bw_option_parse(option, xlator->values[option - xlator->type->options], &value);

@@ -41,26 +41,41 @@ static struct bw_error *find_file(const char *path, const char *type, char **fou
     return NULL;
 }
 
-static bool is_good_option(const struct bw_option *option)
+/* What is wrong with an option; NULL: nothing. */
+static const char *option_fault(const struct bw_xlator_class *xlator, const struct bw_option *option)
 {
     uint64_t number;
-    if (option->type > BW_OPTION_OUTPUT || !option->description || option->minimum > option->maximum ||
-        (option->type == BW_OPTION_ENUM && !option->choices))
-        return false;
-    return !option->default_value || bw_option_parse(option, option->default_value, &number);
+    if (!*option->name || option->name[strspn(option->name, TYPE_LETTERS)])
+        return "its name has other characters than lower case letters, digits and hyphens";
+    if (bw_class_option(xlator, option->name) != option)
+        return "there is another one of that name";
+    if (option->type > BW_OPTION_OUTPUT)
+        return "its type is unknown";
+    if (!option->description)
+        return "it has no description";
+    if (option->minimum > option->maximum)
+        return "its minimum is above its maximum";
+    if (option->type == BW_OPTION_ENUM && !option->choices)
+        return "it has no choices";
+    if (option->default_value && !bw_option_parse(option, option->default_value, &number))
+        return "its default is not allowed";
+    return NULL;
 }
 
-static bool has_good_options(const struct bw_xlator_class *xlator)
+static struct bw_error *check_options(const struct bw_xlator_class *xlator)
 {
-    for (const struct bw_option *option = xlator->options; option && option->name; option++)
-        if (!is_good_option(option))
-            return false;
-    return true;
+    for (const struct bw_option *option = xlator->options; option && option->name; option++) {
+        const char *fault = option_fault(xlator, option);
+        if (fault)
+            return bw_error_create(BW_ERROR_USAGE, "its option '%s': %s", option->name, fault);
+    }
+    return NULL;
 }
 
 static bool has_good_spaces(const struct bw_xlator_class *xlator)
 {
-    if (xlator->above == BW_ADDRESS_NONE || xlator->minimum_children > xlator->maximum_children)
+    if (xlator->above == BW_ADDRESS_NONE || xlator->above > BW_ADDRESS_ANY ||
+        xlator->below > BW_ADDRESS_ANY || xlator->minimum_children > xlator->maximum_children)
         return false;
     if (xlator->above == BW_ADDRESS_ANY || xlator->below == BW_ADDRESS_ANY)
         return xlator->above == xlator->below && xlator->minimum_children == 1 &&
@@ -83,8 +98,7 @@ static struct bw_error *check_class(const struct bw_xlator_class *xlator, const 
         return bw_error_create(BW_ERROR_USAGE, "its class lacks a type, a description or a page");
     if (strcmp(xlator->type, type) != 0)
         return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
-    if (!has_good_options(xlator))
-        return bw_error_create(BW_ERROR_USAGE, "its option table breaks the rules of xlator.h");
+    BW_TRY(check_options(xlator));
     if (!has_good_spaces(xlator))
         return bw_error_create(BW_ERROR_USAGE, "its address spaces and children break the rules of xlator.h");
     if (!has_good_operations(xlator))

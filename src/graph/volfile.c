@@ -252,7 +252,8 @@ static struct bw_error *read_all(int descriptor, struct bw_buffer *text)
 
 struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    bool is_stdin = strcmp(path, "-") == 0;
+    int descriptor = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor < 0)
         return bw_error_from_errno(errno, "cannot open %s", path);
     struct bw_buffer text = {0};

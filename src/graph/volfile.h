@@ -26,8 +26,8 @@
 #define BW_VOLFILE_SIZE ((size_t)1 << 20)
 
 /**
- * Reads a volfile into an empty plan. BW_ERROR_SYSTEM if the file cannot be read, BW_ERROR_USAGE with the
- * place ("graph.vol:3:12: ...") if it is no volfile; the plan is then empty again.
+ * Reads a volfile, or stdin if `path` is "-", into an empty plan. BW_ERROR_SYSTEM if the file cannot be read,
+ * BW_ERROR_USAGE with the place ("graph.vol:3:12: ...") if it is no volfile; the plan is then empty again.
  */
 struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan);
 

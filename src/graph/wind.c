@@ -52,6 +52,12 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
 {
     if (total == 0)
         return;
+    if (!xlator) {
+        for (size_t i = 0; i < total; i++)
+            requests[i].error =
+                bw_error_create(BW_ERROR_USAGE, "a layer asked a child that it does not have");
+        return;
+    }
     while (!xlator->type->operations.read)
         xlator = xlator->children[0];
     struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};

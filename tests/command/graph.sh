@@ -40,6 +40,12 @@ ends "a volfile without images" 0
 holds "its paths" same "$want_mirror"
 run -0 --graph "$WORK/mirror.vol" "${mirror[1]}" "${mirror[0]}"
 holds "a volfile with images" same "$want_mirror"
+status=0
+"$PROGRAM" -0 --graph - < "$WORK/mirror.vol" > "$WORK/out" 2> "$WORK/err" || status=$?
+holds "a volfile from stdin" same "$want_mirror"
+(printf '\357\273\277'; cat "$WORK/mirror.vol") > "$WORK/marked.vol"
+run -0 --graph "$WORK/marked.vol"
+holds "a volfile that an editor has marked as UTF-8" same "$want_mirror"
 run --graph "$WORK/mirror.vol" "$plain"
 ends "too few images for a volfile" 2
 says "too few images for a volfile" 'has 2 storage volumes, but 1 image is given'
@@ -83,7 +89,7 @@ refuse() { # DESCRIPTION VOLFILE REGEX
 }
 refuse "unknown type" "volume d\n type storage/flie\nend-volume\n" 'bad.vol:2:7: .*unknown type storage/flie'
 refuse "unknown option" "volume d\n type storage/file\n option pth x\nend-volume\n" 'bad.vol:3:9: .*no option pth'
-refuse "value out of range" "${map}volume n\n type performance/node-cache\n option size 2E\n subvolumes m\nend-volume\n" 'bad.vol:11:14: .*size \(0 to 1T\)'
+refuse "value out of range" "${map}volume n\n type performance/node-cache\n option size 2E\n subvolumes m\nend-volume\n" 'bad.vol:11:14: .*size like 64K \(0 to 1T\)'
 refuse "number of children" "${map}volume v\n type features/verify\n subvolumes m d\nend-volume\n" 'takes 1 subvolume, not 2'
 refuse "address spaces" "${disk}volume v\n type features/verify\n subvolumes d\nend-volume\n" 'address spaces do not fit'
 refuse "unused volume" "${disk}volume e\n type storage/file\n option path $plain\nend-volume\n" 'bad.vol:1:8: .*d.* used'
@@ -105,6 +111,17 @@ holds "an option in force" grep -q 'option size 64K' "$WORK/out"
 run --xlator-option node-cache.size=lots "$plain"
 ends "a bad value" 2
 says "a bad value" '^btrfs-walk: --xlator-option node-cache.size=lots: .*is not a size'
+run --insert debug/trace@verify,kind=any,kind=raw "$plain"
+ends "an option twice" 2
+run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=3,once=on "$plain"
+ends "a read that fails once" 0
+says "a read that fails once" 'note: tree block [0-9]+ of tree [0-9]+: good only when it was read again \(.*injected I/O error'
+holds "a read that fails once" same "$want_plain"
+mkfifo "$WORK/fifo"
+head -n 1 "$WORK/fifo" > /dev/null &
+run -0 --insert "debug/trace@verify,file=$WORK/fifo" "$plain"
+wait
+holds "a trace that nobody reads any more" same "$want_plain"
 run --insert debug/trace@nothing "$plain"
 ends "a layer above nothing" 2
 says "a layer above nothing" 'there is no volume nothing; there are: device-1, chunk-map'
@@ -167,6 +184,11 @@ cp "$plain" "$WORK/foreign"
 run --statedump "$WORK/foreign" "${mirror[@]}" "$WORK/foreign"
 ends "nor is an image that is not used" 2
 holds "and it is as it was" cmp "$plain" "$WORK/foreign"
+run --statedump "$WORK/foreign" "${mirror[@]}"
+ends "nor is one that was not given at all" 2
+run --insert "debug/trace@verify,file=$WORK/foreign" "${mirror[@]}"
+ends "nor may a trace go there" 2
+holds "and it is still as it was" cmp "$plain" "$WORK/foreign"
 run --graph "$WORK/mirror.vol" --statedump "$WORK/mirror.vol"
 ends "nor is the volfile" 2
 cp "$plain" "$WORK/both"

@@ -79,7 +79,7 @@ refused "another name" 'name.so: it holds the layer bad/other' bad/name
 object spaces 'static const struct bw_xlator_class that = {.type = "bad/spaces", .description = "-", .page = "-", .above = BW_ADDRESS_ANY, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
 refused "spaces that contradict each other" 'address spaces' bad/spaces
 object default 'static const char *const words[] = {"a", NULL}; static const struct bw_option options[] = {{.name = "o", .type = BW_OPTION_ENUM, .default_value = "zzz", .description = "-", .choices = words}, {0}}; static const struct bw_xlator_class that = {.type = "bad/default", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1, .options = options}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
-refused "a default that is not allowed" 'option table' bad/default
+refused "a default that is not allowed" "its option 'o': its default is not allowed" bad/default
 echo "no object" > "$WORK/xlators/bad/text.so"
 refused "a text file" 'cannot load a layer' bad/text
 refused "a type that is nowhere" 'unknown type bad/nothing' bad/nothing

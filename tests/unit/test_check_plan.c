@@ -141,7 +141,7 @@ static const struct {
     {DISK("d") V("a", "cluster/map", "option colour red subvolumes d"),
      "g.vol:2:34: volume a: cluster/map has no option colour"},
     {V("a", "storage/disk", "option depth 65"),
-     "g.vol:1:41: volume a: option depth: '65' is not an integer (1 to 64)"},
+     "g.vol:1:41: volume a: option depth: '65' is not a whole number (1 to 64)"},
     {V("a", "storage/disk", "option delay 2s"), "g.vol:1:41: volume a: option delay: '2s' is not a time with "
                                                 "its unit, like 10ms (0 to 1s)"},
     {V("a", "storage/disk", "option mode \"\""),

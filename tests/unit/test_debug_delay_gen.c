@@ -211,7 +211,7 @@ static void test_range_of_delays(void **state)
     assert_int_equal(delayed_requests(top), 1);
     assert_int_equal(delay_so_far(top), 0);
     expect_error(try_option(graph, "debug/delay-gen", child, "delay", "61s"), BW_ERROR_USAGE, "'61s'");
-    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "5"), BW_ERROR_USAGE, "its unit");
+    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "5"), BW_ERROR_USAGE, "a time like 10ms");
     expect_success(try_option(graph, "debug/delay-gen", child, "delay", "1m"));
     bw_graph_destroy(graph);
 }

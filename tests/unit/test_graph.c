@@ -274,10 +274,10 @@ static void test_what_is_allowed(void **state)
         const char *name, *value, *message;
     } cases[] = {
         {"switch", "2", "option switch: '2' is not one of: on, off"},
-        {"number", "1", "option number: '1' is not an integer (2 to 1000)"},
-        {"size", "1", "option size: '1' is not a size (1K or more)"},
-        {"rate", "101", "option rate: '101' is not a percentage (0% to 100%)"},
-        {"delay", "5", "option delay: '5' is not a time with its unit, like 10ms (0 to 1m)"},
+        {"number", "1", "option number: '1' is not a whole number (2 to 1000)"},
+        {"size", "1", "option size: '1' is not a size like 64K (1K or more)"},
+        {"rate", "101", "option rate: '101' is not a percentage like 0.5% (0% to 100%)"},
+        {"delay", "5", "option delay: '5' is not a time like 10ms (0 to 1m)"},
         {"mode", "x", "option mode: 'x' is not one of: fast, slow, slower"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {

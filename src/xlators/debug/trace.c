@@ -168,7 +168,7 @@ static const struct bw_option options[] = {
     {.name = "file",
      .type = BW_OPTION_OUTPUT,
      .default_value = "-",
-     .description = "where to write; a file is appended to"},
+     .description = "where to write: - is stderr; a file is appended to"},
     {.name = "kind",
      .type = BW_OPTION_ENUM,
      .default_value = "any",
@@ -195,7 +195,7 @@ static const char page[] =
     "    btrfs-walk --insert debug/trace@device-1,file=device-1.trace image.img\n"
     "\n"
     "With operations=all the questions for the place of a block (map) and the hints that ranges will be read "
-    "soon (advise) are written as well; `kind` does not concern them.\n";
+    "soon (advise) are written as well; kind does not concern them.\n";
 
 const struct bw_xlator_class bw_debug_trace_class = {
     .type = "debug/trace",

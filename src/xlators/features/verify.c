@@ -128,6 +128,7 @@ struct bad_copies {
     struct bw_error *reasons; /* the first; linked by `next` */
     struct bw_error **last;
     enum bw_error_code code; /* of the last reason */
+    bool good_again;         /* it was good when it was read a second time */
 };
 
 static void add_bad_copy(struct bad_copies *bad, struct bw_error *reason)
@@ -146,13 +147,17 @@ static struct bw_error *explain(struct bad_copies *bad, const struct bw_request 
     int length = (int)bad->text.length;
     const char *text = bad->text.data ? bad->text.data : "";
     struct bw_error *error =
-        used ? bw_error_create(BW_ERROR_CORRUPT,
-                               "tree block %" PRIu64 " of tree %" PRIu64
-                               ": used copy %u instead of a bad one (%.*s)",
-                               request->address, expectation->owner, used, length, text)
-             : bw_error_create(bad->code,
-                               "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s",
-                               request->address, expectation->owner, expectation->level, length, text);
+        bad->good_again ? bw_error_create(BW_ERROR_CORRUPT,
+                                          "tree block %" PRIu64 " of tree %" PRIu64
+                                          ": good only when it was read again (%.*s)",
+                                          request->address, expectation->owner, length, text)
+        : used          ? bw_error_create(BW_ERROR_CORRUPT,
+                                          "tree block %" PRIu64 " of tree %" PRIu64
+                                          ": used copy %u instead of a bad one (%.*s)",
+                                          request->address, expectation->owner, used, length, text)
+                        : bw_error_create(bad->code,
+                                          "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s",
+                                          request->address, expectation->owner, expectation->level, length, text);
     for (struct bw_error *reason = bad->reasons, *next; reason; reason = next) {
         next = reason->next;
         reason->next = NULL;
@@ -202,15 +207,20 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
         note_bad_copy(frame, xlator, request, request->copy, first, bad);
         return false;
     }
-    bw_error_free(first);
     unsigned copies = copy_count(frame, xlator, request);
     for (*used = 1; *used <= copies; ++*used) {
         struct bw_error *reason = read_copy(frame, xlator, *request, *used);
         if (!reason)
-            return true;
+            break;
         note_bad_copy(frame, xlator, request, *used, reason, bad);
     }
-    return false;
+    /* No copy is bad now, but one was. */
+    if (*used <= copies && !bad->text.length) {
+        note_bad_copy(frame, xlator, request, *used, BW_TAKE(first), bad);
+        bad->good_again = true;
+    }
+    bw_error_free(first);
+    return *used <= copies;
 }
 
 static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -220,9 +230,9 @@ static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlato
     unsigned used;
     bad.last = &bad.reasons;
     bool found = find_good_copy(frame, xlator, request, first, &bad, &used);
-    struct bw_error *error = bad.text.length || !found ? explain(&bad, request, found ? used : 0) : NULL;
+    struct bw_error *error = explain(&bad, request, found ? used : 0);
     bw_buffer_free(&bad.text);
-    if (!found || !error)
+    if (!found)
         return error;
     if (first_report(bw_xlator_private(xlator), request->address))
         bw_xlator_report(xlator, BW_NOTE, error);
