@@ -142,8 +142,8 @@ static const struct {
      "g.vol:2:34: volume a: cluster/map has no option colour"},
     {V("a", "storage/disk", "option depth 65"),
      "g.vol:1:41: volume a: option depth: '65' is not a whole number (1 to 64)"},
-    {V("a", "storage/disk", "option delay 2s"), "g.vol:1:41: volume a: option delay: '2s' is not a time with "
-                                                "its unit, like 10ms (0 to 1s)"},
+    {V("a", "storage/disk", "option delay 2s"),
+     "g.vol:1:41: volume a: option delay: '2s' is not a time like 10ms (0 to 1s)"},
     {V("a", "storage/disk", "option mode \"\""),
      "g.vol:1:40: volume a: option mode: '' is not one of: slow, fast"},
     {V("a", "storage/needy", ""), "g.vol:1:15: volume a: option needed must be given"},
