@@ -88,6 +88,14 @@ $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
+# A test that loads layers: it finds the one object below the folder of its own name.
+$(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
+	@mkdir -p $(@D)
+	$(call quiet,LD)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared -MMD -MP -MF $(@:.so=.d) -o $@ $<
+
+$(BUILD)/tests/test_plugin: override LDFLAGS += $(EXPORTS)
+$(BUILD)/tests/test_plugin: | $(BUILD)/tests/plugin/toys/rot13.so
+
 $(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
