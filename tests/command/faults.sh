@@ -113,7 +113,7 @@ said "where it was born under parity" '^btrfs-walk:     born in error-gen@device
 # All copies of the root block of tree 5 fail: part of the list is lost, and the block is named.
 use raid1c3-3
 walk -v --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip
-block=$(sed -n 's/^.*note: tree block \([0-9]*\) of tree 5: .*/\1/p' "$WORK/err" | head -n 1)
+block=$(sed -n 's/^.*note: tree block \([0-9]*\) of tree 5 (level .*/\1/p' "$WORK/err" | head -n 1)
 walk -vv --insert "debug/error-gen@chunk-map,start=$block,end=$((block + 1)),action=zero"
 status=$?
 if [ "$status" -eq 1 ]; then pass; else fail "a lost block: exit status $status"; fi

@@ -178,7 +178,7 @@ static void test_repair_is_reported_once(void **state)
     }
     assert_int_equal(bench->log.counts[BW_NOTE], 2);
     assert_int_equal(
-        report_log_count(&bench->log, "tree block 0 of tree 5: used copy 2 instead of a bad one"), 1);
+        report_log_count(&bench->log, "tree block 0 of tree 5 (level 0): used copy 2 instead of a bad one"), 1);
     free_bench(bench);
 }
 

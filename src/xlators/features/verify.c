@@ -140,24 +140,19 @@ static void add_bad_copy(struct bad_copies *bad, struct bw_error *reason)
     bad->last = &reason->next;
 }
 
-/* Makes the error or note that says it all; the bad copies are its causes. */
+/* Makes the error, or with `used` the note, that says it all; the bad copies are its causes. */
 static struct bw_error *explain(struct bad_copies *bad, const struct bw_request *request, unsigned used)
 {
-    const struct bw_tree_block_expectation *expectation = request->expectation;
     int length = (int)bad->text.length;
     const char *text = bad->text.data ? bad->text.data : "";
     struct bw_error *error =
-        bad->good_again ? bw_error_create(BW_ERROR_CORRUPT,
-                                          "tree block %" PRIu64 " of tree %" PRIu64
-                                          ": good only when it was read again (%.*s)",
-                                          request->address, expectation->owner, length, text)
-        : used          ? bw_error_create(BW_ERROR_CORRUPT,
-                                          "tree block %" PRIu64 " of tree %" PRIu64
-                                          ": used copy %u instead of a bad one (%.*s)",
-                                          request->address, expectation->owner, used, length, text)
-                        : bw_error_create(bad->code,
-                                          "tree block %" PRIu64 " of tree %" PRIu64 " (level %u): no good copy: %.*s",
-                                          request->address, expectation->owner, expectation->level, length, text);
+        bad->good_again
+            ? bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%.*s)", length, text)
+        : used ? bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%.*s)", used, length,
+                                 text)
+               : bw_error_create(bad->code, "no good copy: %.*s", length, text);
+    error = bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64 " (level %u)", request->address,
+                            request->expectation->owner, request->expectation->level);
     for (struct bw_error *reason = bad->reasons, *next; reason; reason = next) {
         next = reason->next;
         reason->next = NULL;
