@@ -19,7 +19,7 @@ complete -c btrfs-walk -n __fish_is_first_arg -a walk -d 'Prints the absolute pa
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -s 0 -l print0 -d 'end each path with a NUL byte instead of a newline'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l subvol -x -d 'list one subvolume only: its path, its id, or \'default\''
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l no-snapshots -d 'leave out the files of snapshots'
-complete -c btrfs-walk -n '__btrfs_walk_is walk' -s j -l threads -x -d 'read with N threads (default: one per processor, at most 8)'
+complete -c btrfs-walk -n '__btrfs_walk_is walk' -s j -l threads -x -d 'read with N threads (default: one per processor, at most 8; more pays on slow storage)'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l summary -d 'counts, bytes of metadata read and seconds, on stderr'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -s d -l device -r -F -d 'another device of the same file system (repeatable)'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -s s -l super -x -d 'use superblock copy N: 0, 1 or 2 (default: the best)'

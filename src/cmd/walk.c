@@ -21,7 +21,7 @@ static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each path with a NUL byte instead of a newline"},
     {OPTION_SUBVOLUME, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'"},
     {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
     {OPTION_SUMMARY, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr"},
     {0},
 };
