@@ -202,9 +202,16 @@ static bool may_lack_both(const struct recovery *recovery, const struct bw_lost_
            bw_lost_list_overlaps(list, &first, &last, wave_of(recovery, directory));
 }
 
+/* Reading the index of a directory once more. */
+struct index_scan {
+    struct recovery *recovery;
+    uint64_t directory;
+    bool incomplete; /* what the walk could read cannot be read now */
+};
+
 static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
 {
-    struct recovery *recovery = context;
+    struct recovery *recovery = ((struct index_scan *)context)->recovery;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         struct bw_dir_entry entry;
@@ -220,20 +227,42 @@ static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-/* Whether what can be read of a directory's index has a name. The index is read once. */
-static bool index_has(struct recovery *recovery, uint64_t directory, const struct bw_dir_entry *entry)
+/* Of a directory that was walked, every block is known to have been read or lost in its wave. */
+static void index_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
+    struct index_scan *index = context;
+    const struct recovery *recovery = index->recovery;
+    uint32_t wave = wave_of(recovery, index->directory);
+    const struct bw_lost_range *lost = bw_lost_list_find(&recovery->lost, &pointer->expectation.first_key);
+    index->incomplete |= wave < recovery->walk->wave && (!lost || lost->wave > wave);
+    bw_error_free(error);
+}
+
+enum { INDEX_READ = 1, INDEX_UNKNOWN = 2 };
+
+static uint32_t read_index(struct recovery *recovery, uint64_t directory)
+{
+    struct index_scan index = {recovery, directory, false};
     const struct bw_scan scan = {.first = bw_first_entry_key(directory),
                                  .last = bw_last_entry_key(directory),
                                  .leaf = index_leaf,
-                                 .lost = bw_scan_ignore_lost,
-                                 .context = recovery};
-    if (bw_map_get(&recovery->indexed, directory) == UINT32_MAX) {
-        recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, 1);
-        bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
-        bw_error_free(bw_visit_adopted(recovery->walk, &scan.first, &scan.last, index_leaf, recovery));
+                                 .lost = index_lost,
+                                 .context = &index};
+    bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
+    bw_error_free(bw_visit_adopted(recovery->walk, &scan.first, &scan.last, index_leaf, &index));
+    return index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
+}
+
+/* Whether what could be read of a directory's index has, or may have had, a name. The index is read once. */
+static bool index_has(struct recovery *recovery, uint64_t directory, const struct bw_dir_entry *entry)
+{
+    uint32_t state = bw_map_get(&recovery->indexed, directory);
+    if (state == UINT32_MAX) {
+        state = read_index(recovery, directory);
+        recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, state);
     }
-    return bw_map_get(&recovery->index_names,
+    return state == INDEX_UNKNOWN ||
+           bw_map_get(&recovery->index_names,
                       name_hash(recovery, directory, entry->name, entry->name_length)) != UINT32_MAX;
 }
 
