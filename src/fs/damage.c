@@ -6,7 +6,7 @@
 
 struct bw_error *bw_fs_sign(struct bw_error *error)
 {
-    if (!error->way && error->code != BW_ERROR_USAGE)
+    if (!error->way)
         bw_error_add_hop(error, "fs", "fs", NULL);
     return error;
 }

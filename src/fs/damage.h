@@ -14,7 +14,7 @@ struct bw_fs;
  * thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
 
-/** Says of an error that it was born here, unless it came from a layer or is the caller's; returns it. */
+/** Says of an error that it was born here, unless it came from a layer; returns it. */
 struct bw_error *bw_fs_sign(struct bw_error *error);
 
 #endif

@@ -83,7 +83,8 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
         bw_fs_close(fs);
     else
         *result = fs;
-    return error ? bw_fs_sign(error) : NULL;
+    /* What the caller did wrong was not born here. */
+    return error && error->code != BW_ERROR_USAGE ? bw_fs_sign(error) : error;
 }
 
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
