@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "graph/output_file.h"
 #include "cmd/command.h"
+#include "graph/output_file.h"
 
 struct cmd_statedump {
     const struct cmd_common *common;

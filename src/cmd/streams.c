@@ -113,7 +113,7 @@ static struct bw_error *write_all(const char *bytes, size_t length)
 {
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
-        /* Whoever ignores the signal still expects the program to end as if by it. */
+        /* Ignored for all other files, the signal ends the program when nobody reads its results any more. */
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }

@@ -196,6 +196,10 @@ cp "$plain" "$WORK/both"
 status=$?
 ends "results do not go into an image" 2
 holds "which is as it was" cmp "$plain" "$WORK/both"
+"$PROGRAM" --insert debug/trace@device-1 "$WORK/both" 2<> "$WORK/both" > "$WORK/out"
+status=$?
+ends "nor do messages" 2
+holds "and it is still as it was" cmp "$plain" "$WORK/both"
 run --statedump /dev/full "$plain"
 ends "a statedump on a full disk" 1
 run --statedump /no/such/dump "$plain"
