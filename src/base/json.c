@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent)
@@ -102,6 +103,12 @@ void bw_json_number(struct bw_json *json, const char *name, uint64_t value)
     bw_buffer_format(json->buffer, "%" PRIu64, value);
 }
 
+void bw_json_signed(struct bw_json *json, const char *name, int64_t value)
+{
+    begin_value(json, name, "");
+    bw_buffer_format(json->buffer, "%" PRId64, value);
+}
+
 void bw_json_bool(struct bw_json *json, const char *name, bool value)
 {
     begin_value(json, name, "");
@@ -118,34 +125,18 @@ void bw_json_text(struct bw_json *json, const char *name, const char *text)
     append_text(json, "null");
 }
 
-static bool is_utf8(const uint8_t *bytes, size_t length)
+static void append_base64(struct bw_json *json, const void *bytes, size_t length)
 {
-    for (size_t i = 0, step; i < length; i += step) {
-        step = bw_utf8_length(bytes + i, length - i);
-        if (!step)
-            return false;
-    }
-    return true;
-}
-
-static void append_base64(struct bw_json *json, const uint8_t *bytes, size_t length)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    bw_buffer_append_byte(json->buffer, '"');
-    for (size_t i = 0; i < length; i += 3) {
-        size_t left = length - i;
-        uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)(left > 1 ? bytes[i + 1] : 0) << 8 |
-                         (left > 2 ? bytes[i + 2] : 0u);
-        const char four[4] = {digits[group >> 18], digits[group >> 12 & 63],
-                              left > 1 ? digits[group >> 6 & 63] : '=', left > 2 ? digits[group & 63] : '='};
-        bw_buffer_append(json->buffer, four, sizeof four);
-    }
-    bw_buffer_append_byte(json->buffer, '"');
+    struct bw_buffer *buffer = json->buffer;
+    bw_buffer_append_byte(buffer, '"');
+    if (bw_buffer_reserve(buffer, bw_base64_length(length)))
+        buffer->length = (size_t)(bw_base64(buffer->data + buffer->length, bytes, length) - buffer->data);
+    bw_buffer_append_byte(buffer, '"');
 }
 
 void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length)
 {
-    if (is_utf8(bytes, length)) {
+    if (bw_utf8_is_valid(bytes, length)) {
         begin_value(json, name, "");
         append_string(json, bytes, length);
     } else if (name) {

@@ -4,6 +4,41 @@
 
 #include <inttypes.h>
 
+/* A time that does not fit becomes the nearest that does. */
+static int64_t nanoseconds_of(const struct bw_disk_timespec *disk)
+{
+    int64_t seconds = (int64_t)bw_get64(disk->seconds), result;
+    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &result) ||
+        __builtin_add_overflow(result, (int64_t)bw_get32(disk->nanoseconds), &result))
+        return seconds < 0 ? INT64_MIN : INT64_MAX;
+    return result;
+}
+
+bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
+{
+    const struct bw_disk_inode_item *disk = (const void *)item->data;
+    if (item->size < sizeof *disk)
+        return false;
+    *inode = (struct bw_inode){
+        .generation = bw_get64(disk->generation),
+        .transid = bw_get64(disk->transid),
+        .size = bw_get64(disk->size),
+        .bytes = bw_get64(disk->bytes),
+        .device = bw_get64(disk->device),
+        .flags = bw_get64(disk->flags),
+        .sequence = bw_get64(disk->sequence),
+        .atime = nanoseconds_of(&disk->atime),
+        .ctime = nanoseconds_of(&disk->ctime),
+        .mtime = nanoseconds_of(&disk->mtime),
+        .otime = nanoseconds_of(&disk->otime),
+        .link_count = bw_get32(disk->link_count),
+        .uid = bw_get32(disk->uid),
+        .gid = bw_get32(disk->gid),
+        .mode = bw_get32(disk->mode),
+    };
+    return true;
+}
+
 bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref)
 {
     if (cursor->next == cursor->end)

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Records: what is inside leaves as one of these. A record is a versioned structure whose members are data:
+ * name, type, way to be shown, documentation, stability. Everything that prints, filters or documents records
+ * works from these tables. The structures themselves are in btrfs-walk/records.h.
+ *
+ * Records only grow at their end; any other change raises `version`.
+ */
+#ifndef BTRFS_WALK_RECORD_H
+#define BTRFS_WALK_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Types of members. */
+enum bw_member_type {
+    BW_TYPE_U64,   /**< uint64_t */
+    BW_TYPE_I64,   /**< int64_t */
+    BW_TYPE_TEXT,  /**< const char *: text that ends with NUL; NULL: none */
+    BW_TYPE_BYTES, /**< struct bw_bytes: bytes of any kind; data NULL: none */
+};
+
+/** Bytes that do not end with NUL. */
+struct bw_bytes {
+    const char *data;
+    uint64_t length;
+};
+
+/** How a member is shown as text. In JSON numbers are always decimal. */
+enum bw_member_format {
+    BW_FORMAT_NUMBER,   /**< decimal */
+    BW_FORMAT_SIZE,     /**< bytes: decimal, or with a unit if the reader wants units */
+    BW_FORMAT_OCTAL,    /**< a file's mode */
+    BW_FORMAT_HEX,      /**< flags: 0x... */
+    BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
+    BW_FORMAT_DURATION, /**< nanoseconds */
+    BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
+    BW_FORMAT_NAME,   /**< bytes that somebody chose: escaped for terminals; in JSON base64 where not UTF-8 */
+    BW_FORMAT_BASE64, /**< the member before it in base64; in JSON only one of both is there */
+    BW_FORMAT_UUID,   /**< sixteen bytes */
+};
+
+/** How much may change from one version to the next: DTrace's scale, from little trust to much. */
+enum bw_stability {
+    BW_STABILITY_INTERNAL,
+    BW_STABILITY_PRIVATE,
+    BW_STABILITY_OBSOLETE,
+    BW_STABILITY_EXTERNAL,
+    BW_STABILITY_UNSTABLE, /**< may change with any version */
+    BW_STABILITY_EVOLVING, /**< changes only with a new minor version */
+    BW_STABILITY_STABLE,   /**< changes only with a new major version */
+    BW_STABILITY_STANDARD,
+};
+
+/** What something depends on: DTrace's classes, from one machine to all. */
+enum bw_dependency {
+    BW_CLASS_UNKNOWN,
+    BW_CLASS_CPU,
+    BW_CLASS_PLATFORM,
+    BW_CLASS_GROUP,
+    BW_CLASS_ISA,
+    BW_CLASS_COMMON,
+};
+
+/** DTrace's triplet. Of several things, the least of each part holds. */
+struct bw_attributes {
+    enum bw_stability name;     /**< of the name */
+    enum bw_stability data;     /**< of what it means */
+    enum bw_dependency depends; /**< on what it depends */
+};
+
+/** A member of a record. */
+struct bw_member {
+    const char *name;
+    enum bw_member_type type;
+    enum bw_member_format format;
+    size_t offset; /**< in the record's structure, in bytes */
+    bool lazy;     /**< costs something: it is only there if somebody selects it by name */
+    enum bw_stability stability;
+    const char *documentation; /**< a phrase: no capital, no full stop */
+};
+
+/** At most this many members has a record: a set of them is a 64-bit mask, bit n for member n. */
+enum { BW_RECORD_MEMBERS = 64 };
+
+/** A kind of record. */
+struct bw_record {
+    const char *name;
+    const char *documentation; /**< a phrase */
+    unsigned version;
+    struct bw_attributes attributes;
+    size_t size; /**< of the structure, in bytes */
+    const struct bw_member *members;
+    unsigned member_count;
+};
+
+/** All records; ends with NULL. */
+const struct bw_record *const *bw_records(void);
+
+/** The record of that name; NULL if there is none. */
+const struct bw_record *bw_record_find(const char *name);
+
+/** Index of a member of that name (of `length` bytes); -1 if there is none. */
+int bw_record_member(const struct bw_record *record, const char *name, size_t length);
+
+/** Words for a triplet's parts: "Evolving", "Common". */
+const char *bw_stability_name(enum bw_stability stability);
+const char *bw_dependency_name(enum bw_dependency dependency);
+
+/** The least of each part. */
+struct bw_attributes bw_attributes_least(struct bw_attributes a, struct bw_attributes b);
+
+/** Raised when records are taken away or change; the version of all of them together. */
+#define BW_RECORD_SCHEMA 1
+
+#ifdef __cplusplus
+}
+#endif
+#endif

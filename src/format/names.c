@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names of numbers, one table a kind. */
+#include "format/names.h"
+
+const char *bw_key_type_name(uint8_t type)
+{
+    static const char *const names[256] = {
+        [BW_INODE_ITEM] = "INODE_ITEM",
+        [BW_INODE_REF] = "INODE_REF",
+        [BW_INODE_EXTREF] = "INODE_EXTREF",
+        [BW_XATTR_ITEM] = "XATTR_ITEM",
+        [BW_ORPHAN_ITEM] = "ORPHAN_ITEM",
+        [BW_DIR_ITEM] = "DIR_ITEM",
+        [BW_DIR_INDEX] = "DIR_INDEX",
+        [BW_EXTENT_DATA] = "EXTENT_DATA",
+        [BW_ROOT_ITEM] = "ROOT_ITEM",
+        [BW_ROOT_BACKREF] = "ROOT_BACKREF",
+        [BW_ROOT_REF] = "ROOT_REF",
+        [BW_EXTENT_ITEM] = "EXTENT_ITEM",
+        [BW_METADATA_ITEM] = "METADATA_ITEM",
+        [BW_TREE_BLOCK_REF] = "TREE_BLOCK_REF",
+        [BW_SHARED_BLOCK_REF] = "SHARED_BLOCK_REF",
+        [BW_DEVICE_ITEM] = "DEV_ITEM",
+        [BW_CHUNK_ITEM] = "CHUNK_ITEM",
+        [BW_IDENTITY_REMAP] = "IDENTITY_REMAP",
+        [BW_REMAP] = "REMAP",
+        [BW_REMAP_BACKREF] = "REMAP_BACKREF",
+    };
+    return names[type] ? names[type] : "UNKNOWN";
+}
+
+const char *bw_file_type_name(uint8_t type)
+{
+    static const char *const names[] = {
+        [BW_FILE_UNKNOWN] = "unknown",
+        [BW_FILE_REGULAR] = "file",
+        [BW_FILE_DIRECTORY] = "directory",
+        [BW_FILE_CHARACTER_DEVICE] = "character-device",
+        [BW_FILE_BLOCK_DEVICE] = "block-device",
+        [BW_FILE_FIFO] = "fifo",
+        [BW_FILE_SOCKET] = "socket",
+        [BW_FILE_SYMLINK] = "symlink",
+    };
+    return type < sizeof names / sizeof *names ? names[type] : names[BW_FILE_UNKNOWN];
+}
+
+const char *bw_entry_type_name(const struct bw_dir_entry *entry)
+{
+    return entry->location.type == BW_ROOT_ITEM ? "subvolume" : bw_file_type_name(entry->type);
+}

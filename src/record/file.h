@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A file as the walk comes to it: the private side of the record `fileinfo`, which rows are made of. The walk
+ * fills it, record/rows.h writes it.
+ */
+#ifndef BW_RECORD_FILE_H
+#define BW_RECORD_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "format/items.h"
+
+/** What has to be known of a file besides its name; flags. */
+enum {
+    BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
+    BW_FILE_NEEDS_COMPRESSION = 2, /**< its property btrfs.compression; implies the inode */
+};
+
+/** A file. All pointers are views that end with the call they are passed to. */
+struct bw_file {
+    const char *path; /**< absolute, raw bytes, not terminated */
+    size_t path_length;
+    uint64_t subvolume;           /**< id of the tree it is in */
+    uint64_t number;              /**< of its inode in that tree */
+    uint8_t type;                 /**< BW_FILE_*, as its directory says */
+    const struct bw_inode *inode; /**< NULL: not asked for, or lost */
+    const char *compression;      /**< value of the property, not terminated; NULL: none, or not asked for */
+    size_t compression_length;
+};
+
+#endif

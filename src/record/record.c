@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The tables of the records, made from records.def, and looking things up in them. */
+#include <string.h>
+
+#include "record/record_types.h"
+
+enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
+
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) \
+    static const struct bw_member name##_members[] = {
+#define MEMBER(record, name, type, format, laziness, stability, documentation) \
+    {#name,                                                                    \
+     BW_TYPE_##type,                                                           \
+     BW_FORMAT_##format,                                                       \
+     offsetof(struct bw_##record, name),                                       \
+     MEMBER_##laziness,                                                        \
+     BW_STABILITY_##stability,                                                 \
+     documentation},
+#define END_RECORD(name) \
+    }                    \
+    ;
+#define XLATE(record, name, input)
+#define FROM(record, member, expression)
+#define END_XLATE(name)
+#include "record/records.def"
+#undef RECORD
+#undef MEMBER
+#undef END_RECORD
+
+#define RECORD(name, version, name_stability, data_stability, depends, documentation)       \
+    const struct bw_record bw_##name##_record = {                                           \
+        #name,                                                                              \
+        documentation,                                                                      \
+        version,                                                                            \
+        {BW_STABILITY_##name_stability, BW_STABILITY_##data_stability, BW_CLASS_##depends}, \
+        sizeof(struct bw_##name),                                                           \
+        name##_members,                                                                     \
+        BW_##name##_MEMBERS};                                                               \
+    _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS, "too many members for a mask");
+#define MEMBER(record, name, type, format, laziness, stability, documentation)
+#define END_RECORD(name)
+#include "record/records.def"
+#undef RECORD
+
+static const struct bw_record *const records[] = {
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) &bw_##name##_record,
+#include "record/records.def"
+    NULL,
+};
+
+const struct bw_record *const *bw_records(void)
+{
+    return records;
+}
+
+const struct bw_record *bw_record_find(const char *name)
+{
+    for (size_t i = 0; records[i]; i++)
+        if (strcmp(records[i]->name, name) == 0)
+            return records[i];
+    return NULL;
+}
+
+int bw_record_member(const struct bw_record *record, const char *name, size_t length)
+{
+    for (unsigned i = 0; i < record->member_count; i++)
+        if (strlen(record->members[i].name) == length && memcmp(record->members[i].name, name, length) == 0)
+            return (int)i;
+    return -1;
+}
+
+uint64_t bw_record_eager(const struct bw_record *record)
+{
+    uint64_t members = 0;
+    for (unsigned i = 0; i < record->member_count; i++)
+        members |= (uint64_t)!record->members[i].lazy << i;
+    return members;
+}
+
+const char *bw_stability_name(enum bw_stability stability)
+{
+    static const char *const names[] = {
+        [BW_STABILITY_INTERNAL] = "Internal", [BW_STABILITY_PRIVATE] = "Private",
+        [BW_STABILITY_OBSOLETE] = "Obsolete", [BW_STABILITY_EXTERNAL] = "External",
+        [BW_STABILITY_UNSTABLE] = "Unstable", [BW_STABILITY_EVOLVING] = "Evolving",
+        [BW_STABILITY_STABLE] = "Stable",     [BW_STABILITY_STANDARD] = "Standard",
+    };
+    return names[stability];
+}
+
+const char *bw_dependency_name(enum bw_dependency dependency)
+{
+    static const char *const names[] = {
+        [BW_CLASS_UNKNOWN] = "Unknown", [BW_CLASS_CPU] = "CPU", [BW_CLASS_PLATFORM] = "Platform",
+        [BW_CLASS_GROUP] = "Group",     [BW_CLASS_ISA] = "ISA", [BW_CLASS_COMMON] = "Common",
+    };
+    return names[dependency];
+}
+
+struct bw_attributes bw_attributes_least(struct bw_attributes a, struct bw_attributes b)
+{
+    return (struct bw_attributes){
+        .name = a.name < b.name ? a.name : b.name,
+        .data = a.data < b.data ? a.data : b.data,
+        .depends = a.depends < b.depends ? a.depends : b.depends,
+    };
+}

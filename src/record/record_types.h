@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What records.def becomes for the rest of the house: the structures, the numbers of their members, their
+ * tables and translators. records.def shows one written out.
+ */
+#ifndef BW_RECORD_RECORD_TYPES_H
+#define BW_RECORD_RECORD_TYPES_H
+
+#include "btrfs-walk/record.h"
+#include "record/inputs.h"
+
+/** A translator: fills a record from a private structure. */
+struct bw_xlate {
+    const char *name; /**< of the input */
+    const struct bw_record *record;
+    uint64_t members; /**< those it has an expression for; all others stay as they are */
+    /** Evaluates the wanted members of those; `in` and `out` are of the types that records.def names. */
+    void (*translate)(const void *in, uint64_t wanted, void *out);
+};
+
+/** The members of a record that are there unless somebody asks for less or more. */
+uint64_t bw_record_eager(const struct bw_record *record);
+
+/* The types of members in C. */
+typedef uint64_t bw_type_U64;
+typedef int64_t bw_type_I64;
+typedef const char *bw_type_TEXT;
+typedef struct bw_bytes bw_type_BYTES;
+
+/* Structures. */
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) struct bw_##name {
+#define MEMBER(record, name, type, format, laziness, stability, documentation)        bw_type_##type name;
+#define END_RECORD(name) \
+    }                    \
+    ;
+#define XLATE(record, name, input)
+#define FROM(record, member, expression)
+#define END_XLATE(name)
+#include "record/records.def"
+#undef RECORD
+#undef MEMBER
+#undef END_RECORD
+#undef XLATE
+#undef FROM
+#undef END_XLATE
+
+/* Numbers of members, tables, translators. */
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) \
+    extern const struct bw_record bw_##name##_record;                                 \
+    enum {
+#define MEMBER(record, name, type, format, laziness, stability, documentation) BW_##record##_##name,
+#define END_RECORD(name) \
+    BW_##name##_MEMBERS  \
+    }                    \
+    ;
+#define XLATE(record, name, input)                  \
+    extern const struct bw_xlate bw_##name##_xlate; \
+    void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out); \
+    /* Makes sure that the right structure is handed to a translator that is called from its table. */ \
+    static inline const void *bw_input_##name(const input *in) \
+    { \
+        return in; \
+    }
+#define FROM(record, member, expression)
+#define END_XLATE(name)
+#include "record/records.def"
+#undef RECORD
+#undef MEMBER
+#undef END_RECORD
+#undef XLATE
+#undef FROM
+#undef END_XLATE
+
+#endif
