@@ -11,13 +11,16 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-PACKAGES := uuid libxxhash libgcrypt libisal
+PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
 
+# Probes for tracers outside (bpftrace, perf, gdb) need sys/sdt.h to be built, and nothing to run.
+USDT     ?= $(if $(shell echo '\#include <sys/sdt.h>' | $(CC) -E - 2> /dev/null),1,0)
+
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' -Iinclude -Isrc
+override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' $(if $(filter 1,$(USDT)),-DBW_USDT) -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -47,7 +50,7 @@ PROGRAM := $(BUILD)/btrfs-walk
 STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
-MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7
+MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 $(BUILD)/man/btrfs-walk-probes.7
 
 # Layers in shared objects are looked for here, and find in the program what the public headers declare.
 XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
@@ -58,9 +61,14 @@ quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
 all: $(PROGRAM) $(STATIC) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
-$(BUILD)/%.o: %.c
+$(BUILD)/%.o: %.c $(BUILD)/usdt
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# With or without: all objects alike.
+$(BUILD)/usdt: FORCE
+	@mkdir -p $(@D)
+	@echo '$(USDT)' | cmp -s - $@ || echo '$(USDT)' > $@
 
 # The directory is compiled in: another PREFIX makes that one object anew.
 $(BUILD)/xlator-directory: FORCE
@@ -80,8 +88,8 @@ $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
 $(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
 
-# The program knows best what it can do. A pattern, because one run makes both pages.
-$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
+# The program knows best what it can do. A pattern, because one run makes all pages.
+$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
 	$(call quiet,MAN)scripts/make-manual --man $(PROGRAM) $(@D)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
@@ -119,9 +127,10 @@ BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
-docs: $(PROGRAM) ## make the pages in docs/xlators and the completions anew
+docs: $(PROGRAM) ## make the pages in docs, the completions, and what is made of the records anew
 	scripts/make-manual $(PROGRAM) docs/xlators
 	scripts/make-completions $(PROGRAM) completions
+	scripts/make-probe-files $(PROGRAM) .
 
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench
@@ -146,6 +155,9 @@ install: all ## install under DESTDIR and PREFIX
 	install -D -m 644 completions/btrfs-walk.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
 	install -D -m 644 $(BUILD)/man/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1
 	install -D -m 644 $(BUILD)/man/btrfs-walk-xlators.7 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
+	install -D -m 644 $(BUILD)/man/btrfs-walk-probes.7 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7
+	install -d $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
+	install -m 644 scripts/bpftrace/*.bt scripts/bpftrace/*.h $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
 
 uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/btrfs-walk $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
@@ -157,6 +169,7 @@ uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
+	rm -rf $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7 $(DESTDIR)$(PREFIX)/share/btrfs-walk
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)

@@ -12,6 +12,7 @@
 
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/probe.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,6 +30,11 @@ struct bw_fs_options {
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
     struct bw_graph_options graph;
+    struct bw_probes *probes; /**< with who watches them (probe.h), must outlive it; NULL: nobody does */
+    /** Called, if not NULL, when it is known which files will be read (bw_fs_is_input()) and before the first
+     * image is opened: the time to open outputs, and to add consumers to `probes`. Its error ends it all. */
+    struct bw_error *(*planned)(void *context, const struct bw_fs *fs);
+    void *planned_context;       /**< passed to planned */
     struct bw_reporter reporter; /**< its context must outlive the file system; its function may be NULL */
 };
 

@@ -144,6 +144,8 @@ struct bw_range {
 struct bw_frame {
     const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
     unsigned depth;                /**< 0 at the top */
+    uint64_t call;                 /**< number of the call, which the records of probes carry */
+    struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers below */
 };
 
 /** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on.
@@ -210,7 +212,7 @@ struct bw_xlator_class {
 
 /** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be rebuilt
  * for. */
-#define BW_XLATOR_ABI 1
+#define BW_XLATOR_ABI 2
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change. */
 struct bw_xlator_api {

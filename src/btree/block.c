@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "graph/wind.h"
 #include "xlators/classes.h"
 
 enum { BUFFER_ALIGNMENT = 4096 };
@@ -83,12 +84,36 @@ static struct bw_error *accept(const struct bw_request *request)
                                  request->address);
 }
 
+static void probe_start(struct bw_probes *probes, uint64_t call, const struct bw_request *requests,
+                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        BW_PROBE(probes, block__read__start, block_start,
+                 &(struct bw_block_event){{.call = call}, &requests[i], requests[i].copy});
+}
+
+static void probe_done(struct bw_probes *probes, uint64_t call, uint64_t start,
+                       const struct bw_request *requests, size_t count)
+{
+    uint64_t ns = start ? bw_probes_now(probes) - start : 0;
+    for (size_t i = 0; i < count; i++)
+        BW_PROBE(probes, block__read__done, block_done,
+                 &(struct bw_block_event){{call, ns, requests[i].error}, &requests[i], requests[i].copy});
+}
+
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
 {
-    bw_wind(NULL, reader->top, requests, count);
+    struct bw_probes *probes = bw_xlator_probes(reader->top);
+    const struct bw_frame frame = bw_frame_above(reader->frame, probes);
+    uint64_t start = BW_PROBE_START(probes, block__read__done);
+    if (BW_PROBE_ON(probes, block__read__start))
+        probe_start(probes, frame.call, requests, count);
+    bw_wind(&frame, reader->top, requests, count);
     for (size_t i = 0; i < count; i++)
         if (!requests[i].error)
             requests[i].error = accept(&requests[i]);
+    if (BW_PROBE_ON(probes, block__read__done))
+        probe_done(probes, frame.call, start, requests, count);
 }
 
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,

@@ -14,6 +14,7 @@
 struct bw_tree_reader {
     struct bw_xlator *top;
     uint32_t nodesize;
+    const struct bw_frame *frame; /**< of the search that reads; NULL: of none */
 };
 
 /** A tree of the file system. */

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 
 struct state {
@@ -126,12 +127,21 @@ void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer, 
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                               const struct bw_scan *scan)
 {
-    struct state state = {.reader = reader, .scan = scan};
+    struct bw_probes *probes = bw_xlator_probes(reader->top);
+    const struct bw_frame frame = bw_frame_above(reader->frame, probes);
+    struct bw_tree_reader own = {reader->top, reader->nodesize, &frame};
+    struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
+    struct state state = {.reader = &own, .scan = scan};
+    uint64_t start = BW_PROBE_START(probes, key__search__done);
+    BW_PROBE(probes, key__search__start, key_start, &event);
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
     struct bw_error *error = wanted(&state, &root) ? scan_node(&state, &root) : NULL;
     for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
         free(state.nodes[level]);
     free(state.leaves);
     bw_map_free(&state.seen);
+    event.event.error = error;
+    event.event.ns = start ? bw_probes_now(probes) - start : 0;
+    BW_PROBE(probes, key__search__done, key_done, &event);
     return error;
 }

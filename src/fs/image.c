@@ -33,16 +33,39 @@ static char *path_below(struct bw_xlator *layer)
     return strdup(path ? path : bw_xlator_name(layer));
 }
 
-static struct bw_error *read_copy(const struct bw_image *image, unsigned copy,
-                                  struct bw_superblock *superblock)
+static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct bw_image *image,
+                                     unsigned copy, struct bw_superblock *superblock)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_request request = {.kind = BW_REQUEST_SUPER,
                                  .length = sizeof bytes,
                                  .address = bw_superblock_offset(copy),
                                  .buffer = bytes};
-    bw_wind(NULL, image->storage, &request, 1);
+    bw_wind(frame, image->storage, &request, 1);
     return request.error ? request.error : bw_superblock_decode(bytes, request.address, superblock);
+}
+
+static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image, unsigned copy,
+                                  struct bw_superblock *superblock)
+{
+    struct bw_probes *probes = bw_graph_probes(fs->graph);
+    const struct bw_frame frame = bw_frame_above(NULL, probes);
+    uint64_t start = BW_PROBE_START(probes, super__read);
+    struct bw_error *error = read_copy_in(&frame, image, copy, superblock);
+    if (!BW_PROBE_ON(probes, super__read))
+        return error;
+    const struct bw_super_event event = {
+        .event = {frame.call, start ? bw_probes_now(probes) - start : 0, error},
+        .superblock = superblock,
+        .path = image->path,
+        .offset = bw_superblock_offset(copy),
+        .copy = copy,
+        .index = image->index};
+    if (error)
+        BW_PROBE(probes, super__read, super_bad, &event);
+    else
+        BW_PROBE(probes, super__read, super, &event);
+    return error;
 }
 
 static bool copy_exists(const struct bw_image *image, unsigned copy)
@@ -136,7 +159,7 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
         if (best >= 0 &&
             bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes)
             continue;
-        rejected.reasons[copy] = read_copy(image, copy, &candidate);
+        rejected.reasons[copy] = read_copy(fs, image, copy, &candidate);
         if (!rejected.reasons[copy])
             compare_copy(image, &candidate, copy, &best, &rejected);
     }
@@ -175,6 +198,9 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, i
         image->path = path_below(image->storage);
         if (!image->path)
             return bw_error_no_memory();
+        image->index = i;
+        BW_PROBE(bw_graph_probes(fs->graph), image__open, image,
+                 &(struct bw_image_event){image->path, bw_xlator_size(image->storage), i});
         choose_copy(fs, image, superblock_copy);
         check_size(fs, image);
     }

@@ -22,6 +22,7 @@ struct bw_image {
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
+    size_t index; /**< its place among those given */
 };
 
 struct bw_image_set {

@@ -62,6 +62,8 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph.xlator_path));
+    if (options->probes)
+        bw_graph_set_probes(fs->graph, options->probes);
     struct bw_error *error = bw_wire(fs, options, &set);
     if (!error && trees)
         error = read_trees(fs, &set);
@@ -84,7 +86,11 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
     else
         *result = fs;
     /* What the caller did wrong was not born here. */
-    return error && error->code != BW_ERROR_USAGE ? bw_fs_sign(error) : error;
+    if (error && error->code != BW_ERROR_USAGE)
+        error = bw_fs_sign(error);
+    if (error && options->probes)
+        BW_PROBE(options->probes, error, report, &(struct bw_report_event){.error = error, .fatal = true});
+    return error;
 }
 
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)

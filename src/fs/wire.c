@@ -142,6 +142,8 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     BW_TRY(make_plan(plan, options, &fs->inputs));
     BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph), &fs->inputs));
     BW_TRY(find_chunk_map(plan, &map));
+    if (options->planned)
+        BW_TRY(options->planned(options->planned_context, fs));
     BW_TRY(bw_graph_build_below(fs->graph, plan, map));
     BW_TRY(bw_images_open(fs, &plan->volumes[map], options->superblock_copy, set));
     BW_TRY(bw_images_match(fs, set));

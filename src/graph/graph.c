@@ -19,9 +19,26 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
     }
     made->registry = registry;
     made->reporter = reporter;
+    bw_probes_init(&made->silent);
+    made->probes = &made->silent;
     pthread_mutex_init(&made->report_lock, NULL);
     *graph = made;
     return NULL;
+}
+
+void bw_graph_set_probes(struct bw_graph *graph, struct bw_probes *probes)
+{
+    graph->probes = probes;
+}
+
+struct bw_probes *bw_graph_probes(struct bw_graph *graph)
+{
+    return graph->probes;
+}
+
+struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
+{
+    return xlator->graph->probes;
 }
 
 struct bw_registry *bw_graph_registry(const struct bw_graph *graph)
@@ -169,6 +186,7 @@ struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
 
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)
 {
+    BW_PROBE(graph->probes, error, report, &(struct bw_report_event){.error = error, .severity = severity});
     if (graph->reporter.report) {
         pthread_mutex_lock(&graph->report_lock);
         graph->reporter.report(graph->reporter.context, severity, error);

@@ -8,6 +8,7 @@
 
 #include "btrfs-walk/xlator.h"
 #include "graph/registry.h"
+#include "graph/wind.h"
 
 /** An option as given by the user or by the default graph. */
 struct bw_option_value {
@@ -21,6 +22,12 @@ struct bw_option_value {
  */
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph);
+
+/** Sets the probes that its layers fire, before there are any; until then nobody watches them. */
+void bw_graph_set_probes(struct bw_graph *graph, struct bw_probes *probes);
+
+/** Its probes; never NULL. */
+struct bw_probes *bw_graph_probes(struct bw_graph *graph);
 
 /** The registry of its types. */
 struct bw_registry *bw_graph_registry(const struct bw_graph *graph);

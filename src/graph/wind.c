@@ -4,7 +4,12 @@
  * here and nowhere else: passing on what a layer does not implement, counting, and writing on errors which
  * layer they were born in and came through.
  */
+#include "graph/wind.h"
+
+#include <limits.h>
+
 #include "graph/instance.h"
+#include "probe/probe.h"
 
 const char *const bw_request_kind_choices[] = {
     "any",
@@ -47,9 +52,83 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
     }
 }
 
+/* Time that the calls of a layer took, added up by those calls: several threads may be in them. */
+struct bw_frame_clock {
+    atomic_uint_fast64_t below;
+};
+
+struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes)
+{
+    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL};
+}
+
+/* A call of a layer: its frame, and what the probes tell of it. */
+struct call {
+    struct bw_frame frame;
+    struct bw_frame_clock clock;
+    struct bw_probes *probes;
+    bool timed; /* somebody wants to know the time */
+    uint64_t start;
+    struct bw_fop_event event;
+};
+
+static void begin_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
+{
+    call->probes = xlator->graph->probes;
+    call->frame =
+        (struct bw_frame){parent, parent ? parent->depth + 1 : 0, bw_probes_call(call->probes), NULL};
+    call->timed = BW_PROBE_ON(call->probes, fop__unwind);
+    if (!call->timed && !BW_PROBE_ON(call->probes, fop__wind))
+        return;
+    call->event.event = (struct bw_event){.call = call->frame.call};
+    call->event.xlator = xlator->name;
+    call->event.type = xlator->type->type;
+    call->event.depth = call->frame.depth;
+    call->event.parent = parent ? parent->call : 0;
+    BW_PROBE(call->probes, fop__wind, wind, &call->event);
+    if (call->timed) {
+        atomic_init(&call->clock.below, 0);
+        call->frame.clock = &call->clock;
+        call->start = bw_probes_now(call->probes);
+    }
+}
+
+static void end_call(struct call *call, const struct bw_frame *parent, const struct bw_error *error)
+{
+    if (!call->timed)
+        return;
+    uint64_t ns = bw_probes_now(call->probes) - call->start;
+    uint64_t below = atomic_load_explicit(&call->clock.below, memory_order_relaxed);
+    /* Layers below that worked side by side may have taken more time together than has passed. */
+    call->event.own_ns = ns > below ? ns - below : 0;
+    call->event.event.ns = ns;
+    call->event.event.error = error;
+    if (parent && parent->clock)
+        atomic_fetch_add_explicit(&parent->clock->below, ns, memory_order_relaxed);
+    BW_PROBE(call->probes, fop__unwind, unwind, &call->event);
+}
+
+static const struct bw_error *first_error(const struct bw_request *requests, size_t total)
+{
+    for (size_t i = 0; i < total; i++)
+        if (requests[i].error)
+            return requests[i].error;
+    return NULL;
+}
+
+static void describe_read(struct call *call, const struct bw_request *requests, size_t total)
+{
+    call->event = (struct bw_fop_event){.operation = "read",
+                                        .kind = bw_request_kind_name(requests->kind),
+                                        .requests = requests,
+                                        .count = total,
+                                        .address = requests->address};
+}
+
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t total)
 {
+    struct call call;
     if (total == 0)
         return;
     if (!xlator) {
@@ -60,33 +139,44 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
     }
     while (!xlator->type->operations.read)
         xlator = xlator->children[0];
-    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
-    xlator->type->operations.read(&frame, xlator, requests, total);
+    describe_read(&call, requests, total);
+    begin_call(&call, parent, xlator);
+    xlator->type->operations.read(&call.frame, xlator, requests, total);
     account(xlator, requests, total);
+    if (call.timed)
+        end_call(&call, parent, first_error(requests, total));
 }
 
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
                              uint32_t length, unsigned copy, struct bw_map_reply *reply)
 {
+    struct call call;
     while (!xlator->type->operations.map) {
         if (!xlator->child_count)
             return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses", xlator->name);
         xlator = xlator->children[0];
     }
-    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
-    return xlator->type->operations.map(&frame, xlator, address, length, copy, reply);
+    call.event = (struct bw_fop_event){.operation = "map", .count = 1, .address = address, .length = length};
+    begin_call(&call, parent, xlator);
+    struct bw_error *error = xlator->type->operations.map(&call.frame, xlator, address, length, copy, reply);
+    end_call(&call, parent, error);
+    return error;
 }
 
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, const struct bw_range *ranges,
                     size_t total)
 {
+    struct call call;
     while (!xlator->type->operations.advise) {
         if (!xlator->child_count)
             return;
         xlator = xlator->children[0];
     }
-    struct bw_frame frame = {parent, parent ? parent->depth + 1 : 0};
-    xlator->type->operations.advise(&frame, xlator, ranges, total);
+    call.event =
+        (struct bw_fop_event){.operation = "advise", .count = total, .address = total ? ranges->address : 0};
+    begin_call(&call, parent, xlator);
+    xlator->type->operations.advise(&call.frame, xlator, ranges, total);
+    end_call(&call, parent, NULL);
 }
 
 uint64_t bw_xlator_size(struct bw_xlator *xlator)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/cluster/layout.h"
 #include "xlators/cluster/rebuild.h"
@@ -41,7 +42,26 @@ struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devi
 
 struct bw_error *bw_chunk_map_add_chunk(struct bw_xlator *xlator, const struct bw_chunk *chunk)
 {
-    return bw_layout_add_chunk(bw_xlator_private(xlator), chunk);
+    struct bw_error *error = bw_layout_add_chunk(bw_xlator_private(xlator), chunk);
+    BW_PROBE(bw_xlator_probes(xlator), chunk__add, chunk, &(struct bw_chunk_event){{.error = error}, chunk});
+    return error;
+}
+
+/* Tells where a piece lies. What is computed from parity lies on other stripes than the one that is named. */
+static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xlator, uint64_t logical,
+                        unsigned copy, const struct bw_piece *piece, const struct bw_layout_stripe *stripe)
+{
+    const struct bw_layout_stripe *place = stripe ? stripe : bw_piece_stripe(piece, 1);
+    BW_PROBE(bw_xlator_probes(xlator), chunk__map, map,
+             &(struct bw_map_event){{.call = frame->call},
+                                    logical,
+                                    place->offset + piece->stripe_offset,
+                                    place->devid,
+                                    piece->length,
+                                    copy,
+                                    bw_piece_copies(piece),
+                                    !stripe,
+                                    place->child == BW_NO_CHILD});
 }
 
 static struct bw_error *missing(const struct bw_layout_stripe *stripe)
@@ -63,9 +83,11 @@ static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece
 /* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
 static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    const struct bw_request *whole, const struct bw_piece *piece,
-                                   uint8_t *buffer)
+                                   uint32_t done)
 {
     const struct bw_layout_stripe *stripe = choose_stripe(piece, whole->copy);
+    uint8_t *buffer = (uint8_t *)whole->buffer + done;
+    probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
     if (!stripe) {
         if (whole->copy > bw_piece_copies(piece))
             return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
@@ -90,7 +112,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
         struct bw_piece piece;
         BW_TRY(bw_layout_find(bw_xlator_private(xlator), request->address + done, request->length - done,
                               &piece));
-        BW_TRY(read_piece(frame, xlator, request, &piece, (uint8_t *)request->buffer + done));
+        BW_TRY(read_piece(frame, xlator, request, &piece, done));
         done += piece.length;
     }
     return NULL;
@@ -117,6 +139,7 @@ static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
         request->error = read_pieces(frame, xlator, request);
         return;
     }
+    probe_piece(frame, xlator, request->address, request->copy, &piece, stripe);
     size_t at = slice->count++;
     slice->parts[at] = *request;
     slice->parts[at].address = stripe->offset + piece.stripe_offset;
@@ -170,11 +193,11 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
 {
-    (void)frame;
     struct bw_piece piece;
     BW_TRY(bw_layout_find(bw_xlator_private(xlator), address, length, &piece));
     bool rebuilt = copy > piece.direct_copies;
     const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, rebuilt || !copy ? 1 : copy);
+    probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
         .location = {stripe->devid, stripe->offset + piece.stripe_offset, stripe->child != BW_NO_CHILD,

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/map.h"
 #include "format/node.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 
 struct verify {
@@ -86,13 +87,16 @@ static struct bw_error *check(const struct verify *verify, const struct bw_reque
 }
 
 /* What is wrong with a block that was read: the error it came with, or one of this layer. */
-static struct bw_error *check_reply(struct bw_xlator *xlator, struct bw_request *request)
+static struct bw_error *check_reply(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                    struct bw_request *request)
 {
     if (request->error)
         return request->error;
     struct bw_error *error = check(bw_xlator_private(xlator), request);
     if (error)
         bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request->address);
+    BW_PROBE(bw_xlator_probes(xlator), block__verify, block_copy,
+             &(struct bw_block_event){{.call = frame->call, .error = error}, request, request->copy});
     return error;
 }
 
@@ -102,7 +106,7 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     request.copy = (uint8_t)copy;
     request.error = NULL;
     bw_wind(frame, bw_xlator_child(xlator, 0), &request, 1);
-    return check_reply(xlator, &request);
+    return check_reply(frame, xlator, &request);
 }
 
 /* Appends on which device a copy lies, and what is wrong with it. */
@@ -203,11 +207,15 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
         return false;
     }
     unsigned copies = copy_count(frame, xlator, request);
+    const struct bw_error *before = first;
     for (*used = 1; *used <= copies; ++*used) {
+        BW_PROBE(bw_xlator_probes(xlator), block__retry, block_copy,
+                 &(struct bw_block_event){{.call = frame->call, .error = before}, request, *used});
         struct bw_error *reason = read_copy(frame, xlator, *request, *used);
         if (!reason)
             break;
         note_bad_copy(frame, xlator, request, *used, reason, bad);
+        before = reason;
     }
     /* No copy is bad now, but one was. */
     if (*used <= copies && !bad->text.length) {
@@ -244,7 +252,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         struct bw_request *request = &requests[i];
         if (request->kind != BW_REQUEST_TREE_BLOCK)
             continue;
-        request->error = check_reply(xlator, request);
+        request->error = check_reply(frame, xlator, request);
         if (request->error)
             request->error = try_copies(frame, xlator, request, request->error);
     }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/node.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 
 enum { SHARDS = 16, BUCKETS = 256 };
@@ -138,7 +139,7 @@ static struct slot *add_slot(struct shard *shard, uint32_t length)
 }
 
 /* Advances the hand to a block that was not hit since the hand passed it last, and gives that up. */
-static struct slot *reuse_slot(struct shard *shard, uint32_t length)
+static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_cache_event *evicted)
 {
     if (!shard->count)
         return NULL;
@@ -149,18 +150,23 @@ static struct slot *reuse_slot(struct shard *shard, uint32_t length)
     struct slot *slot = shard->slots[shard->hand];
     if (slot->length != length)
         return NULL;
+    *evicted = (struct bw_cache_event){.logical = slot->address,
+                                       .level = ((const struct bw_disk_header *)slot->block)->level,
+                                       .bytes = slot->length};
     unlink_slot(shard, slot);
     return slot;
 }
 
-static void remember(struct node_cache *cache, const struct bw_request *request)
+/* Keeps a block. Another that gives way to it is described in `evicted`, whose `bytes` are 0 otherwise. */
+static void remember(struct node_cache *cache, const struct bw_request *request,
+                     struct bw_cache_event *evicted)
 {
     struct shard *shard = shard_of(cache, request->address);
     pthread_mutex_lock(&shard->lock);
     struct slot *slot = NULL;
     if (!find(shard, request->address)) {
         bool room = shard->bytes + request->length <= cache->shard_size;
-        slot = room ? add_slot(shard, request->length) : reuse_slot(shard, request->length);
+        slot = room ? add_slot(shard, request->length) : reuse_slot(shard, request->length, evicted);
     }
     if (slot) {
         struct slot **bucket = bucket_of(shard, request->address);
@@ -179,21 +185,50 @@ static bool cacheable(const struct bw_request *request)
            !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 
+static const struct bw_cache_event *describe(struct bw_cache_event *event, const struct bw_frame *frame,
+                                             const struct bw_request *request)
+{
+    *event = (struct bw_cache_event){{.call = frame->call},
+                                     request->address,
+                                     request->expectation->level,
+                                     request->length,
+                                     request->expectation->owner};
+    return event;
+}
+
+/* Looks for a block that is worth remembering; true if it was there. */
+static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request)
+{
+    struct node_cache *cache = bw_xlator_private(xlator);
+    struct bw_probes *probes = bw_xlator_probes(xlator);
+    struct bw_cache_event event;
+    bool found = answer(cache, request);
+    atomic_fetch_add_explicit(found ? &cache->hits : &cache->misses, 1, memory_order_relaxed);
+    if (found)
+        BW_PROBE(probes, cache__hit, cache, describe(&event, frame, request));
+    else
+        BW_PROBE(probes, cache__miss, cache, describe(&event, frame, request));
+    return found;
+}
+
+static void keep(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_request *request)
+{
+    struct bw_cache_event evicted = {.bytes = 0};
+    remember(bw_xlator_private(xlator), request, &evicted);
+    evicted.event.call = frame->call;
+    if (evicted.bytes)
+        BW_PROBE(bw_xlator_probes(xlator), cache__evict, cache_evict, &evicted);
+}
+
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
                        size_t count)
 {
-    struct node_cache *cache = bw_xlator_private(xlator);
     struct bw_request misses[BW_BATCH];
     struct bw_request *wholes[BW_BATCH];
     size_t missed = 0;
     for (size_t i = 0; i < count; i++) {
-        bool asked = cacheable(&requests[i]);
-        if (asked && answer(cache, &requests[i])) {
-            atomic_fetch_add_explicit(&cache->hits, 1, memory_order_relaxed);
+        if (cacheable(&requests[i]) && look_up(frame, xlator, &requests[i]))
             continue;
-        }
-        if (asked)
-            atomic_fetch_add_explicit(&cache->misses, 1, memory_order_relaxed);
         misses[missed] = requests[i];
         wholes[missed++] = &requests[i];
     }
@@ -201,7 +236,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
     for (size_t i = 0; i < missed; i++) {
         wholes[i]->error = misses[i].error;
         if (!misses[i].error && cacheable(&misses[i]))
-            remember(cache, &misses[i]);
+            keep(frame, xlator, &misses[i]);
     }
 }
 

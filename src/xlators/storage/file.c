@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/storage/bus_guard.h"
 
@@ -186,18 +187,43 @@ static bool copy_run(const struct file *file, const struct iovec *vectors, int c
     return true;
 }
 
-static void read_runs(struct file *file, struct bw_request *const *order, size_t count)
+/* Reads neighbours, or, if that cannot be done at once, each by itself. */
+static void answer_run(struct file *file, struct bw_request *const *run, size_t count, size_t length)
 {
     struct iovec vectors[BW_BATCH];
+    for (size_t i = 0; i < count; i++)
+        vectors[i] = (struct iovec){run[i]->buffer, run[i]->length};
+    uint64_t offset = run[0]->address;
+    bool whole = file->mapped ? copy_run(file, vectors, (int)count, offset, length)
+                              : read_run(file, vectors, (int)count, offset, length);
+    for (size_t i = 0; i < count; i++)
+        run[i]->error = whole ? NULL : read_one(file, run[i]);
+}
+
+static const struct bw_error *first_error(struct bw_request *const *run, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (run[i]->error)
+            return run[i]->error;
+    return NULL;
+}
+
+static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *const *order,
+                      size_t count)
+{
+    struct file *file = bw_xlator_private(xlator);
+    struct bw_probes *probes = bw_xlator_probes(xlator);
     for (size_t first = 0, run, length; first < count; first += run) {
         run = find_run(order, first, count, &length);
-        for (size_t i = 0; i < run; i++)
-            vectors[i] = (struct iovec){order[first + i]->buffer, order[first + i]->length};
-        uint64_t offset = order[first]->address;
-        bool whole = file->mapped ? copy_run(file, vectors, (int)run, offset, length)
-                                  : read_run(file, vectors, (int)run, offset, length);
-        for (size_t i = first; i < first + run; i++)
-            order[i]->error = whole ? NULL : read_one(file, order[i]);
+        struct bw_io_event event = {{.call = frame->call}, file->path, order[first]->address, length, run};
+        uint64_t start = BW_PROBE_START(probes, dev__read__done);
+        BW_PROBE(probes, dev__read__start, io_start, &event);
+        answer_run(file, order + first, run, length);
+        if (!BW_PROBE_ON(probes, dev__read__done))
+            continue;
+        event.event.ns = start ? bw_probes_now(probes) - start : 0;
+        event.event.error = first_error(order + first, run);
+        BW_PROBE(probes, dev__read__done, io_done, &event);
     }
 }
 
@@ -224,8 +250,10 @@ static void check_end(const struct file *file, struct bw_request *requests, size
             requests[i].error = read_one(file, &requests[i]);
 }
 
-static void read_slice(struct file *file, struct bw_request *requests, size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
+                       size_t count)
 {
+    struct file *file = bw_xlator_private(xlator);
     struct bw_request *order[BW_BATCH];
     sigset_t mask;
     for (size_t i = 0; i < count; i++)
@@ -237,7 +265,7 @@ static void read_slice(struct file *file, struct bw_request *requests, size_t co
         start_reading(file, order, count);
     if (file->mapped)
         bw_bus_guard_enter(&mask);
-    read_runs(file, order, count);
+    read_runs(frame, xlator, order, count);
     if (file->mapped) {
         bw_bus_guard_leave(&mask);
         check_end(file, requests, count);
@@ -247,9 +275,8 @@ static void read_slice(struct file *file, struct bw_request *requests, size_t co
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
                           size_t count)
 {
-    (void)frame;
     for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(bw_xlator_private(xlator), requests + done, bw_next_batch(count - done));
+        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The guards: what the places where something happens include. A probe that nobody watches costs a test of
+ * two numbers; no argument is prepared. probes.def shows one written out.
+ */
+#ifndef BW_PROBE_PROBE_H
+#define BW_PROBE_PROBE_H
+
+#include <stdatomic.h>
+
+#include "btrfs-walk/probe.h"
+#include "record/record_types.h"
+
+/** Numbers of the probes: BW_PROBE_block__read__done. */
+enum bw_probe_number {
+#define PROBE(id, name, record, translator, primary, secondary, grain, documentation) BW_PROBE_##id,
+#include "probe/probes.def"
+#undef PROBE
+    BW_PROBE_COUNT
+};
+
+struct bw_probes {
+    bool armed[BW_PROBES_MAX];       /**< a consumer wants it */
+    uint64_t wanted[BW_PROBES_MAX];  /**< members that consumers want */
+    struct bw_probe_consumer *first; /**< the consumers; does not change while a file system is open */
+    uint64_t (*clock)(void);
+    atomic_uint_fast64_t calls; /**< numbers of calls given out so far */
+};
+
+/** Prepares a set that nobody watches. */
+void bw_probes_init(struct bw_probes *probes);
+
+/** The time, by the probes' clock. */
+static inline uint64_t bw_probes_now(const struct bw_probes *probes)
+{
+    return probes->clock();
+}
+
+/** A number for a call; never 0. */
+static inline uint64_t bw_probes_call(struct bw_probes *probes)
+{
+    return atomic_fetch_add_explicit(&probes->calls, 1, memory_order_relaxed) + 1;
+}
+
+/* Semaphores count the tracers outside that watch a probe; the kernel, or a debugger, writes them. */
+#ifdef BW_USDT
+#define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
+    extern volatile unsigned short btrfswalk_##id##_semaphore;
+#include "probe/probes.def"
+#undef PROBE
+#define BW_SEMAPHORE(id) btrfswalk_##id##_semaphore
+#else
+#define BW_SEMAPHORE(id) 0
+#endif
+
+/* Firing: cold functions, in fire.c. */
+#define PROBE(id, name, record, translator, primary, secondary, grain, documentation)         \
+    void bw_fire_##id(struct bw_probes *probes, const struct bw_xlate *xlate, const void *in) \
+        __attribute__((cold, noinline));
+#include "probe/probes.def"
+#undef PROBE
+
+/** Whether anybody watches a probe. */
+#define BW_PROBE_ON(probes, id) __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
+
+/** The time if anybody watches the probe, which is the end of something that begins now; 0 otherwise. */
+#define BW_PROBE_START(probes, id) (BW_PROBE_ON(probes, id) ? bw_probes_now(probes) : 0)
+
+/** Fires a probe with what the translator takes, which is not evaluated if nobody watches. */
+#define BW_PROBE(probes, id, translator, ...)                                                     \
+    do {                                                                                          \
+        if (BW_PROBE_ON(probes, id))                                                              \
+            bw_fire_##id((probes), &bw_##translator##_xlate, bw_input_##translator(__VA_ARGS__)); \
+    } while (0)
+
+#endif
