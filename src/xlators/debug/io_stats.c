@@ -14,35 +14,33 @@
 
 #include "base/escape.h"
 #include "base/json.h"
+#include "probe/histogram.h"
 #include "xlators/classes.h"
 #include "xlators/debug/sink.h"
 
-enum { SHARDS = 8, CACHE_LINE = 64, BAR_LENGTH = 40 };
+enum { SHARDS = 8, CACHE_LINE = 64 };
 
-/* All numbers of a kind that are added up, in one array: so that shards are, too. Number n of a histogram
- * counts values of n bits: 0, 1, 2 to 3, 4 to 7, ... */
-enum { SIZE_BITS = 32, TIME_BITS = 64 };
+/* All numbers of a kind that are added up, in one array: so that shards are, too. The length of a request has
+ * 32 bits, so its histogram needs fewer buckets than that of times. */
+enum { SIZE_BUCKETS = 33 };
 enum {
-    CALLS,
     REQUESTS,
     BYTES,
     ERRORS,
-    NANOSECONDS,
-    SIZES,                         /* histogram of the length of requests */
-    TIMES = SIZES + SIZE_BITS + 1, /* histogram of the time of calls */
-    SUMS = TIMES + TIME_BITS + 1,
+    SIZES, /* histogram of the length of requests */
+    SUMS = SIZES + SIZE_BUCKETS,
 };
 
 /* All that is counted of one kind, by one processor. Its size is a multiple of its alignment. */
 struct tally {
     _Alignas(CACHE_LINE) atomic_uint_fast64_t sums[SUMS];
-    atomic_uint_fast64_t shortest, longest;
+    struct bw_histogram times; /* of calls, in nanoseconds */
 };
 
 /* The same of all processors, at one time. */
 struct totals {
     uint64_t sums[SUMS];
-    uint64_t shortest, longest;
+    struct bw_histogram_totals times;
 };
 
 struct io_stats {
@@ -57,9 +55,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
     if (!stats)
         return bw_error_no_memory();
     memset(stats, 0, sizeof *stats);
-    for (size_t shard = 0; shard < SHARDS; shard++)
-        for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++)
-            stats->tallies[shard][kind].shortest = UINT64_MAX;
     stats->as_json = bw_xlator_option_number(xlator, "format") == 1;
     bw_xlator_set_private(xlator, stats);
     return bw_sink_open(xlator, &stats->sink);
@@ -72,48 +67,26 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static unsigned bits_of(uint64_t value)
-{
-    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
-}
-
 static void add(atomic_uint_fast64_t *sum, uint64_t more)
 {
     atomic_fetch_add_explicit(sum, more, memory_order_relaxed);
-}
-
-/* Time is not known by kind within a batch: the call is counted for the kind of its first request. */
-static void count_call(struct tally *tally, uint64_t nanoseconds)
-{
-    add(&tally->sums[CALLS], 1);
-    add(&tally->sums[NANOSECONDS], nanoseconds);
-    add(&tally->sums[TIMES + bits_of(nanoseconds)], 1);
-    uint64_t shortest = atomic_load_explicit(&tally->shortest, memory_order_relaxed);
-    while (nanoseconds < shortest &&
-           !atomic_compare_exchange_weak_explicit(&tally->shortest, &shortest, nanoseconds,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
-    uint64_t longest = atomic_load_explicit(&tally->longest, memory_order_relaxed);
-    while (nanoseconds > longest &&
-           !atomic_compare_exchange_weak_explicit(&tally->longest, &longest, nanoseconds,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
 }
 
 /* Counts the requests in front that are of one kind and about one size, which most batches are as a whole. */
 static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
 {
     enum bw_request_kind kind = requests->kind;
-    unsigned bits = bits_of(requests->length);
+    unsigned bucket = bw_histogram_bucket(requests->length);
     uint64_t bytes = 0, errors = 0;
     size_t run = 0;
-    for (; run < count && requests[run].kind == kind && bits_of(requests[run].length) == bits; run++) {
+    for (; run < count && requests[run].kind == kind && bw_histogram_bucket(requests[run].length) == bucket;
+         run++) {
         bytes += requests[run].length;
         errors += requests[run].error != NULL;
     }
     add(&tallies[kind].sums[REQUESTS], run);
     add(&tallies[kind].sums[BYTES], bytes);
-    add(&tallies[kind].sums[SIZES + bits], run);
+    add(&tallies[kind].sums[SIZES + bucket], run);
     if (errors)
         add(&tallies[kind].sums[ERRORS], errors);
     return run;
@@ -127,7 +100,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = now();
     struct tally *tallies = stats->tallies[(unsigned)sched_getcpu() % SHARDS];
-    count_call(&tallies[requests->kind], end - begin);
+    /* Time is not known by kind within a batch: the call is counted for the kind of its first request. */
+    bw_histogram_count(&tallies[requests->kind].times, end - begin);
     for (size_t done = 0; done < count;)
         done += count_run(tallies, requests + done, count - done);
 }
@@ -135,61 +109,52 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 /* Adds up what all processors have counted. */
 static struct totals total_of(struct io_stats *stats, size_t kind)
 {
-    struct totals totals = {.shortest = UINT64_MAX};
+    struct totals totals = {0};
     for (size_t shard = 0; shard < SHARDS; shard++) {
         struct tally *tally = &stats->tallies[shard][kind];
         for (size_t i = 0; i < SUMS; i++)
             totals.sums[i] += atomic_load_explicit(&tally->sums[i], memory_order_relaxed);
-        uint64_t shortest = atomic_load_explicit(&tally->shortest, memory_order_relaxed);
-        uint64_t longest = atomic_load_explicit(&tally->longest, memory_order_relaxed);
-        totals.shortest = shortest < totals.shortest ? shortest : totals.shortest;
-        totals.longest = longest > totals.longest ? longest : totals.longest;
+        bw_histogram_add_up(&tally->times, &totals.times);
     }
     return totals;
 }
 
-/* The least value that is counted in a number of a histogram. */
-static uint64_t bucket_start(unsigned bits)
-{
-    return bits ? UINT64_C(1) << (bits - 1) : 0;
-}
-
-static void add_histogram(struct bw_json *json, const char *name, const uint64_t *buckets, unsigned bits)
+static void add_histogram(struct bw_json *json, const char *name, const uint64_t *counts, unsigned buckets)
 {
     bw_json_begin_array(json, name);
-    for (unsigned i = 0; i <= bits; i++) {
-        if (!buckets[i])
+    for (unsigned i = 0; i < buckets; i++) {
+        if (!counts[i])
             continue;
         bw_json_begin_object(json, NULL);
-        bw_json_number(json, "from", bucket_start(i));
-        bw_json_number(json, "count", buckets[i]);
+        bw_json_number(json, "from", bw_histogram_start(i));
+        bw_json_number(json, "count", counts[i]);
         bw_json_end(json);
     }
     bw_json_end(json);
 }
 
-static void add_latency(struct bw_json *json, const struct totals *totals)
+static void add_latency(struct bw_json *json, const struct bw_histogram_totals *times)
 {
     bw_json_begin_object(json, "call_nanoseconds");
-    bw_json_number(json, "minimum", totals->shortest);
-    bw_json_number(json, "average", totals->sums[NANOSECONDS] / totals->sums[CALLS]);
-    bw_json_number(json, "maximum", totals->longest);
-    add_histogram(json, "histogram", &totals->sums[TIMES], TIME_BITS);
+    bw_json_number(json, "minimum", times->least);
+    bw_json_number(json, "average", times->sum / times->count);
+    bw_json_number(json, "maximum", times->most);
+    add_histogram(json, "histogram", times->counts, BW_HISTOGRAM_BUCKETS);
     bw_json_end(json);
 }
 
 static void add_kind(struct bw_json *json, const char *name, const struct totals *totals)
 {
     bw_json_begin_object(json, name);
-    bw_json_number(json, "calls", totals->sums[CALLS]);
+    bw_json_number(json, "calls", totals->times.count);
     bw_json_number(json, "requests", totals->sums[REQUESTS]);
     bw_json_number(json, "bytes", totals->sums[BYTES]);
     bw_json_number(json, "errors", totals->sums[ERRORS]);
     bw_json_begin_object(json, "request_bytes");
-    add_histogram(json, "histogram", &totals->sums[SIZES], SIZE_BITS);
+    add_histogram(json, "histogram", &totals->sums[SIZES], SIZE_BUCKETS);
     bw_json_end(json);
-    if (totals->sums[CALLS])
-        add_latency(json, totals);
+    if (totals->times.count)
+        add_latency(json, &totals->times);
     bw_json_end(json);
 }
 
@@ -214,40 +179,21 @@ static void report_json(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_buffer_append_byte(text, '\n');
 }
 
-/* One line a power of two, from the first to the last that was seen, like DTrace's quantize(). */
-static void draw_histogram(struct bw_buffer *text, const uint64_t *buckets, unsigned bits)
-{
-    uint64_t total = 0;
-    unsigned first = bits, last = 0;
-    for (unsigned i = 0; i <= bits; i++) {
-        total += buckets[i];
-        first = buckets[i] && i < first ? i : first;
-        last = buckets[i] ? i : last;
-    }
-    bw_buffer_format(text, "%20s  ------------- Distribution ------------- count\n", "value");
-    for (unsigned i = first; i <= last; i++) {
-        int bar = (int)((double)buckets[i] / (double)total * BAR_LENGTH);
-        bw_buffer_format(text, "%20" PRIu64 " |", bucket_start(i));
-        for (int column = 0; column < BAR_LENGTH; column++)
-            bw_buffer_append_byte(text, column < bar ? '@' : ' ');
-        bw_buffer_format(text, " %" PRIu64 "\n", buckets[i]);
-    }
-}
-
 static void report_kind(struct bw_buffer *text, const char *name, const struct totals *totals)
 {
     const uint64_t *sums = totals->sums;
+    const struct bw_histogram_totals *times = &totals->times;
     bw_buffer_format(text,
                      "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64 ", errors %" PRIu64 "\n",
-                     name, sums[CALLS], sums[REQUESTS], sums[BYTES], sums[ERRORS]);
+                     name, times->count, sums[REQUESTS], sums[BYTES], sums[ERRORS]);
     bw_buffer_format(text, "    bytes of a request\n");
-    draw_histogram(text, &sums[SIZES], SIZE_BITS);
-    if (!sums[CALLS])
+    bw_histogram_draw(text, &sums[SIZES], SIZE_BUCKETS);
+    if (!times->count)
         return;
     bw_buffer_format(
         text, "    nanoseconds of a call: minimum %" PRIu64 ", average %" PRIu64 ", maximum %" PRIu64 "\n",
-        totals->shortest, sums[NANOSECONDS] / sums[CALLS], totals->longest);
-    draw_histogram(text, &sums[TIMES], TIME_BITS);
+        times->least, times->sum / times->count, times->most);
+    bw_histogram_draw(text, times->counts, BW_HISTOGRAM_BUCKETS);
 }
 
 static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
