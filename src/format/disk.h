@@ -27,6 +27,7 @@ enum {
     BW_MAX_NODESIZE = 65536,
     BW_STRIPE_LENGTH = 65536, /**< the only stripe length that was ever written */
     BW_NAME_MAX = 255,
+    BW_MAX_COMPRESSED_EXTENT = 128 << 10, /**< bytes of a compressed extent, both stored and in memory */
 };
 
 /** "_BHRfS_M", read as a little-endian number. */
@@ -90,6 +91,23 @@ enum {
     BW_FILE_SOCKET = 6,
     BW_FILE_SYMLINK = 7,
     BW_FILE_TYPE_MASK = 0x7f, /**< the top bit marks an encrypted name */
+};
+
+/* Types of file extents (struct btrfs_file_extent_item.type). */
+enum {
+    BW_FILE_EXTENT_INLINE = 0,
+    BW_FILE_EXTENT_REGULAR = 1,
+    BW_FILE_EXTENT_PREALLOC = 2,
+    BW_FILE_EXTENT_TYPES,
+};
+
+/* How the data of a file extent are compressed: enum btrfs_compression_type of the kernel's fs/btrfs. */
+enum {
+    BW_COMPRESS_NONE = 0,
+    BW_COMPRESS_ZLIB = 1,
+    BW_COMPRESS_LZO = 2,
+    BW_COMPRESS_ZSTD = 3,
+    BW_COMPRESS_TYPES,
 };
 
 /* Block group and chunk type bits. */
@@ -342,6 +360,20 @@ struct bw_disk_inode_extref {
     bw_le16 name_length;
 };
 
+/** EXTENT_DATA. An inline extent has its data in place of all that comes behind `type`. */
+struct bw_disk_file_extent {
+    bw_le64 generation;
+    bw_le64 ram_bytes;
+    uint8_t compression;
+    uint8_t encryption;
+    bw_le16 other_encoding;
+    uint8_t type;
+    bw_le64 disk_bytenr;
+    bw_le64 disk_num_bytes;
+    bw_le64 offset;
+    bw_le64 num_bytes;
+};
+
 /** EXTENT_ITEM and METADATA_ITEM; an EXTENT_ITEM of a tree block goes on with struct bw_disk_tree_block_info.
  */
 struct bw_disk_extent_item {
@@ -385,5 +417,7 @@ static_assert(sizeof(struct bw_disk_root_ref) == 18, "root ref");
 static_assert(sizeof(struct bw_disk_dir_item) == 30, "dir item");
 static_assert(sizeof(struct bw_disk_inode_ref) == 10, "inode ref");
 static_assert(sizeof(struct bw_disk_inode_extref) == 18, "inode extref");
+static_assert(offsetof(struct bw_disk_file_extent, disk_bytenr) == 21, "inline file extent");
+static_assert(sizeof(struct bw_disk_file_extent) == 53, "file extent");
 
 #endif

@@ -12,6 +12,7 @@
 #include "format/checksum.h"
 #include "format/chunk.h"
 #include "format/features.h"
+#include "format/file_extent.h"
 #include "format/items.h"
 #include "format/superblock.h"
 #include "fuzz/targets.h"
@@ -63,6 +64,24 @@ static void read_references(const struct bw_item *item)
         fuzz_fail("reading references ended early without a reason");
 }
 
+/* What was accepted can be computed with: nothing wraps, and what is compressed is small. */
+static void read_file_extent(const struct bw_item *item)
+{
+    struct bw_file_extent extent;
+    struct bw_error *error = bw_file_extent_decode(item, 4096, &extent);
+    if (!error) {
+        touch(extent.inline_data, extent.inline_length);
+        if (!extent.num_bytes || item->key.offset + extent.num_bytes < item->key.offset ||
+            extent.disk_bytenr + extent.disk_num_bytes < extent.disk_bytenr)
+            fuzz_fail("an extent of no length, or beyond all addresses");
+        if (extent.compression && !bw_file_extent_is_zeros(&extent) &&
+            (extent.ram_bytes > BW_MAX_COMPRESSED_EXTENT ||
+             extent.offset + extent.num_bytes > extent.ram_bytes))
+            fuzz_fail("a compressed extent that is too long");
+    }
+    bw_error_free(error);
+}
+
 static void read_item(const struct bw_item *item)
 {
     struct bw_root_item root;
@@ -79,6 +98,7 @@ static void read_item(const struct bw_item *item)
         touch(chunk.stripes, chunk.stripe_count * sizeof *chunk.stripes);
     bw_error_free(error);
     bw_chunk_is_remapped_away(item->data, item->size);
+    read_file_extent(item);
 }
 
 static void fuzz_item(uint8_t *bytes, size_t size)
@@ -96,7 +116,7 @@ static void fuzz_item(uint8_t *bytes, size_t size)
 static void read_digest(const struct bw_node *leaf)
 {
     struct bw_buffer digest = {0};
-    if (bw_digest_make(leaf, &digest) && digest.length) {
+    if (bw_digest_make(leaf, false, &digest) && digest.length) {
         struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
         struct bw_dir_entry entry;
         uint64_t inode;

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "data/kernel_streams.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
 
@@ -82,6 +83,24 @@ static void test_formats(void **state)
     }
 }
 
+/* Streams of the kernel with a few bytes changed, some cut off, and some that are noise behind their head. */
+static void test_codecs(void **state)
+{
+    (void)state;
+    static uint8_t input[2 + 4096];
+    random_state = 4;
+    for (unsigned i = 0; i < INPUTS; i++) {
+        size_t source = i % (sizeof kernel_streams / sizeof *kernel_streams);
+        size_t length = kernel_streams[source].length, size = 2 + length;
+        fill(input, sizeof input);
+        input[0] = (uint8_t)((input[0] & ~3u) | kernel_streams[source].compression);
+        memcpy(input + 2, kernel_streams[source].bytes, i % 8 ? length : 4);
+        for (size_t left = i / 8 % 5; left > 0; left--)
+            input[2 + next_random() % length] = (uint8_t)next_random();
+        run(fuzz_codec, input, i % 4 ? size : 2 + next_random() % length);
+    }
+}
+
 /* Words at random, some of them in an order that makes sense, and now and then a byte that does not. */
 static void test_volfiles(void **state)
 {
@@ -118,11 +137,39 @@ static void test_volfiles(void **state)
     }
 }
 
+/* Mostly good filters for a probe at random, now and then with a byte changed, and a record of noise. */
+static void test_filters(void **state)
+{
+    (void)state;
+    static const char *const words[4][8] = {
+        {"", "", "", "!", "(", "!(", "((", "!!"},
+        {"probe ~ *-[!a]* ", "probe", "call == 5", "error < -0x1K", "bytes >= 16K", "level",
+         "name ~ \"a\\x41*\"", "path !~ ?*\\["},
+        {"", "", "", "", ")", ")", "))", " "},
+        {"&&", " && ", "||", " || ", "&& ", "|| ", "", "|"},
+    };
+    uint8_t input[2048];
+    random_state = 5;
+    for (unsigned i = 0; i < 20 * INPUTS; i++) {
+        size_t size = 1, left = 4 * (next_random() % 6) + 3;
+        fill(input, sizeof input);
+        for (size_t word = 0; word < left; word++)
+            size += (size_t)snprintf((char *)input + size, 64, "%s", words[word % 4][next_random() % 8]);
+        if (i % 4 == 0)
+            input[1 + next_random() % size] = (uint8_t)next_random();
+        run(fuzz_filter, input, size + 1 + next_random() % 600);
+    }
+}
+
 /* Each target by its name. */
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"image", fuzz_image}, {"formats", fuzz_formats}, {"volfile", fuzz_volfile}};
+} targets[] = {{"image", fuzz_image},
+               {"formats", fuzz_formats},
+               {"volfile", fuzz_volfile},
+               {"codec", fuzz_codec},
+               {"filter", fuzz_filter}};
 
 static int replay(const char *name, char **paths)
 {
@@ -153,9 +200,8 @@ static int replay(const char *name, char **paths)
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_volfiles),
+        cmocka_unit_test(test_images), cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
+        cmocka_unit_test(test_codecs), cmocka_unit_test(test_filters),
     };
     if (argument_count > 2)
         return replay(arguments[1], arguments + 2);

@@ -15,8 +15,14 @@ void fuzz_image(const uint8_t *data, size_t size);
 /** Gives the bytes to the decoders of the structures on disk. */
 void fuzz_formats(const uint8_t *data, size_t size);
 
+/** Decompresses the bytes as an extent. */
+void fuzz_codec(const uint8_t *data, size_t size);
+
 /** Parses and checks the bytes as a volfile. */
 void fuzz_volfile(const uint8_t *data, size_t size);
+
+/** Types the bytes as a probe filter, and asks it about a record. */
+void fuzz_filter(const uint8_t *data, size_t size);
 
 /** Ends the program with a message; what it says is a bug of the library. */
 void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

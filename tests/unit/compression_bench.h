@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the tests of src/format/compression share: the libraries' own compressors, the frame that btrfs puts
+ * around LZO, and unpacking into memory whose ends are watched.
+ */
+#ifndef BW_TESTS_COMPRESSION_BENCH_H
+#define BW_TESTS_COMPRESSION_BENCH_H
+
+#include <lzo/lzo1x.h>
+#define ZLIB_CONST
+#include <zlib.h>
+#include <zstd.h>
+
+#include "format/compression.h"
+#include "support/walk_helpers.h"
+
+enum {
+    LARGEST = BW_MAX_COMPRESSED_EXTENT,
+    ROOM = 512 << 10, /* for a stream that is no smaller than what it holds */
+};
+
+static const uint32_t sectorsizes[] = {4096, 16384, 65536};
+
+/* What all tests share: a decompressor for each sector size, and bytes to pack. */
+struct bench {
+    struct bw_decompressor *decompressors[COUNT(sectorsizes)];
+    uint8_t text[4 * LARGEST]; /* words, noise and runs, in pieces of a few thousand bytes */
+    uint8_t stream[ROOM];
+    uint8_t output[LARGEST];
+};
+
+static inline uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+static inline void fill_text(uint8_t *text, size_t length)
+{
+    uint32_t state = 1;
+    for (size_t at = 0, left = 0, kind = 0; at < length; at++, left--) {
+        if (!left) {
+            left = 1 + next_random(&state) % 5000;
+            kind = next_random(&state) % 4;
+        }
+        uint8_t random = (uint8_t)next_random(&state);
+        text[at] = kind == 0 ? 0 : kind == 1 ? random : (uint8_t)(random % (kind == 2 ? 8 : 3));
+    }
+}
+
+static inline int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    assert_non_null(bench);
+    fill_text(bench->text, sizeof bench->text);
+    for (size_t i = 0; i < COUNT(sectorsizes); i++)
+        expect_success(bw_decompressor_create(sectorsizes[i], &bench->decompressors[i]));
+    *state = bench;
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    struct bench *bench = *state;
+    for (size_t i = 0; i < COUNT(sectorsizes); i++)
+        bw_decompressor_destroy(bench->decompressors[i]);
+    free(bench);
+    return 0;
+}
+
+/* Packing. */
+
+static inline size_t pack_zlib_as(const uint8_t *bytes, size_t length, uint8_t *stream, int level, int window,
+                                  int strategy)
+{
+    z_stream zlib = {.next_in = bytes, .avail_in = (uInt)length, .next_out = stream, .avail_out = ROOM};
+    assert_int_equal(deflateInit2(&zlib, level, Z_DEFLATED, window, 8, strategy), Z_OK);
+    assert_int_equal(deflate(&zlib, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&zlib);
+    return zlib.total_out;
+}
+
+static inline void store_length(uint8_t *place, size_t length)
+{
+    const bw_le32 disk = bw_put32((uint32_t)length);
+    memcpy(place, &disk, sizeof disk);
+}
+
+/* Appends a segment, and where its length would cross a sector, zeros in front. */
+static inline void add_segment(uint8_t *stream, size_t *position, uint32_t sectorsize, const uint8_t *bytes,
+                               size_t length)
+{
+    static uint8_t work[LZO1X_1_MEM_COMPRESS];
+    lzo_uint packed;
+    while (sectorsize - *position % sectorsize < 4)
+        stream[(*position)++] = 0;
+    assert_int_equal(lzo1x_1_compress(bytes, length, stream + *position + 4, &packed, work), LZO_E_OK);
+    store_length(stream + *position, packed);
+    *position += 4 + packed;
+}
+
+static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stream, uint32_t sectorsize)
+{
+    size_t position = 4;
+    for (size_t at = 0; at < length; at += sectorsize)
+        add_segment(stream, &position, sectorsize, bytes + at,
+                    length - at < sectorsize ? length - at : sectorsize);
+    store_length(stream, position);
+    return position;
+}
+
+static inline size_t pack(unsigned compression, const uint8_t *bytes, size_t length, uint8_t *stream,
+                          uint32_t sectorsize)
+{
+    if (compression == BW_COMPRESS_ZLIB)
+        return pack_zlib_as(bytes, length, stream, 3, 15, Z_DEFAULT_STRATEGY);
+    if (compression == BW_COMPRESS_LZO)
+        return pack_lzo(bytes, length, stream, sectorsize);
+    size_t result = ZSTD_compress(stream, ROOM, bytes, length, 3);
+    assert_false(ZSTD_isError(result));
+    return result;
+}
+
+/* Unpacking, into the bench's output, from a block of memory that ends where the stream does. */
+
+static inline struct bw_error *unpack_at(struct bench *bench, size_t sector, unsigned compression,
+                                         const uint8_t *stream, size_t length, size_t ram_bytes)
+{
+    uint8_t *input = malloc(length + !length), *output = malloc(ram_bytes + !ram_bytes);
+    assert_true(input && output);
+    memcpy(input, stream, length);
+    memset(output, 0xee, ram_bytes);
+    struct bw_error *error =
+        bw_decompress(bench->decompressors[sector], compression, input, length, output, ram_bytes);
+    memcpy(bench->output, output, ram_bytes < LARGEST ? ram_bytes : LARGEST);
+    free(input);
+    free(output);
+    return error;
+}
+
+static inline struct bw_error *unpack(struct bench *bench, unsigned compression, size_t length,
+                                      size_t ram_bytes)
+{
+    return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
+}
+
+static inline void expect_corrupt(struct bench *bench, unsigned compression, size_t length, const char *text)
+{
+    expect_error(unpack(bench, compression, length, 65536), BW_ERROR_CORRUPT, text);
+}
+
+/* The output is the text, then zeros. */
+static inline void expect_text(const struct bench *bench, size_t length, size_t ram_bytes)
+{
+    assert_memory_equal(bench->output, bench->text, length);
+    for (size_t i = length; i < ram_bytes; i++)
+        assert_int_equal(bench->output[i], 0);
+}
+
+#endif
