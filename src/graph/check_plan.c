@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "graph/check.h"
 #include "graph/check_output.h"
-#include "graph/nearest.h"
+#include "base/nearest.h"
 
 /* How many names of a long cycle stand before its end is cut. */
 enum { CYCLE_NAMES = 10 };

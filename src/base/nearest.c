@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Levenshtein's distance, over one row. */
-#include "graph/nearest.h"
+#include "base/nearest.h"
 
 #include <string.h>
 

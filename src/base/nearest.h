@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What a misspelt word was probably meant to be; for "did you mean". */
-#ifndef BW_GRAPH_NEAREST_H
-#define BW_GRAPH_NEAREST_H
+#ifndef BW_BASE_NEAREST_H
+#define BW_BASE_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The life of a filter, and asking it: what happens for each event of a probe that is watched with one. */
+#include "probe/filter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/glob.h"
+#include "probe/filter_parts.h"
+
+enum { UUID_BYTES = 16, UUID_TEXT = 36 };
+
+static struct bw_error *fill(struct bw_filter *filter, const char *text, const bool selected[BW_PROBES_MAX])
+{
+    if (strnlen(text, BW_FILTER_LENGTH + 1) > BW_FILTER_LENGTH)
+        return bw_error_create(BW_ERROR_USAGE, "the filter is longer than %d bytes", BW_FILTER_LENGTH);
+    filter->text = strdup(text);
+    if (!filter->text)
+        return bw_error_no_memory();
+    BW_TRY(bw_filter_parse(filter));
+    return bw_filter_type(filter, selected);
+}
+
+struct bw_error *bw_filter_create(const char *text, const bool selected[BW_PROBES_MAX],
+                                  struct bw_filter **filter)
+{
+    *filter = calloc(1, sizeof **filter);
+    if (!*filter)
+        return bw_error_no_memory();
+    struct bw_error *error = fill(*filter, text, selected);
+    if (error)
+        bw_filter_destroy(BW_TAKE(*filter));
+    return error;
+}
+
+void bw_filter_destroy(struct bw_filter *filter)
+{
+    if (!filter)
+        return;
+    free(filter->text);
+    free(filter->tests);
+    free(filter);
+}
+
+uint64_t bw_filter_members(const struct bw_filter *filter, unsigned probe)
+{
+    return probe < BW_PROBES_MAX ? filter->members[probe] : 0;
+}
+
+struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
+{
+    return filter->attributes;
+}
+
+/* Asking. `order` is less than, equal to or greater than 0, as the member is than the value. */
+static bool order_holds(enum bw_filter_operator comparison, int order)
+{
+    switch (comparison) {
+    case BW_FILTER_EQUAL:
+        return order == 0;
+    case BW_FILTER_DIFFERENT:
+        return order != 0;
+    case BW_FILTER_LESS:
+        return order < 0;
+    case BW_FILTER_LESS_EQUAL:
+        return order <= 0;
+    case BW_FILTER_GREATER:
+        return order > 0;
+    case BW_FILTER_GREATER_EQUAL:
+        return order >= 0;
+    case BW_FILTER_IS:
+    case BW_FILTER_LIKE:
+    case BW_FILTER_UNLIKE:
+        break;
+    }
+    return false;
+}
+
+static bool number_holds(const struct bw_filter_test *test, uint64_t number, bool with_sign)
+{
+    uint64_t value = test->value.number;
+    if (test->comparison == BW_FILTER_IS)
+        return number != 0;
+    /* Turning the sign around makes the order of signed numbers that of unsigned ones. */
+    if (with_sign) {
+        number ^= UINT64_C(1) << 63;
+        value ^= UINT64_C(1) << 63;
+    }
+    return order_holds(test->comparison, (number > value) - (number < value));
+}
+
+/* What is not there equals nothing. */
+static bool nothing_holds(const struct bw_filter_test *test)
+{
+    return test->comparison == BW_FILTER_DIFFERENT || test->comparison == BW_FILTER_UNLIKE;
+}
+
+static bool text_holds(const struct bw_filter_test *test, const char *text, uint64_t length)
+{
+    const struct bw_filter_token *value = &test->value.token;
+    if (!text)
+        return nothing_holds(test);
+    switch (test->comparison) {
+    case BW_FILTER_IS:
+        return length > 0;
+    case BW_FILTER_LIKE:
+    case BW_FILTER_UNLIKE:
+        return bw_glob_matches(value->text, value->length, text, length) ==
+               (test->comparison == BW_FILTER_LIKE);
+    default: {
+        bool equal = length == value->length && (length == 0 || memcmp(text, value->text, length) == 0);
+        return equal == (test->comparison == BW_FILTER_EQUAL);
+    }
+    }
+}
+
+static void write_uuid(const uint8_t *bytes, char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (unsigned i = 0; i < UUID_BYTES; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *text++ = '-';
+        *text++ = digits[bytes[i] >> 4];
+        *text++ = digits[bytes[i] & 15];
+    }
+}
+
+static bool bytes_hold(const struct bw_filter_test *test, const struct bw_bytes *bytes,
+                       enum bw_member_format format)
+{
+    char uuid[UUID_TEXT];
+    if (format != BW_FORMAT_UUID || bytes->length != UUID_BYTES || !bytes->data)
+        return text_holds(test, bytes->data, bytes->length);
+    write_uuid((const uint8_t *)bytes->data, uuid);
+    return text_holds(test, uuid, sizeof uuid);
+}
+
+static bool member_holds(const struct bw_filter_test *test, const struct bw_member *member, const void *at)
+{
+    switch (member->type) {
+    case BW_TYPE_U64:
+        return number_holds(test, *(const uint64_t *)at, false);
+    case BW_TYPE_I64:
+        return number_holds(test, (uint64_t) * (const int64_t *)at, true);
+    case BW_TYPE_BYTES:
+        return bytes_hold(test, at, member->format);
+    case BW_TYPE_TEXT:
+        break;
+    }
+    const char *text = *(const char *const *)at;
+    return text_holds(test, text, text ? strlen(text) : 0);
+}
+
+static bool test_holds(const struct bw_filter_test *test, const struct bw_probe_event *event)
+{
+    uint8_t index = test->member[event->probe->number];
+    if (index == BW_FILTER_PROBE_NAME)
+        return text_holds(test, event->probe->name, strlen(event->probe->name));
+    if (!(event->members >> index & 1))
+        return nothing_holds(test);
+    const struct bw_member *member = &event->probe->record->members[index];
+    return member_holds(test, member, (const char *)event->record + member->offset);
+}
+
+bool bw_filter_matches(const struct bw_filter *filter, const struct bw_probe_event *event)
+{
+    if (!filter->typed[event->probe->number])
+        return false;
+    unsigned next = 0;
+    while (next < filter->count)
+        next = filter->tests[next].next[test_holds(&filter->tests[next], event)];
+    return next == BW_FILTER_MATCH;
+}
+
+/* In front of a consumer. */
+
+static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
+{
+    struct bw_filtered *filtered = (struct bw_filtered *)consumer; /* its first member */
+    if (bw_filter_matches(filtered->filter, event))
+        filtered->inner->take(filtered->inner, event);
+}
+
+void bw_filtered_init(struct bw_filtered *filtered, const struct bw_filter *filter,
+                      struct bw_probe_consumer *inner)
+{
+    *filtered = (struct bw_filtered){.consumer = {.take = take}, .filter = filter, .inner = inner};
+    memcpy(filtered->consumer.selected, inner->selected, sizeof inner->selected);
+    for (unsigned i = 0; i < BW_PROBES_MAX; i++)
+        filtered->consumer.lazy[i] = inner->lazy[i] | bw_filter_members(filter, i);
+}
