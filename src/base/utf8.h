@@ -4,6 +4,7 @@
 #ifndef BW_BASE_UTF8_H
 #define BW_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,18 @@ static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
         (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f))
         return 0;
     return length;
+}
+
+/** Whether all of it is valid. */
+static inline bool bw_utf8_is_valid(const void *bytes, size_t length)
+{
+    const uint8_t *next = bytes;
+    for (size_t step; length; next += step, length -= step) {
+        step = bw_utf8_length(next, length);
+        if (!step)
+            return false;
+    }
+    return true;
 }
 
 #endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Numbers as decimal text, for what is written a million times. Two digits at a time, from a table; the
+ * caller has made room.
+ */
+#ifndef BW_BASE_DECIMAL_H
+#define BW_BASE_DECIMAL_H
+
+#include <stdint.h>
+#include <string.h>
+
+/** Bytes of the longest: 2^64 - 1, or a sign and 2^63. */
+enum { BW_DECIMAL_ROOM = 20 };
+
+/** Writes exactly two digits of a value below 100; returns the end. */
+static inline char *bw_decimal_two(char *at, uint32_t value)
+{
+    static const char pairs[] =
+        "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+        "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+    memcpy(at, pairs + 2 * value, 2);
+    return at + 2;
+}
+
+/** Exactly four, of a value below 10^4. */
+static inline char *bw_decimal_four(char *at, uint32_t value)
+{
+    return bw_decimal_two(bw_decimal_two(at, value / 100), value % 100);
+}
+
+/** Exactly eight, of a value below 10^8. */
+static inline char *bw_decimal_eight(char *at, uint32_t value)
+{
+    return bw_decimal_four(bw_decimal_four(at, value / 10000), value % 10000);
+}
+
+/** A value below 10^8 without leading zeros. */
+static inline char *bw_decimal_short(char *at, uint32_t value)
+{
+    if (value < 10) {
+        *at = (char)('0' + value);
+        return at + 1;
+    }
+    char *end = at + 2 + (value >= 100) + (value >= 1000) + (value >= 10000) + (value >= 100000) +
+                (value >= 1000000) + (value >= 10000000);
+    char *next = end;
+    for (; value >= 100; value /= 100)
+        bw_decimal_two(next -= 2, value % 100);
+    if (next - at == 2)
+        bw_decimal_two(at, value);
+    else
+        *at = (char)('0' + value);
+    return end;
+}
+
+/** Any value, at most BW_DECIMAL_ROOM bytes. */
+static inline char *bw_decimal(char *at, uint64_t value)
+{
+    const uint64_t part = 100000000;
+    if (value < part)
+        return bw_decimal_short(at, (uint32_t)value);
+    uint64_t rest = value / part;
+    if (rest < part)
+        at = bw_decimal_short(at, (uint32_t)rest);
+    else
+        at = bw_decimal_eight(bw_decimal_short(at, (uint32_t)(rest / part)), (uint32_t)(rest % part));
+    return bw_decimal_eight(at, (uint32_t)(value % part));
+}
+
+/** The same with a sign if it is negative. */
+static inline char *bw_decimal_signed(char *at, int64_t value)
+{
+    if (value >= 0)
+        return bw_decimal(at, (uint64_t)value);
+    *at = '-';
+    return bw_decimal(at + 1, 0 - (uint64_t)value);
+}
+
+#endif

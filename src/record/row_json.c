@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, where a string follows, a
+ * quote. Strings are what src/base/json.c makes of the same bytes, but most of them are plain, and those are
+ * copied eight bytes at a time.
+ */
+#include <uuid/uuid.h>
+
+#include "base/base64.h"
+#include "base/decimal.h"
+#include "base/utf8.h"
+#include "record/row.h"
+
+static const uint64_t ones = UINT64_C(0x0101010101010101);
+
+static bool is_plain(uint8_t byte)
+{
+    return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+/* Whether eight bytes are plain. May say no where they are, but only beside one that is not: a byte too small
+ * for a subtraction borrows from the next. */
+static inline bool are_plain(uint64_t word)
+{
+    uint64_t less = word - ones * 0x20;           /* control characters */
+    uint64_t quote = (word ^ ones * '"') - ones;  /* zero becomes 0xff */
+    uint64_t slash = (word ^ ones * '\\') - ones; /* and so does this one's */
+    uint64_t delete = word + ones;                /* 0x7f becomes 0x80 */
+    return !((less | quote | slash | delete | word) & ones * 0x80);
+}
+
+/* Copies as many plain bytes as there are in front; may write seven more than that. */
+static inline size_t copy_plain(char *at, const char *bytes, size_t length)
+{
+    size_t done = 0;
+    for (uint64_t word; length - done >= sizeof word; done += sizeof word) {
+        memcpy(&word, bytes + done, sizeof word);
+        memcpy(at + done, &word, sizeof word);
+        if (!are_plain(word))
+            break;
+    }
+    for (; done < length && is_plain((uint8_t)bytes[done]); done++)
+        at[done] = bytes[done];
+    return done;
+}
+
+/* \u00.. of a character below U+0100. */
+static char *write_code(char *at, uint8_t code)
+{
+    memcpy(at, "\\u00", 4);
+    at[4] = "0123456789abcdef"[code >> 4];
+    at[5] = "0123456789abcdef"[code & 15];
+    return at + 6;
+}
+
+/* Valid UTF-8 as it stands in a string; at most six times as long. Terminals obey the control characters
+ * U+0080 to U+009F too: for them these are escaped as well. */
+static char *write_awkward(char *at, const uint8_t *bytes, size_t length, bool for_terminal)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] == '"' || bytes[i] == '\\') {
+            *at++ = '\\';
+            *at++ = (char)bytes[i];
+        } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
+            at = write_code(at, bytes[i]);
+        } else if (for_terminal && bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
+            at = write_code(at, bytes[++i]);
+        } else {
+            *at++ = (char)bytes[i];
+        }
+    }
+    return at;
+}
+
+/* Lead, base64, quote. */
+static char *write_as_base64(const struct bw_rows *rows, const struct bw_lead *lead,
+                             const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer)
+{
+    at = bw_row_room(rows, at, bw_base64_length(bytes->length), buffer);
+    if (!at)
+        return NULL;
+    at = bw_base64(bw_lead_write(at, lead), bytes->data, bytes->length);
+    *at++ = '"';
+    return at;
+}
+
+static char *write_slowly(const struct bw_rows *rows, const struct bw_column *column,
+                          const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer)
+{
+    if (!bw_utf8_is_valid(bytes->data, bytes->length))
+        return write_as_base64(rows, &column->bytes_lead, bytes, at, buffer);
+    at = bw_row_room(rows, at, 6 * bytes->length, buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    at = write_awkward(at, (const uint8_t *)bytes->data, bytes->length, rows->escape);
+    *at++ = '"';
+    return at;
+}
+
+static char *write_string(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                          char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return at;
+    at = bw_row_room(rows, at, bytes->length, buffer);
+    if (!at)
+        return NULL;
+    char *text = bw_lead_write(at, &column->lead);
+    if (copy_plain(text, bytes->data, bytes->length) < bytes->length)
+        return write_slowly(rows, column, bytes, at, buffer);
+    text += bytes->length;
+    *text++ = '"';
+    return text;
+}
+
+static char *write_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                        char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes bytes = bw_row_text(value);
+    return write_string(rows, column, &bytes, at, buffer);
+}
+
+static char *write_base64(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                          char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    return bytes->data ? write_as_base64(rows, &column->lead, bytes, at, buffer) : at;
+}
+
+static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                        char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *uuid = value;
+    (void)rows, (void)buffer;
+    if (!uuid->data || uuid->length != sizeof(uuid_t))
+        return at;
+    at = bw_lead_write(at, &column->lead);
+    uuid_unparse_lower((const unsigned char *)uuid->data, at);
+    at[UUID_STR_LEN - 1] = '"';
+    return at + UUID_STR_LEN;
+}
+
+static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                            char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_decimal(bw_lead_write(at, &column->lead), *(const uint64_t *)value);
+}
+
+static char *write_signed(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                          char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
+bw_column_writer *bw_json_writer(const struct bw_member *member)
+{
+    switch (member->type) {
+    case BW_TYPE_U64:
+        return write_unsigned;
+    case BW_TYPE_I64:
+        return write_signed;
+    case BW_TYPE_TEXT:
+        return write_text;
+    default:
+        return member->format == BW_FORMAT_UUID     ? write_uuid
+               : member->format == BW_FORMAT_BASE64 ? write_base64
+                                                    : write_string;
+    }
+}
+
+/* Every member comes with a comma; that of the first becomes the brace. Its place is counted from the begin
+ * of the buffer, which may move. */
+char *bw_json_row(const struct bw_rows *rows, const void *record, uint64_t present, char *at,
+                  struct bw_buffer *buffer)
+{
+    at = bw_lead_write(at, &rows->begin);
+    size_t start = (size_t)(at - buffer->data);
+    const struct bw_column *end = rows->columns + rows->column_count;
+    for (const struct bw_column *column = rows->columns; at && column < end; column++)
+        if (present & column->bit)
+            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
+    if (!at)
+        return NULL;
+    if (at == buffer->data + start)
+        at++;
+    buffer->data[start] = '{';
+    *at++ = '}';
+    if (rows->style == BW_ROWS_JSON_LINES)
+        *at++ = rows->terminator;
+    return at;
+}

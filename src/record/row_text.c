@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Rows as columns of text: one writer a format. The lead of a column is the separator. */
+#include <uuid/uuid.h>
+
+#include "base/base64.h"
+#include "base/decimal.h"
+#include "base/escape.h"
+#include "record/row.h"
+#include "record/units.h"
+
+/* Numbers are read as unsigned unless their type says otherwise. */
+static uint64_t number_at(const void *value)
+{
+    return *(const uint64_t *)value;
+}
+
+static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                            char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_decimal(bw_lead_write(at, &column->lead), number_at(value));
+}
+
+static char *write_signed(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                          char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
+static char *write_iec(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                       char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), false);
+}
+
+static char *write_si(const struct bw_rows *rows, const struct bw_column *column, const void *value, char *at,
+                      struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), true);
+}
+
+static char *write_time(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                        char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_units_time(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
+/* A number in digits of `bits` bits each. */
+static char *write_digits(char *at, uint64_t number, unsigned bits)
+{
+    unsigned shift = 0;
+    while (shift + bits < 64 && number >> (shift + bits))
+        shift += bits;
+    for (;; shift -= bits) {
+        *at++ = "0123456789abcdef"[number >> shift & ((1u << bits) - 1)];
+        if (!shift)
+            return at;
+    }
+}
+
+static char *write_octal(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                         char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return write_digits(bw_lead_write(at, &column->lead), number_at(value), 3);
+}
+
+static char *write_hex(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                       char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    at = bw_lead_write(at, &column->lead);
+    *at++ = '0';
+    *at++ = 'x';
+    return write_digits(at, number_at(value), 4);
+}
+
+/* Lead and "-", for what is not there. */
+static char *write_absent(const struct bw_rows *rows, const struct bw_column *column, char *at)
+{
+    return bw_lead_write(bw_lead_write(at, &column->lead), &rows->absent);
+}
+
+static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                        char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *uuid = value;
+    (void)buffer;
+    if (!uuid->data || uuid->length != sizeof(uuid_t))
+        return write_absent(rows, column, at);
+    at = bw_lead_write(at, &column->lead);
+    uuid_unparse_lower((const unsigned char *)uuid->data, at);
+    return at + UUID_STR_LEN - 1;
+}
+
+static char *write_base64(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                          char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return write_absent(rows, column, at);
+    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bw_base64_length(bytes->length), buffer);
+    return at ? bw_base64(at, bytes->data, bytes->length) : NULL;
+}
+
+static char *write_raw(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                       char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return write_absent(rows, column, at);
+    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bytes->length, buffer);
+    if (!at)
+        return NULL;
+    memcpy(at, bytes->data, bytes->length);
+    return at + bytes->length;
+}
+
+static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                           char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return write_absent(rows, column, at);
+    at = bw_lead_write(at, &column->lead);
+    buffer->length = (size_t)(at - buffer->data);
+    bw_escape_append(buffer, bytes->data, bytes->length);
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
+/* The same of text that ends with NUL. */
+static char *write_raw_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                            char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes bytes = bw_row_text(value);
+    return write_raw(rows, column, &bytes, at, buffer);
+}
+
+static char *write_escaped_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                                char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes bytes = bw_row_text(value);
+    return write_escaped(rows, column, &bytes, at, buffer);
+}
+
+static bw_column_writer *bytes_writer(const struct bw_member *member, const struct bw_rows_options *options)
+{
+    bool escape = options->escape && member->format == BW_FORMAT_NAME;
+    if (member->type == BW_TYPE_TEXT)
+        return escape ? write_escaped_text : write_raw_text;
+    return member->format == BW_FORMAT_UUID     ? write_uuid
+           : member->format == BW_FORMAT_BASE64 ? write_base64
+           : escape                             ? write_escaped
+                                                : write_raw;
+}
+
+static bw_column_writer *size_writer(enum bw_rows_units units)
+{
+    return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : write_unsigned;
+}
+
+bw_column_writer *bw_text_writer(const struct bw_member *member, const struct bw_rows_options *options)
+{
+    if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
+        return bytes_writer(member, options);
+    switch (member->format) {
+    case BW_FORMAT_SIZE:
+        return size_writer(options->units);
+    case BW_FORMAT_OCTAL:
+        return write_octal;
+    case BW_FORMAT_HEX:
+        return write_hex;
+    case BW_FORMAT_TIME:
+        if (options->iso_times)
+            return write_time;
+        break;
+    default:
+        break;
+    }
+    return member->type == BW_TYPE_I64 ? write_signed : write_unsigned;
+}
+
+char *bw_text_row(const struct bw_rows *rows, const void *record, uint64_t present, char *at,
+                  struct bw_buffer *buffer)
+{
+    const struct bw_column *end = rows->columns + rows->column_count;
+    for (const struct bw_column *column = rows->columns; at && column < end; column++) {
+        if (present & column->bit)
+            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
+        else
+            at = write_absent(rows, column, at);
+    }
+    if (at)
+        *at++ = rows->terminator;
+    return at;
+}

@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/record/rows: lists of columns, every format as text and as JSON, what is absent, bytes that are no
+ * text, and what stands around rows. */
+#include "support/walk_helpers.h"
+
+#include "base/json.h"
+#include "record/rows.h"
+
+static struct bw_buffer text;
+
+static struct bw_rows *make(const char *record, const struct bw_rows_options *options)
+{
+    struct bw_rows *rows;
+    bw_buffer_free(&text);
+    expect_success(bw_rows_create(record, options, &rows));
+    return rows;
+}
+
+static void expect_text(const char *expected)
+{
+    assert_false(text.failed);
+    assert_int_equal(text.length, strlen(expected));
+    bw_buffer_append_byte(&text, '\0');
+    assert_string_equal(text.data, expected);
+    bw_buffer_free(&text);
+}
+
+static const struct bw_inode sample_inode = {
+    .generation = 7,
+    .transid = 9,
+    .size = 1572864,
+    .bytes = 4096,
+    .flags = 0x801,
+    .sequence = 3,
+    .atime = 1,
+    .ctime = -1,
+    .mtime = INT64_C(1795230678123456789),
+    .otime = INT64_MIN,
+    .link_count = 2,
+    .uid = 1000,
+    .gid = UINT32_MAX,
+    .mode = 0100644,
+};
+
+static struct bw_file file_of(const char *path, const struct bw_inode *inode)
+{
+    return (struct bw_file){.path = path,
+                            .path_length = strlen(path),
+                            .subvolume = 5,
+                            .number = 257,
+                            .type = BW_FILE_REGULAR,
+                            .inode = inode};
+}
+
+/* The row of a file. */
+static void check(const struct bw_rows_options *options, const struct bw_file *file, const char *expected)
+{
+    struct bw_rows *rows = make("fileinfo", options);
+    bw_rows_append_file(rows, file, &text);
+    bw_rows_destroy(rows);
+    expect_text(expected);
+}
+
+static void check_columns(const char *columns, const struct bw_file *file, const char *expected)
+{
+    check(&(struct bw_rows_options){.members = columns, .terminator = '\n'}, file, expected);
+}
+
+static void check_json(const char *columns, const struct bw_file *file, const char *expected)
+{
+    const struct bw_rows_options options = {
+        .members = columns, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
+    check(&options, file, expected);
+}
+
+static void test_columns(void **state)
+{
+    (void)state;
+    struct bw_file file = file_of("/a b", &sample_inode);
+    check_columns("path", &file, "/a b\n");
+    check_columns("size,path", &file, "1572864\t/a b\n");
+    check_columns("path_bytes,type,subvolume,inode", &file, "L2EgYg==\tfile\t5\t257\n");
+    check_columns("mode,uid,gid,flags", &file, "100644\t1000\t4294967295\t0x801\n");
+    check_columns("atime,ctime,mtime,otime", &file, "1\t-1\t1795230678123456789\t-9223372036854775808\n");
+    check_columns(NULL, &file,
+                  "/a b\tL2EgYg==\t5\t257\tfile\t100644\t1000\t4294967295\t1572864\t4096\t2\t1\t"
+                  "1795230678123456789\t-1\t-9223372036854775808\t7\t9\t3\t0x801\t-\n");
+    file.compression = "zstd";
+    file.compression_length = 4;
+    check_columns("compression", &file, "zstd\n");
+}
+
+static void test_separators(void **state)
+{
+    (void)state;
+    struct bw_file file = file_of("/x", &sample_inode);
+    struct bw_rows_options options = {.members = "uid,path,nlink", .terminator = ';'};
+    options.separator = ", ";
+    options.separator_length = 2;
+    check(&options, &file, "1000, /x, 2;");
+    options.separator = "";
+    options.separator_length = 0;
+    check(&options, &file, "1000/x2;");
+    options.separator = " | a separator longer than sixteen bytes | ";
+    options.separator_length = strlen(options.separator);
+    check(&options, &file,
+          "1000 | a separator longer than sixteen bytes | /x | a separator longer than sixteen bytes | 2;");
+    options.separator = "a\0b";
+    options.separator_length = 3;
+    struct bw_rows *rows = make("fileinfo", &options);
+    bw_rows_append_file(rows, &file, &text);
+    assert_int_equal(text.length, strlen("1000a?b/xa?b2;"));
+    assert_memory_equal(text.data, "1000a\0b/xa\0b2;", text.length);
+    bw_rows_destroy(rows);
+    bw_buffer_free(&text);
+}
+
+static void test_absent(void **state)
+{
+    (void)state;
+    struct bw_file file = file_of("/x", NULL);
+    check_columns("path,size,compression,mtime,type", &file, "/x\t-\t-\t-\tfile\n");
+    check_columns("size", &file, "-\n");
+    check_json(NULL, &file, "{\"path\":\"/x\",\"subvolume\":5,\"inode\":257,\"type\":\"file\"}\n");
+    check_json("size,path", &file, "{\"path\":\"/x\"}\n");
+    check_json("size", &file, "{}\n");
+    file.inode = &sample_inode;
+    check_json("compression,size", &file, "{\"size\":1572864}\n");
+    check_json("compression", &file, "{}\n");
+    file.compression = "";
+    check_json("compression,size", &file, "{\"compression\":\"\",\"size\":1572864}\n");
+    check_columns("compression,size", &file, "\t1572864\n");
+}
+
+static void test_json(void **state)
+{
+    (void)state;
+    struct bw_file file = file_of("/a b", &sample_inode);
+    file.compression = "zstd";
+    file.compression_length = 4;
+    check_json(
+        NULL, &file,
+        "{\"path\":\"/a b\",\"subvolume\":5,\"inode\":257,\"type\":\"file\",\"mode\":33188,\"uid\":1000,"
+        "\"gid\":4294967295,\"size\":1572864,\"bytes\":4096,\"nlink\":2,\"atime\":1,"
+        "\"mtime\":1795230678123456789,\"ctime\":-1,\"otime\":-9223372036854775808,\"generation\":7,"
+        "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
+    check_json("size,path", &file, "{\"size\":1572864,\"path\":\"/a b\"}\n");
+    check(&(struct bw_rows_options){.members = "uid,gid", .style = BW_ROWS_JSON_ARRAY}, &file,
+          ",\n{\"uid\":1000,\"gid\":4294967295}");
+    const struct bw_rows_options units = {
+        .members = "size,mtime,mode", .style = BW_ROWS_JSON_LINES, .units = BW_ROWS_IEC, .iso_times = true};
+    struct bw_rows *rows = make("fileinfo", &units);
+    bw_rows_append_file(rows, &file, &text);
+    bw_rows_destroy(rows);
+    assert_int_equal(text.data[--text.length], '\0'); /* the terminator */
+    expect_text("{\"size\":1572864,\"mtime\":1795230678123456789,\"mode\":33188}");
+}
+
+/* A path that is no UTF-8 is there in base64, once, whatever was chosen. */
+static void test_json_bytes(void **state)
+{
+    (void)state;
+    struct bw_file good = file_of("/\xc3\xa4", NULL), bad = file_of("/\xff", NULL);
+    check_json("path,path_bytes,inode", &good, "{\"path\":\"/\xc3\xa4\",\"inode\":257}\n");
+    check_json("path_bytes,inode,path", &good, "{\"inode\":257,\"path\":\"/\xc3\xa4\"}\n");
+    check_json("path,path_bytes,inode", &bad, "{\"path_bytes\":\"L/8=\",\"inode\":257}\n");
+    check_json("inode,path", &bad, "{\"inode\":257,\"path_bytes\":\"L/8=\"}\n");
+    check_json("path_bytes", &good, "{\"path_bytes\":\"L8Ok\"}\n");
+    check_json("path_bytes", &bad, "{\"path_bytes\":\"L/8=\"}\n");
+    check_columns("path,path_bytes", &bad, "/\xff\tL/8=\n");
+    bad.inode = &sample_inode;
+    bad.compression = "z\x80";
+    bad.compression_length = 2;
+    check_json("compression", &bad, "{\"compression_bytes\":\"eoA=\"}\n");
+}
+
+/* Strings are what src/base/json.c makes of the same bytes. */
+static void check_same_json(const char *bytes, size_t length)
+{
+    struct bw_buffer expected = {0};
+    struct bw_json json = bw_json_start(&expected, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_bytes(&json, "path", bytes, length);
+    bw_json_end(&json);
+    bw_buffer_append(&expected, "\n", 2);
+    struct bw_file file = {.path = bytes, .path_length = length};
+    check_json("path", &file, expected.data);
+    bw_buffer_free(&expected);
+}
+
+static void test_json_strings(void **state)
+{
+    (void)state;
+    check_same_json("", 0);
+    /* Each byte, alone and at each place of words of plain bytes. */
+    for (unsigned byte = 0; byte < 256; byte++) {
+        for (size_t length = 1; length <= 20; length++) {
+            for (size_t place = 0; place < length; place++) {
+                char bytes[20];
+                memset(bytes, 'a', sizeof bytes);
+                bytes[place] = (char)byte;
+                check_same_json(bytes, length);
+            }
+        }
+    }
+    static const char *const cases[] = {
+        "/\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+        "/\xe2\x82",
+        "/plain and then \xe2\x82\xac\n",
+        "/plain and then \xe2\x82\n",
+        "/\xed\xa0\x80",
+        "/\xc0\x80",
+        "/\xf4\x90\x80\x80 and plain bytes",
+        "/\xc2\x9b[31m",
+        "\"\\\x1f\x7f ~!#[]^`{",
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        check_same_json(cases[i], strlen(cases[i]));
+    char longer[5000];
+    memset(longer, '\x01', sizeof longer);
+    check_same_json(longer, sizeof longer);
+    longer[sizeof longer - 1] = '\xff';
+    check_same_json(longer, sizeof longer);
+    memset(longer, 'x', sizeof longer);
+    check_same_json(longer, sizeof longer);
+}
+
+static void test_terminal(void **state)
+{
+    (void)state;
+    struct bw_file file = file_of("/a b\n\xc2\x9b\xc3\xa4", &sample_inode);
+    file.compression = "\x1b";
+    file.compression_length = 1;
+    const struct bw_rows_options columns = {
+        .members = "path,compression,type", .terminator = '\n', .escape = true};
+    check(&columns, &file, "/a\\ b\\n\\302\\233\xc3\xa4\t\\033\tfile\n");
+    check_columns("path,compression", &file, "/a b\n\xc2\x9b\xc3\xa4\t\x1b\n");
+    const struct bw_rows_options json = {
+        .members = "path", .style = BW_ROWS_JSON_LINES, .terminator = '\n', .escape = true};
+    check(&json, &file, "{\"path\":\"/a b\\u000a\\u009b\xc3\xa4\"}\n");
+    check_json("path", &file, "{\"path\":\"/a b\\u000a\xc2\x9b\xc3\xa4\"}\n");
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    struct bw_inode inode = {0};
+    struct bw_file file = file_of("/x", &inode);
+    uint64_t value = 1;
+    for (unsigned digits = 0; digits <= 20; digits++, value *= 10) {
+        const uint64_t numbers[] = {value - 1, value, value + 1, value * 7, ~value};
+        for (size_t i = 0; i < COUNT(numbers); i++) {
+            char expected[200];
+            inode.size = numbers[i];
+            inode.mtime = (int64_t)numbers[i];
+            snprintf(expected, sizeof expected, "%llu\t%lld\n", (unsigned long long)numbers[i],
+                     (long long)numbers[i]);
+            check_columns("size,mtime", &file, expected);
+            snprintf(expected, sizeof expected, "{\"size\":%llu,\"mtime\":%lld}\n",
+                     (unsigned long long)numbers[i], (long long)numbers[i]);
+            check_json("size,mtime", &file, expected);
+            snprintf(expected, sizeof expected, "0x%llx\t%o\n", (unsigned long long)numbers[i],
+                     (unsigned)numbers[i]);
+            inode.flags = numbers[i];
+            inode.mode = (uint32_t)numbers[i];
+            check_columns("flags,mode", &file, expected);
+        }
+    }
+    inode.size = UINT64_C(1) << 63;
+    inode.mtime = INT64_MIN;
+    check_columns("size,mtime", &file, "9223372036854775808\t-9223372036854775808\n");
+    inode.size = UINT64_MAX;
+    inode.mtime = INT64_MAX;
+    check_columns("size,mtime", &file, "18446744073709551615\t9223372036854775807\n");
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t size;
+        const char *iec, *si;
+    } cases[] = {
+        {0, "0B", "0B"},
+        {999, "999B", "999B"},
+        {1000, "1000B", "1.00kB"},
+        {1023, "1023B", "1.02kB"},
+        {1024, "1.00KiB", "1.02kB"},
+        {1152, "1.12KiB", "1.15kB"}, /* half of a hundredth: to the even one, as printf does */
+        {1536, "1.50KiB", "1.54kB"},
+        {999999, "976.56KiB", "1000.00kB"},
+        {1000000, "976.56KiB", "1.00MB"},
+        {1048575, "1024.00KiB", "1.05MB"},
+        {1048576, "1.00MiB", "1.05MB"},
+        {1572864, "1.50MiB", "1.57MB"},
+        {UINT64_C(1) << 40, "1.00TiB", "1.10TB"},
+        {UINT64_C(1) << 63, "8.00EiB", "9.22EB"},
+        {UINT64_MAX, "16.00EiB", "18.45EB"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_inode inode = {.size = cases[i].size};
+        const struct bw_file file = file_of("/x", &inode);
+        struct bw_rows_options options = {.members = "size,nlink", .separator = "", .units = BW_ROWS_IEC};
+        char expected[40];
+        options.terminator = '\n';
+        snprintf(expected, sizeof expected, "%s0\n", cases[i].iec);
+        check(&options, &file, expected);
+        options.units = BW_ROWS_SI;
+        snprintf(expected, sizeof expected, "%s0\n", cases[i].si);
+        check(&options, &file, expected);
+    }
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t time;
+        const char *expected;
+    } cases[] = {
+        {0, "1970-01-01T00:00:00.000000000Z\n"},
+        {-1, "1969-12-31T23:59:59.999999999Z\n"},
+        {INT64_C(-86400000000000), "1969-12-31T00:00:00.000000000Z\n"},
+        {INT64_C(1795247878123456789), "2026-11-21T07:57:58.123456789Z\n"},
+        {INT64_C(951782400000000000), "2000-02-29T00:00:00.000000000Z\n"},
+        {INT64_C(4107542399999999999), "2100-02-28T23:59:59.999999999Z\n"},
+        {INT64_C(4107542400000000000), "2100-03-01T00:00:00.000000000Z\n"},
+        {INT64_C(-2203891200000000001), "1900-02-28T23:59:59.999999999Z\n"},
+        {INT64_C(-2203891200000000000), "1900-03-01T00:00:00.000000000Z\n"},
+        {INT64_C(1735689599000000000), "2024-12-31T23:59:59.000000000Z\n"},
+        {INT64_MAX, "2262-04-11T23:47:16.854775807Z\n"},
+        {INT64_MIN, "1677-09-21T00:12:43.145224192Z\n"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_inode inode = {.mtime = cases[i].time};
+        const struct bw_file file = file_of("/x", &inode);
+        const struct bw_rows_options options = {.members = "mtime", .terminator = '\n', .iso_times = true};
+        check(&options, &file, cases[i].expected);
+    }
+}
+
+/* Members of other records: UUIDs, texts, durations, errors; and what no translator fills. */
+static void test_other_records(void **state)
+{
+    (void)state;
+    static const struct bw_superblock superblock = {
+        .fsid = {0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0, 1, 2, 3, 4, 5, 6, 0xff},
+        .label = "a \"label\"",
+    };
+    const struct bw_super_event event = {.superblock = &superblock, .path = "/dev/x"};
+    struct bw_rows_options options = {.members = "path,fsid,label,error,ns", .terminator = '\n'};
+    struct bw_rows *rows = make("superinfo", &options);
+    bw_rows_append(rows, &bw_super_xlate, &event, &text);
+    bw_rows_destroy(rows);
+    expect_text("/dev/x\t01234567-89ab-cdef-0001-0203040506ff\ta \"label\"\t0\t0\n");
+    options.style = BW_ROWS_JSON_LINES;
+    rows = make("superinfo", &options);
+    bw_rows_append(rows, &bw_super_xlate, &event, &text);
+    bw_rows_destroy(rows);
+    expect_text("{\"path\":\"/dev/x\",\"fsid\":\"01234567-89ab-cdef-0001-0203040506ff\","
+                "\"label\":\"a \\\"label\\\"\",\"error\":0,\"ns\":0}\n");
+}
+
+static void test_needs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns;
+        enum bw_rows_style style;
+        unsigned needs;
+    } cases[] = {
+        {"path", BW_ROWS_TEXT, 0},
+        {"path,path_bytes,subvolume,inode,type", BW_ROWS_JSON_LINES, 0},
+        {"path,size", BW_ROWS_TEXT, BW_FILE_NEEDS_INODE},
+        {"mtime", BW_ROWS_JSON_ARRAY, BW_FILE_NEEDS_INODE},
+        {"compression", BW_ROWS_TEXT, BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION},
+        {NULL, BW_ROWS_JSON_LINES, BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_rows_options options = {.members = cases[i].columns, .style = cases[i].style};
+        struct bw_rows *rows = make("fileinfo", &options);
+        assert_int_equal(bw_rows_needs(rows), cases[i].needs);
+        bw_rows_destroy(rows);
+    }
+}
+
+static void test_bad_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns, *message;
+    } cases[] = {
+        {"", "name of a column is empty"},
+        {"path,", "name of a column is empty"},
+        {",path", "name of a column is empty"},
+        {"path,,size", "name of a column is empty"},
+        {"pathx", "unknown column pathx"},
+        {"size,pat,path", "unknown column pat"},
+        {"path, size", "unknown column  size"},
+        {"Path", "unknown column Path"},
+        {"path,size,path", "column path is named twice"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_rows_options options = {.members = cases[i].columns};
+        struct bw_rows *rows = NULL;
+        expect_error(bw_rows_create("fileinfo", &options, &rows), BW_ERROR_USAGE, cases[i].message);
+        assert_null(rows);
+    }
+    struct bw_rows *rows;
+    expect_error(bw_rows_create("nosuchinfo", &(struct bw_rows_options){0}, &rows), BW_ERROR_USAGE,
+                 "unknown record nosuchinfo");
+    bw_rows_destroy(NULL);
+}
+
+/* Every record can be written with all its members. */
+static void test_all_records(void **state)
+{
+    (void)state;
+    for (const struct bw_record *const *record = bw_records(); *record; record++) {
+        for (enum bw_rows_style style = BW_ROWS_TEXT; style <= BW_ROWS_JSON_ARRAY; style++) {
+            const struct bw_rows_options options = {.style = style, .header = true};
+            struct bw_rows *rows = make((*record)->name, &options);
+            bw_rows_append_front(rows, &text);
+            assert_false(text.failed);
+            bw_rows_destroy(rows);
+        }
+    }
+    bw_buffer_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns),       cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_absent),        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_bytes),    cmocka_unit_test(test_json_strings),
+        cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_bad_columns),   cmocka_unit_test(test_all_records),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

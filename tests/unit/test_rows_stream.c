@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/record/rows_stream.c: what stands in front of, between and behind rows; and consumers that refuse. */
+#include "support/walk_helpers.h"
+
+#include "record/rows.h"
+
+static struct bw_rows *make(const struct bw_rows_options *options)
+{
+    struct bw_rows *rows;
+    expect_success(bw_rows_create("fileinfo", options, &rows));
+    return rows;
+}
+
+static struct bw_error *collect(void *context, const char *bytes, size_t length)
+{
+    bw_buffer_append(context, bytes, length);
+    return NULL;
+}
+
+/* Sends `count` rows in two pieces. */
+static void send(const struct bw_rows_options *options, unsigned count, const char *expected)
+{
+    struct bw_rows *rows = make(options);
+    struct bw_buffer pieces[2] = {0}, sent = {0};
+    struct bw_rows_stream stream = {.rows = rows, .consume = collect, .context = &sent};
+    const struct bw_file file = {.path = "/x", .path_length = 2, .number = 257};
+    for (unsigned i = 0; i < count; i++)
+        bw_rows_append_file(rows, &file, &pieces[i > 0]);
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        if (pieces[i].length)
+            expect_success(bw_rows_take(&stream, pieces[i].data, pieces[i].length));
+        bw_buffer_free(&pieces[i]);
+    }
+    expect_success(bw_rows_end(&stream));
+    bw_rows_destroy(rows);
+    assert_false(sent.failed);
+    bw_buffer_append_byte(&sent, '\0');
+    assert_string_equal(sent.data, expected);
+    bw_buffer_free(&sent);
+}
+
+#define HEADER                                                                 \
+    "{\"record\":\"header\",\"tool\":\"btrfs-walk\",\"version\":\"" BW_VERSION \
+    "\",\"schema\":1,\"of\":\"fileinfo\",\"of_version\":1}"
+
+static void test_stream(void **state)
+{
+    (void)state;
+    struct bw_rows_options options = {.members = "path,inode", .terminator = '\n'};
+    send(&options, 0, "");
+    send(&options, 2, "/x\t257\n/x\t257\n");
+    options.header = true;
+    send(&options, 0, "path\tinode\n");
+    send(&options, 2, "path\tinode\n/x\t257\n/x\t257\n");
+    options.style = BW_ROWS_JSON_LINES;
+    send(&options, 0, HEADER "\n");
+    send(&options, 1, HEADER "\n{\"path\":\"/x\",\"inode\":257}\n");
+    options.style = BW_ROWS_JSON_ARRAY;
+    send(&options, 0, "[\n" HEADER "\n]\n");
+    send(&options, 1, "[\n" HEADER ",\n{\"path\":\"/x\",\"inode\":257}\n]\n");
+    options.header = false;
+    send(&options, 0, "[\n]\n");
+    send(&options, 1, "[\n{\"path\":\"/x\",\"inode\":257}\n]\n");
+    send(&options, 3,
+         "[\n{\"path\":\"/x\",\"inode\":257},\n{\"path\":\"/x\",\"inode\":257},\n{\"path\":\"/"
+         "x\",\"inode\":257}\n]\n");
+}
+
+static struct bw_error *refuse(void *context, const char *bytes, size_t length)
+{
+    (void)bytes, (void)length;
+    ++*(unsigned *)context;
+    return bw_error_create(BW_ERROR_STOPPED, "enough");
+}
+
+static void test_stream_errors(void **state)
+{
+    (void)state;
+    unsigned calls = 0;
+    const struct bw_rows_options options = {.style = BW_ROWS_JSON_ARRAY};
+    struct bw_rows *rows = make(&options);
+    struct bw_rows_stream stream = {.rows = rows, .consume = refuse, .context = &calls};
+    expect_error(bw_rows_take(&stream, ",\n{}", 4), BW_ERROR_STOPPED, NULL);
+    assert_int_equal(calls, 1); /* the row that was to follow is not sent any more */
+    expect_error(bw_rows_end(&stream), BW_ERROR_STOPPED, NULL);
+    bw_rows_destroy(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_stream_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
