@@ -17,6 +17,7 @@ extern "C" {
 #endif
 
 struct bw_fs;
+struct bw_rows;
 
 /** What to walk and how to print it. All zeros but `consume` is a walk of everything. */
 struct bw_walk_options {
@@ -26,7 +27,9 @@ struct bw_walk_options {
     bool no_snapshots; /**< leave out the files of snapshots */
     bool escape;       /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
     char terminator;   /**< byte behind each path, usually '\n' or 0 */
-    unsigned threads;  /**< threads that read, at most 32; 0: one per processor, at most 8 */
+    /** What to write of each file (bw_rows_create()); NULL: its path, as `escape` and `terminator` say. */
+    const struct bw_rows *rows;
+    unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
     /**
      * Receives runs of whole paths, in order, never from two threads at once, but not always from the same
      * one. Must not be NULL. An error it returns ends the walk and is what bw_walk() returns;

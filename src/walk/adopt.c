@@ -253,12 +253,12 @@ struct bw_error *bw_adopt_leaves(struct bw_subvolume_walk *walk)
 }
 
 /* The last adopted leaf that begins at or before a key, counted from 1; 0 if there is none. */
-static size_t last_before(const struct bw_subvolume_walk *walk, const struct bw_key *key)
+static size_t last_before(const struct bw_adopted_leaf *leaves, size_t count, const struct bw_key *key)
 {
-    size_t low = 0, high = walk->adopted_count;
+    size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (bw_key_compare(&walk->adopted[middle].pointer.expectation.first_key, key) <= 0)
+        if (bw_key_compare(&leaves[middle].pointer.expectation.first_key, key) <= 0)
             low = middle + 1;
         else
             high = middle;
@@ -266,10 +266,16 @@ static size_t last_before(const struct bw_subvolume_walk *walk, const struct bw_
     return low;
 }
 
+const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted_leaf *leaves, size_t count,
+                                                 const struct bw_key *key)
+{
+    size_t at = last_before(leaves, count, key);
+    return at && bw_key_compare(key, &leaves[at - 1].last_key) <= 0 ? &leaves[at - 1] : NULL;
+}
+
 bool bw_is_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *key)
 {
-    size_t at = last_before(walk, key);
-    return at && bw_key_compare(key, &walk->adopted[at - 1].last_key) <= 0;
+    return bw_adopted_leaf_of(walk->adopted, walk->adopted_count, key) != NULL;
 }
 
 struct bw_error *bw_visit_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *first,
@@ -277,7 +283,8 @@ struct bw_error *bw_visit_adopted(const struct bw_subvolume_walk *walk, const st
                                   struct bw_error *(*visit)(void *context, const struct bw_node *leaf),
                                   void *context)
 {
-    size_t begin = last_before(walk, first), end = last_before(walk, last);
+    size_t begin = last_before(walk->adopted, walk->adopted_count, first);
+    size_t end = last_before(walk->adopted, walk->adopted_count, last);
     BW_AUTO_FREE uint8_t *block = end ? bw_block_buffer(&walk->fs->reader, 1) : NULL;
     for (size_t i = begin ? begin - 1 : 0; i < end; i++) {
         if (!block)

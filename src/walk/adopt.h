@@ -14,6 +14,11 @@
  */
 struct bw_error *bw_adopt_leaves(struct bw_subvolume_walk *walk);
 
+/** The adopted leaf, out of `count` in order, that a key is in, if it is there at all; NULL if there is none.
+ */
+const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted_leaf *leaves, size_t count,
+                                                 const struct bw_key *key);
+
 /** Whether a key is in a leaf that was adopted: then the walk has been there. */
 bool bw_is_adopted(const struct bw_subvolume_walk *walk, const struct bw_key *key);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Making and reading digests. In memory only, so in the machine's own byte order. A directory is a header and
- * its entries; an entry is a kind, a name length and a name, and for all but files the id it points to.
+ * its entries; an entry is a kind, a name length and a name, and for all but files the id it points to. Of
+ * files, too, if it is asked for.
  */
 #include "walk/digest.h"
 
@@ -10,16 +11,16 @@ struct directory_header {
     uint32_t length; /* bytes of the entries that follow */
 };
 
-enum { KIND_FILE, KIND_DIRECTORY, KIND_SUBVOLUME };
+enum { KIND_FILE, KIND_NUMBERED_FILE, KIND_DIRECTORY, KIND_SUBVOLUME };
 
-static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry)
+static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry, uint8_t file_kind)
 {
     bool subvolume = entry->location.type == BW_ROOT_ITEM, directory = entry->type == BW_FILE_DIRECTORY;
     if (!subvolume && !directory && entry->type != BW_FILE_REGULAR)
         return;
     const uint8_t head[2] = {subvolume   ? KIND_SUBVOLUME
                              : directory ? KIND_DIRECTORY
-                                         : KIND_FILE,
+                                         : file_kind,
                              (uint8_t)entry->name_length};
     bw_buffer_append(digest, head, sizeof head);
     bw_buffer_append(digest, entry->name, entry->name_length);
@@ -27,7 +28,7 @@ static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *en
         bw_buffer_append(digest, &entry->location.objectid, sizeof entry->location.objectid);
 }
 
-static bool append_item(struct bw_buffer *digest, const struct bw_item *item)
+static bool append_item(struct bw_buffer *digest, const struct bw_item *item, uint8_t file_kind)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
@@ -36,7 +37,7 @@ static bool append_item(struct bw_buffer *digest, const struct bw_item *item)
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (!bw_name_is_valid(entry.name, entry.name_length))
             return false;
-        append_entry(digest, &entry);
+        append_entry(digest, &entry, file_kind);
     }
     return !bw_cursor_bad(&cursor);
 }
@@ -51,8 +52,9 @@ static void close_directory(struct bw_buffer *digest, size_t start)
     memcpy(digest->data + start, &header, sizeof header);
 }
 
-bool bw_digest_make(const struct bw_node *leaf, struct bw_buffer *digest)
+bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *digest)
 {
+    const uint8_t file_kind = numbered ? KIND_NUMBERED_FILE : KIND_FILE;
     struct directory_header header = {0};
     size_t start = SIZE_MAX;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
@@ -69,7 +71,7 @@ bool bw_digest_make(const struct bw_node *leaf, struct bw_buffer *digest)
             start = digest->length;
             bw_buffer_append(digest, &header, sizeof header);
         }
-        if (!bw_leaf_item(leaf, slot, &item) || !append_item(digest, &item))
+        if (!bw_leaf_item(leaf, slot, &item) || !append_item(digest, &item, file_kind))
             return false;
     }
     close_directory(digest, start);
@@ -97,7 +99,7 @@ bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *
     *entry = (struct bw_dir_entry){.location = {0, BW_INODE_ITEM, 0},
                                    .name = (const uint8_t *)cursor->next + 2,
                                    .name_length = (uint8_t)cursor->next[1],
-                                   .type = kind == KIND_FILE ? BW_FILE_REGULAR : BW_FILE_DIRECTORY};
+                                   .type = kind <= KIND_NUMBERED_FILE ? BW_FILE_REGULAR : BW_FILE_DIRECTORY};
     cursor->next += 2 + entry->name_length;
     if (kind == KIND_SUBVOLUME)
         entry->location.type = BW_ROOT_ITEM;

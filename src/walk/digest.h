@@ -2,7 +2,8 @@
 /*
  * Digests: what a walk needs of a leaf, and no more. A leaf that several snapshots share is read and checked
  * once; its digest, about a tenth of its size, answers for it from then on. Only regular files, directories
- * and subvolumes are in it, grouped by the directory they are entries of.
+ * and subvolumes are in it, grouped by the directory they are entries of. A walk that lists names alone has
+ * no use for the inodes of files, so they are in it only if it is numbered.
  */
 #ifndef BW_WALK_DIGEST_H
 #define BW_WALK_DIGEST_H
@@ -13,7 +14,7 @@
 
 /** Appends the digest of a leaf; false if the leaf has flaws that deserve a closer look (or memory runs out).
  */
-bool bw_digest_make(const struct bw_node *leaf, struct bw_buffer *digest);
+bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *digest);
 
 /** A position in a digest. */
 struct bw_digest_cursor {
@@ -31,7 +32,8 @@ static inline struct bw_digest_cursor bw_digest_cursor_of(const struct bw_buffer
 bool bw_digest_next_directory(struct bw_digest_cursor *cursor, uint64_t *inode,
                               struct bw_digest_cursor *entries);
 
-/** Next entry of a directory, as it was in the leaf. False at the end. */
+/** Next entry of a directory, as it was in the leaf, but that a file's inode is 0 if the digest is not
+ * numbered. False at the end. */
 bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *entry);
 
 /** Digests of leaves, by address; bounded in size, safe from any thread. */

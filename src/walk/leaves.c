@@ -8,10 +8,11 @@
 #include "xlators/classes.h"
 
 bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                      struct bw_digest_cache *digests)
+                      struct bw_digest_cache *digests, bool numbered)
 {
     leaves->reader = reader;
     leaves->digests = digests;
+    leaves->numbered = numbered;
     leaves->batch = bw_block_batch(reader);
     leaves->node_block = bw_block_buffer(reader, 1);
     leaves->blocks = bw_block_buffer(reader, leaves->batch);
@@ -186,7 +187,7 @@ static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
     leaf->digest.length = 0;
-    if (!is_shared(leaves, &pointer) || !bw_digest_make(&leaf->view, &leaf->digest))
+    if (!is_shared(leaves, &pointer) || !bw_digest_make(&leaf->view, leaves->numbered, &leaf->digest))
         return false;
     bw_digest_cache_put(leaves->digests, &pointer, &leaf->digest);
     return true;

@@ -21,6 +21,7 @@ enum {
 struct bw_leaves {
     const struct bw_tree_reader *reader;
     struct bw_digest_cache *digests; /**< NULL: no leaf is shared */
+    bool numbered;                   /**< digests tell the inodes of files */
     const struct bw_tree *tree;
     struct bw_block_pointer pointer; /**< of the node */
     struct bw_node node;             /**< no items if the block of `pointer` is itself a leaf */
@@ -34,9 +35,10 @@ struct bw_leaves {
     struct bw_range ranges[BW_MAX_LEAVES + 1];
 };
 
-/** Allocates the buffers; false if memory runs out. `digests` may be NULL. */
+/** Allocates the buffers; false if memory runs out. `digests` may be NULL; `numbered` is for all in the cache
+ * alike. */
 bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                      struct bw_digest_cache *digests);
+                      struct bw_digest_cache *digests, bool numbered);
 /** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 

@@ -16,7 +16,7 @@
 enum {
     BW_OUTPUT_WINDOW = 64,       /**< the most that `window` may be */
     BW_OUTPUT_CHUNK = 128 << 10, /**< output worth writing if it is the task's turn */
-    BW_OUTPUT_LIMIT = 1 << 20,   /**< output at which a task waits for its turn */
+    BW_OUTPUT_LIMIT = 2 << 20,   /**< output at which a task waits for its turn */
 };
 
 struct bw_ordered_output {

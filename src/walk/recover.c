@@ -170,7 +170,7 @@ static void bring_back(struct recovery *recovery, const struct found_name *found
         if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
             return;
         walk->memory_short |= !bw_map_put(&recovery->listed, hash, 1);
-        bw_subvolume_walk_list(walk, directory, found->name, found->name_length);
+        bw_subvolume_walk_list(walk, directory, found->inode, found->name, found->name_length);
     } else if (bw_directories_find(&walk->directories, found->inode) == BW_NO_DIRECTORY) {
         bw_subvolume_walk_add(walk, found->inode, directory, found->name, found->name_length);
         bw_map_put(&recovery->unreachable, found->inode, 0);

@@ -43,6 +43,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->lost);
     bw_map_free(&walk->lost_blocks);
     free(walk->adopted);
+    bw_collector_destroy(walk->listed);
     free(walk->entries);
     bw_buffer_free(&walk->paths);
     return bw_output_destroy(&walk->output);
@@ -121,7 +122,7 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     if (!walk->scratch[worker])
-        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests);
+        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests, walk->options->rows);
     if (walk->scratch[worker]) {
         bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
         return;
@@ -253,9 +254,23 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
     return add_adopted_tasks(walk);
 }
 
+static void flush_listed(struct bw_subvolume_walk *walk)
+{
+    struct bw_buffer text = {0};
+    if (!walk->listed)
+        return;
+    bw_output_restart(&walk->output);
+    bw_output_begin(&walk->output, 0, &text);
+    bw_collector_flush(walk->listed, &walk->scope, 0, &text);
+    bw_output_finish(&walk->output, 0, &text);
+}
+
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
+    flush_listed(walk);
     walk->scope.wave = walk->wave;
+    walk->scope.adopted = walk->adopted;
+    walk->scope.adopted_count = walk->adopted_count;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
@@ -286,26 +301,59 @@ struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
-void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, const void *name,
-                            size_t name_length)
+/* Writes a path that was listed outside of any task. */
+static void write_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *path)
 {
-    struct bw_buffer path = {0}, text = {0};
+    struct bw_buffer text = {0};
+    bw_output_restart(&walk->output);
+    bw_output_begin(&walk->output, 0, &text);
+    if (walk->scope.escape)
+        bw_escape_append(&text, path->data, path->length);
+    else
+        bw_buffer_append(&text, path->data, path->length);
+    bw_buffer_append_byte(&text, walk->scope.terminator);
+    text.failed |= path->failed;
+    bw_output_finish(&walk->output, 0, &text);
+}
+
+/* Rows wait for each other, but not longer than to the next wave: the order is that of the paths. */
+static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *directory, uint64_t inode,
+                           const void *name, size_t name_length)
+{
+    if (!walk->listed)
+        walk->listed = bw_collector_create(&walk->fs->reader, walk->scope.rows);
+    if (!walk->listed || directory->failed) {
+        walk->memory_short = true;
+        return;
+    }
+    bw_collector_enter(walk->listed, directory->data, directory->length);
+    bw_collector_add(walk->listed, inode, name, name_length);
+    if (bw_collector_is_full(walk->listed))
+        flush_listed(walk);
+}
+
+void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, uint64_t inode,
+                            const void *name, size_t name_length)
+{
+    struct bw_buffer path = {0};
     if (walk->scope.silent)
         return;
     bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
     bw_directories_path(&walk->directories, directory, &path);
-    bw_buffer_append(&path, name, name_length);
-    bw_output_restart(&walk->output);
-    bw_output_begin(&walk->output, 0, &text);
-    if (walk->scope.escape)
-        bw_escape_append(&text, path.data, path.length);
-    else
-        bw_buffer_append(&text, path.data, path.length);
-    bw_buffer_append_byte(&text, walk->scope.terminator);
-    text.failed |= path.failed;
-    bw_output_finish(&walk->output, 0, &text);
+    if (walk->scope.rows) {
+        collect_listed(walk, &path, inode, name, name_length);
+    } else {
+        bw_buffer_append(&path, name, name_length);
+        write_listed(walk, &path);
+    }
     bw_buffer_free(&path);
     walk->summary->files++;
+}
+
+void bw_subvolume_walk_end(struct bw_subvolume_walk *walk)
+{
+    flush_listed(walk);
+    bw_collector_report_rest(&walk->scope);
 }
 
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
@@ -318,10 +366,13 @@ struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const str
                                          .prefix = prefix,
                                          .prefix_length = prefix_length,
                                          .silent = silent,
-                                         .escape = walk->options->escape,
+                                         .escape = walk->options->escape && !walk->options->rows,
                                          .terminator = walk->options->terminator,
-                                         .output = &walk->output};
+                                         .output = &walk->output,
+                                         .rows = walk->options->rows,
+                                         .wanting = &walk->wanting};
     walk->pending_count = walk->lost_count = walk->adopted_count = 0;
+    walk->wanting = 0;
     bw_map_clear(&walk->lost_blocks);
     walk->wave = 1;
     if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||

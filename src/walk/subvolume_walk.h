@@ -8,6 +8,7 @@
 
 #include "btrfs-walk/walk.h"
 #include "fs/subvolume.h"
+#include "walk/collect.h"
 #include "walk/pool.h"
 #include "walk/task.h"
 
@@ -48,6 +49,8 @@ struct bw_subvolume_walk {
     struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
     size_t adopted_count, adopted_capacity;
     bool memory_short;
+    struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with rows */
+    atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or cut off */
 
     /* What was found on the way: subvolumes to walk later. */
     struct bw_subvolume_entry *entries;
@@ -84,7 +87,10 @@ void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, ui
                                  const char *name, size_t name_length);
 
 /** Lists one file, outside of any task. For recovery. */
-void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, const void *name,
-                            size_t name_length);
+void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, uint64_t inode,
+                            const void *name, size_t name_length);
+
+/** Ends the walk of a subvolume: nothing that was listed is held back. */
+void bw_subvolume_walk_end(struct bw_subvolume_walk *walk);
 
 #endif

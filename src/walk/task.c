@@ -14,6 +14,7 @@
 #include "format/items.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
+#include "walk/collect.h"
 #include "walk/leaves.h"
 
 /* A directory in reach of the task. */
@@ -28,10 +29,14 @@ struct bw_task_scratch {
     struct bw_wanted_leaf leaf;
     struct record *records;
     size_t record_count, record_capacity;
-    struct bw_map by_inode;  /* inode to record */
-    struct bw_buffer prefix; /* path of the directory being gone through, as it is printed */
-    struct bw_buffer raw;    /* the same before escaping */
+    struct bw_map by_inode;         /* inode to record */
+    struct bw_buffer prefix;        /* path of the directory being gone through, as it is printed */
+    struct bw_buffer raw;           /* the same before escaping */
+    struct bw_collector *collector; /* NULL: paths are written at once */
 };
+
+/* What becomes of the files that are found. */
+enum listing { LIST_NOTHING, LIST_PATHS, LIST_ROWS };
 
 /* A task under way. */
 struct sweep {
@@ -42,14 +47,18 @@ struct sweep {
     size_t number;
     uint32_t leaf;      /* the leaf being gone through; UINT32_MAX between leaves */
     bool prefix_is_set; /* the scratch's prefix is that of the directory being gone through */
+    enum listing listing;
     struct bw_buffer text;
 };
 
 struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests)
+                                               struct bw_digest_cache *digests, const struct bw_rows *rows)
 {
     struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
-    if (!scratch || bw_leaves_create(&scratch->leaves, reader, digests))
+    if (!scratch)
+        return NULL;
+    scratch->collector = rows ? bw_collector_create(reader, rows) : NULL;
+    if (bw_leaves_create(&scratch->leaves, reader, digests, rows != NULL) && (scratch->collector || !rows))
         return scratch;
     bw_task_scratch_destroy(scratch);
     return NULL;
@@ -65,6 +74,7 @@ void bw_task_scratch_destroy(struct bw_task_scratch *scratch)
     bw_map_free(&scratch->by_inode);
     bw_buffer_free(&scratch->prefix);
     bw_buffer_free(&scratch->raw);
+    bw_collector_destroy(scratch->collector);
     free(scratch);
 }
 
@@ -258,14 +268,36 @@ static inline void emit(struct sweep *sweep, const struct record *directory, con
     bw_buffer_append_byte(text, sweep->scope->terminator);
 }
 
+/* Its attributes are not known yet. */
+static void collect(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+{
+    struct bw_collector *collector = sweep->scratch->collector;
+    if (!sweep->prefix_is_set) {
+        set_prefix(sweep, directory->directory);
+        bw_collector_enter(collector, sweep->scratch->prefix.data, sweep->scratch->prefix.length);
+    }
+    sweep->result->files++;
+    bw_collector_add(collector, entry->location.objectid, entry->name, entry->name_length);
+}
+
+static void flush_rows(struct sweep *sweep)
+{
+    bw_collector_flush(sweep->scratch->collector, sweep->scope, sweep->number, &sweep->text);
+    sweep->prefix_is_set = false;
+}
+
 static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
 {
     if (entry->location.type == BW_ROOT_ITEM)
         found_subvolume(sweep, directory, entry);
     else if (entry->type == BW_FILE_DIRECTORY)
         found_directory(sweep, directory, entry);
-    else if (entry->type == BW_FILE_REGULAR && !sweep->scope->silent)
+    else if (entry->type != BW_FILE_REGULAR)
+        return;
+    else if (sweep->listing == LIST_PATHS)
         emit(sweep, directory, entry);
+    else if (sweep->listing == LIST_ROWS)
+        collect(sweep, directory, entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they have not been gone through. */
@@ -353,8 +385,12 @@ static void run(struct sweep *sweep)
             take_digest(sweep, &leaf->digest);
         else
             take_leaf(sweep, &leaf->view);
+        if (sweep->listing == LIST_ROWS && bw_collector_is_full(sweep->scratch->collector))
+            flush_rows(sweep);
         bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
     }
+    if (sweep->listing == LIST_ROWS)
+        flush_rows(sweep);
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,
@@ -365,7 +401,10 @@ void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scra
                           .task = task,
                           .result = &task->result,
                           .number = number,
-                          .leaf = UINT32_MAX};
+                          .leaf = UINT32_MAX,
+                          .listing = scope->silent ? LIST_NOTHING
+                                     : scope->rows ? LIST_ROWS
+                                                   : LIST_PATHS};
     bw_output_begin(scope->output, number, &sweep.text);
     scratch->record_count = 0;
     bw_map_clear(&scratch->by_inode);

@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "btree/block.h"
+#include "record/rows.h"
 #include "walk/digest.h"
 #include "walk/directory_table.h"
 #include "walk/ordered_output.h"
@@ -32,7 +33,9 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** What the tasks of one wave share. Nobody changes it while they run. */
+struct bw_adopted_leaf;
+
+/** What the tasks of one wave share. Nobody changes it while they run, but for `wanting`. */
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
@@ -45,6 +48,10 @@ struct bw_task_scope {
     bool escape;
     char terminator;
     struct bw_ordered_output *output;
+    const struct bw_rows *rows;            /**< what to write of files; NULL: paths */
+    const struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
+    size_t adopted_count;
+    atomic_uint_fast64_t *wanting; /**< inodes whose attributes are missing or cut off, with rows */
 };
 
 /** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the
@@ -101,9 +108,9 @@ struct bw_task {
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them; `digests` may be NULL. NULL if memory runs out. */
+/** Allocates them; `digests` and `rows` may be NULL. NULL if memory runs out. */
 struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests);
+                                               struct bw_digest_cache *digests, const struct bw_rows *rows);
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 

@@ -57,6 +57,7 @@ static struct bw_error *visit_subvolume(struct visit *visit, uint64_t id, const 
         return NULL;
     BW_TRY(bw_subvolume_walk_run(&visit->walk, subvolume, prefix, prefix_length, silent));
     BW_TRY(bw_recover(&visit->walk));
+    bw_subvolume_walk_end(&visit->walk);
     visit->walk.summary->subvolumes++;
     visit->walk.summary->directories += visit->walk.directories.count;
     return NULL;

@@ -133,6 +133,10 @@ void iw_move(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_
 void iw_inline_data(struct iw_image *image, uint64_t subvolume, uint64_t inode, const void *bytes,
                     size_t size);
 
+/** A property of an inode, or any extended attribute: XATTR_ITEM. */
+void iw_property(struct iw_image *image, uint64_t subvolume, uint64_t inode, const char *name,
+                 const char *value);
+
 /** A directory entry with nothing behind it, for entries that are stale, dangling or odd. */
 struct iw_entry {
     uint64_t directory;

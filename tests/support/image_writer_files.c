@@ -220,6 +220,22 @@ void iw_inline_data(struct iw_image *image, uint64_t subvolume, uint64_t inode, 
     }
 }
 
+void iw_property(struct iw_image *image, uint64_t subvolume, uint64_t inode, const char *name,
+                 const char *value)
+{
+    const size_t name_length = strlen(name), value_length = strlen(value);
+    const struct bw_disk_dir_item item = {
+        .transid = bw_put64(image->options.generation),
+        .name_length = bw_put16((uint16_t)name_length),
+        .data_length = bw_put16((uint16_t)value_length),
+        .type = IW_FILE_XATTR,
+    };
+    const struct bw_key key = {inode, BW_XATTR_ITEM, bw_name_hash(name, name_length)};
+    uint8_t *pair = with_name(name, name_length, value, value_length);
+    append_named(iw_tree(image, subvolume), key, &item, sizeof item, pair, name_length + value_length);
+    free(pair);
+}
+
 /* Removing and moving. */
 
 /* Takes the record that ends with `name` out of an item of packed records; false if it is not there. */

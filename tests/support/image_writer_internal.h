@@ -20,6 +20,7 @@
 /* Numbers of the format that only the writer needs. */
 enum {
     IW_BLOCK_GROUP_ITEM = 192,
+    IW_FILE_XATTR = 8,
     IW_DEVICE_EXTENT = 204,
 };
 

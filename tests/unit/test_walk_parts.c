@@ -208,7 +208,7 @@ static void test_digest(void **state)
     iw_block_bytes(image, iw_root_block(image, FS)->logical, block);
     struct bw_node leaf = bw_node_view(block, sizeof block);
     struct bw_buffer digest = {0};
-    assert_true(bw_digest_make(&leaf, &digest));
+    assert_true(bw_digest_make(&leaf, false, &digest));
     struct bw_digest_cursor cursor = {digest.data, digest.data + digest.length}, entries;
     static const struct {
         uint64_t inode, child;

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The collecting: names and directories in one run of bytes, inode numbers sorted by their digits. */
+#include "walk/collect.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+#include "walk/attributes.h"
+#include "walk/task.h"
+
+enum {
+    FULL_ROWS = 4096,
+    FULL_BYTES = 256 << 10, /* of names, for those that are very long */
+    COMPLAINTS = 8,         /* of a subvolume, about single inodes */
+};
+
+/* A directory that was entered: where its path lies among the bytes. */
+struct entered {
+    size_t offset, length;
+};
+
+struct row {
+    uint64_t number;
+    size_t name_offset;
+    uint32_t directory;  /* index of what was entered */
+    uint32_t attributes; /* index of its attributes */
+    uint16_t name_length;
+};
+
+struct order {
+    uint64_t number;
+    uint32_t row;
+};
+
+struct bw_collector {
+    const struct bw_rows *rows;
+    struct bw_lookup *lookup; /* NULL: names are enough */
+    bool memory_short;
+    struct bw_buffer bytes; /* paths of directories, names */
+    struct entered *entered;
+    size_t entered_count, entered_capacity;
+    struct row *items;
+    size_t count, capacity;
+    struct order *order, *other; /* the rows by number, and room for as many */
+    size_t order_capacity;
+    struct bw_inode_attributes *attributes;
+    size_t attributes_capacity;
+    struct bw_buffer path;
+};
+
+struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader, const struct bw_rows *rows)
+{
+    struct bw_collector *collector = calloc(1, sizeof *collector);
+    unsigned needs = bw_rows_needs(rows);
+    if (!collector)
+        return NULL;
+    collector->rows = rows;
+    collector->lookup = needs ? bw_lookup_create(reader, needs) : NULL;
+    if (collector->lookup || !needs)
+        return collector;
+    bw_collector_destroy(collector);
+    return NULL;
+}
+
+void bw_collector_destroy(struct bw_collector *collector)
+{
+    if (!collector)
+        return;
+    bw_lookup_destroy(collector->lookup);
+    bw_buffer_free(&collector->bytes);
+    bw_buffer_free(&collector->path);
+    free(collector->entered);
+    free(collector->items);
+    free(collector->order);
+    free(collector->attributes);
+    free(collector);
+}
+
+void bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
+{
+    if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count, collector->entered_capacity)) {
+        collector->memory_short = true;
+        return;
+    }
+    collector->entered[collector->entered_count++] = (struct entered){collector->bytes.length, length};
+    bw_buffer_append(&collector->bytes, path, length);
+}
+
+void bw_collector_add(struct bw_collector *collector, uint64_t number, const void *name, size_t name_length)
+{
+    if (!BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity)) {
+        collector->memory_short = true;
+        return;
+    }
+    collector->items[collector->count++] = (struct row){.number = number,
+                                                        .name_offset = collector->bytes.length,
+                                                        .directory = (uint32_t)collector->entered_count - 1,
+                                                        .name_length = (uint16_t)name_length};
+    bw_buffer_append(&collector->bytes, name, name_length);
+}
+
+bool bw_collector_is_full(const struct bw_collector *collector)
+{
+    return collector->count >= FULL_ROWS || collector->bytes.length >= FULL_BYTES;
+}
+
+/* Sorting. */
+
+static bool reserve_order(struct bw_collector *collector)
+{
+    if (collector->count <= collector->order_capacity)
+        return true;
+    struct order *order = realloc(collector->order, 2 * collector->capacity * sizeof *order);
+    if (!order)
+        return false;
+    collector->order = order;
+    collector->order_capacity = collector->capacity;
+    return true;
+}
+
+/* Puts the order into the other half of the array, by one byte of the numbers. */
+static void sort_by_byte(const struct order *from, struct order *to, size_t count, unsigned shift)
+{
+    uint32_t places[256] = {0}, place = 0;
+    for (size_t i = 0; i < count; i++)
+        places[from[i].number >> shift & 255]++;
+    for (unsigned byte = 0; byte < 256; byte++) {
+        uint32_t size = places[byte];
+        places[byte] = place;
+        place += size;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[places[from[i].number >> shift & 255]++] = from[i];
+}
+
+/* The rows in the order of their numbers. Often they are in it already. */
+static const struct order *sort(const struct bw_collector *collector)
+{
+    struct order *order = collector->order, *other = order + collector->order_capacity;
+    uint64_t differing = 0;
+    bool sorted = true;
+    for (size_t i = 0; i < collector->count; i++) {
+        order[i] = (struct order){collector->items[i].number, (uint32_t)i};
+        differing |= order[i].number ^ order[0].number;
+        sorted = sorted && (i == 0 || order[i - 1].number <= order[i].number);
+    }
+    for (unsigned shift = 0; shift < 64 && !sorted; shift += 8) {
+        if (!(differing >> shift & 255))
+            continue;
+        sort_by_byte(order, other, collector->count, shift);
+        struct order *swap = order;
+        order = other;
+        other = swap;
+    }
+    return order;
+}
+
+/* Attributes. */
+
+/* One for each inode, whatever the number of its names; tells the rows which. */
+static size_t prepare_attributes(struct bw_collector *collector, const struct order *order)
+{
+    struct bw_inode_attributes *attributes = collector->attributes;
+    size_t count = 0;
+    for (size_t i = 0; i < collector->count; i++) {
+        if (i == 0 || order[i].number != order[i - 1].number)
+            attributes[count++].number = order[i].number;
+        collector->items[order[i].row].attributes = (uint32_t)count - 1;
+    }
+    return count;
+}
+
+static void complain(const struct bw_task_scope *scope, uint64_t inode, const char *what)
+{
+    if (atomic_fetch_add_explicit(scope->wanting, 1, memory_order_relaxed) < COMPLAINTS)
+        bw_fs_report(scope->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": %s",
+                                     scope->tree->id, inode, what));
+}
+
+void bw_collector_report_rest(const struct bw_task_scope *scope)
+{
+    uint64_t count = atomic_load_explicit(scope->wanting, memory_order_relaxed);
+    if (count > COMPLAINTS)
+        bw_fs_report(scope->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "tree %" PRIu64 ": %" PRIu64 " more inodes without readable attributes",
+                                     scope->tree->id, count - COMPLAINTS));
+}
+
+static void complain_of(const struct bw_task_scope *scope, const struct bw_inode_attributes *attributes)
+{
+    if (attributes->inode_state == BW_ATTRIBUTE_MISSING)
+        complain(scope, attributes->number, "it has no inode item");
+    else if (attributes->inode_state == BW_ATTRIBUTE_CUT_OFF)
+        complain(scope, attributes->number, "its inode item is cut off");
+    if (attributes->compression_state == BW_ATTRIBUTE_CUT_OFF)
+        complain(scope, attributes->number, "its compression property is cut off");
+}
+
+static bool look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
+{
+    if (!reserve_order(collector))
+        return false;
+    if (collector->capacity > collector->attributes_capacity) {
+        free(collector->attributes);
+        collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
+        collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
+    }
+    if (!collector->attributes)
+        return false;
+    size_t count = prepare_attributes(collector, sort(collector));
+    bw_lookup_run(collector->lookup, scope, collector->attributes, count);
+    for (size_t i = 0; i < count; i++)
+        complain_of(scope, &collector->attributes[i]);
+    return !bw_lookup_values(collector->lookup)->failed;
+}
+
+/* Rows. */
+
+static void set_attributes(const struct bw_collector *collector, const struct row *row, struct bw_file *file)
+{
+    const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
+    file->inode = attributes->inode_state == BW_ATTRIBUTE_FOUND ? &attributes->inode : NULL;
+    file->compression = NULL;
+    file->compression_length = 0;
+    if (attributes->compression_state == BW_ATTRIBUTE_FOUND) {
+        const struct bw_buffer *values = bw_lookup_values(collector->lookup);
+        file->compression = values->length ? values->data + attributes->compression : "";
+        file->compression_length = attributes->compression_length;
+    }
+}
+
+static void set_path(struct bw_collector *collector, const struct row *row, const struct row *before,
+                     struct bw_file *file)
+{
+    const struct entered *directory = &collector->entered[row->directory];
+    struct bw_buffer *path = &collector->path;
+    if (!before || before->directory != row->directory) {
+        path->length = 0;
+        bw_buffer_append(path, collector->bytes.data + directory->offset, directory->length);
+    }
+    path->length = directory->length;
+    bw_buffer_append(path, collector->bytes.data + row->name_offset, row->name_length);
+    file->path = path->data;
+    file->path_length = path->length;
+}
+
+static void write_rows(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
+                       struct bw_buffer *text)
+{
+    struct bw_file file = {.subvolume = scope->tree->id, .type = BW_FILE_REGULAR};
+    for (size_t i = 0; i < collector->count; i++) {
+        const struct row *row = &collector->items[i];
+        set_path(collector, row, i ? row - 1 : NULL, &file);
+        if (collector->path.failed)
+            return;
+        file.number = row->number;
+        if (collector->lookup)
+            set_attributes(collector, row, &file);
+        bw_rows_append_file(collector->rows, &file, text);
+        bw_output_offer(scope->output, number, text);
+    }
+}
+
+void bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
+                        struct bw_buffer *text)
+{
+    bool ready = !collector->memory_short && !collector->bytes.failed;
+    if (ready && collector->count && !bw_output_stopped(scope->output)) {
+        ready = !collector->lookup || look_up(collector, scope);
+        if (ready)
+            write_rows(collector, scope, number, text);
+    }
+    if (!ready || collector->path.failed)
+        bw_output_fail(scope->output, bw_error_no_memory());
+    collector->count = collector->entered_count = collector->bytes.length = 0;
+}
