@@ -23,7 +23,8 @@ details() { "$program" "$1" --help | sed -e '1,2d' -e '/^Options:/,$d'; }
 examples() { "$program" "$1" --help | sed -n -e '/^Examples:/,/^$/s/^  //p'; }
 
 # options COMMAND: one line an option: short form or -, long form, argument or -, description. A word behind the long
-# form is its argument if only one space is between them, and if it does not look like the beginning of a phrase.
+# form is its argument if only one space is between them, and if it does not look like the beginning of a phrase. One
+# that need not be there has brackets and no space: --json[=array].
 options() {
     "$program" "$1" --help | awk '
         /^[^ ]/ { inside = /^Options:/ }
@@ -36,7 +37,8 @@ options() {
             name = substr($0, 3, RLENGTH - 2)
             $0 = substr($0, RLENGTH + 1)
             argument = "-"
-            if (/^ [^ ]/ && ($1 ~ /^[^a-z]/ || $1 ~ /\|/)) { argument = $1; sub(/^ [^ ]+/, "") }
+            if (/^\[=/) { argument = $1; sub(/^[^ ]+/, "") }
+            else if (/^ [^ ]/ && ($1 ~ /^[^a-z]/ || $1 ~ /\|/)) { argument = $1; sub(/^ [^ ]+/, "") }
             sub(/^ +/, "")
             print short "\t" name "\t" argument "\t" $0
         }'

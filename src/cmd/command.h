@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/fs.h"
+#include "cmd/probes.h"
 
 /** Exit status of the commands that list something. */
 enum {
@@ -25,7 +26,8 @@ enum {
 struct cmd_option {
     int letter;           /**< short form, or a number above 255 if there is none */
     const char *name;     /**< long form */
-    const char *argument; /**< name of its argument in the help text; NULL: it takes none */
+    const char *argument; /**< name of its argument in the help text; NULL: it takes none; "[=WORD]": one
+                             that need not be there, and then follows a '=' */
     const char *description;
 };
 
@@ -33,10 +35,13 @@ struct cmd_option {
 struct cmd_common {
     const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments */
     size_t image_count;
+    const char *const *paths; /**< of a command that takes paths: the operands behind IMAGE */
+    size_t path_count;
     int superblock_copy;
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
-    const char *statedump;         /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
+    struct cmd_probe_settings probes;
+    const char *statedump; /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };
@@ -46,6 +51,7 @@ struct cmd_statedump;
 /** A file system that a command works on. */
 struct cmd_session {
     struct bw_fs *fs;
+    struct cmd_probes *probes;
     struct cmd_statedump *statedump;
 };
 
@@ -58,13 +64,22 @@ struct command {
     const struct cmd_option *options;
     /** Takes one option of the command's own table; false if its argument makes no sense. */
     bool (*set)(void *state, int letter, const char *argument);
+    /** Whether its options ask for something that needs no image; NULL: never. */
+    bool (*asks)(const void *state);
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;   /**< bytes of zeroed memory that set and run share */
     bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the same */
+    /** Only its first operand is an image, or none if --graph names them; the rest come in cmd_common.paths.
+     */
+    bool takes_paths;
+    bool needs_path; /**< and at least one of those there must be */
 };
 
-extern const struct command cmd_walk, cmd_graph, cmd_xlators;
+extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
+
+/** The options that cmd_probe_set() takes. */
+extern const struct cmd_option cmd_probe_options[];
 
 /** All commands; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
@@ -101,6 +116,10 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
                                      struct cmd_statedump **statedump);
 /** Ends that, after a last dump if there is a file for it; NULL is allowed. */
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
+
+/** Opens a file that is written besides the results. BW_ERROR_USAGE if it is one that `fs` reads, or looks
+ * like an image. */
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *name, int *descriptor);
 
 /** Writes all of it to a file. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd/command.h"
+#include "cmd/probe_list.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -42,7 +43,7 @@ static const struct cmd_option common_options[] = {
 };
 
 /* The tables a command takes options from. */
-enum { OPTION_TABLES = 3 };
+enum { OPTION_TABLES = 4 };
 struct option_tables {
     const struct cmd_option *tables[OPTION_TABLES];
 };
@@ -50,8 +51,8 @@ struct option_tables {
 static struct option_tables tables_of(const struct command *command)
 {
     static const struct cmd_option none[] = {{0}};
-    return (struct option_tables){
-        {command->options, command->needs_no_image ? none : image_options, common_options}};
+    return (struct option_tables){{command->options, command->needs_no_image ? none : image_options,
+                                   command->needs_no_image ? none : cmd_probe_options, common_options}};
 }
 
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number)
@@ -69,7 +70,8 @@ static void help_options(const struct cmd_option *options)
         int used = options->letter < 256 ? snprintf(left, sizeof left, "-%c, ", options->letter)
                                          : snprintf(left, sizeof left, "    ");
         snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
-                 options->argument ? " " : "", options->argument ? options->argument : "");
+                 options->argument && *options->argument != '[' ? " " : "",
+                 options->argument ? options->argument : "");
         printf("  %-30s %s\n", left, options->description);
     }
 }
@@ -98,11 +100,17 @@ struct getopt_tables {
     size_t letter_count, name_count;
 };
 
+/* One that need not be there begins with a bracket. */
+static int argument_kind(const char *argument)
+{
+    return !argument ? no_argument : *argument == '[' ? optional_argument : required_argument;
+}
+
 static void add_options(struct getopt_tables *tables, const struct cmd_option *options)
 {
     for (; options->letter && tables->name_count < MAX_OPTIONS; options++) {
-        tables->names[tables->name_count++] = (struct option){
-            options->name, options->argument ? required_argument : no_argument, NULL, options->letter};
+        tables->names[tables->name_count++] =
+            (struct option){options->name, argument_kind(options->argument), NULL, options->letter};
         if (options->letter >= 256)
             continue;
         tables->letters[tables->letter_count++] = (char)options->letter;
@@ -121,6 +129,8 @@ static int usage_error(const char *reason, const char *argument)
 static bool set_common(struct cmd_common *common, int letter, const char *argument)
 {
     unsigned long number;
+    if (letter >= CMD_OPTION_PROBE && letter < CMD_OPTIONS_PROBE_END)
+        return cmd_probe_set(&common->probes, letter, argument);
     switch (letter) {
     case 'd':
         common->images[common->image_count++] = argument;
@@ -195,6 +205,10 @@ static int take_options(const struct command *command, int argc, char **argv, st
             puts("btrfs-walk " BW_VERSION);
             return flush_stdout(common);
         }
+        if (letter == CMD_OPTION_PROBE_LIST) {
+            int status = cmd_probe_list(optarg);
+            return status ? status : flush_stdout(common);
+        }
         if (letter == '?' || letter == ':') {
             const char short_form[] = {'-', (char)optopt, '\0'};
             bool is_short = optopt > 0 && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0;
@@ -209,31 +223,52 @@ static int take_options(const struct command *command, int argc, char **argv, st
     return -1;
 }
 
+/* IMAGE comes first, so that its file system is the one meant; devices given by -d follow. */
+static void take_operands(const struct command *command, struct cmd_common *common, char **operands,
+                          size_t count)
+{
+    size_t images = command->takes_paths ? count && !common->graph.file : count;
+    memmove(common->images + images, common->images, common->image_count * sizeof *common->images);
+    memcpy(common->images, operands, images * sizeof *common->images);
+    common->image_count += images;
+    common->paths = (const char *const *)operands + images;
+    common->path_count = count - images;
+}
+
+/* -1 if the command can run, else the exit status to end with. */
+static int check_operands(const struct command *command, const struct cmd_common *common, bool given,
+                          bool asks)
+{
+    if (!given && !command->needs_no_image && !common->graph.file && !asks)
+        return usage_error("no image given", NULL);
+    if (command->needs_path && !common->path_count && !asks)
+        return usage_error("no path given", NULL);
+    return -1;
+}
+
 int cmd_run(const struct command *command, int argc, char **argv)
 {
     struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
     common.images = calloc((size_t)argc + 1, sizeof *common.images);
     common.graph.edits = common.edits = calloc((size_t)argc + 1, sizeof *common.edits);
+    common.probes.patterns = calloc((size_t)argc + 1, sizeof *common.probes.patterns);
     void *state = calloc(1, command->state_size);
     int status = STATUS_CANNOT;
     cmd_statedump_prepare();
-    if (!common.images || !common.edits || !state) {
+    if (!common.images || !common.edits || !common.probes.patterns || !state) {
         status = cmd_fail(&common, bw_error_no_memory());
     } else {
         status = take_options(command, argc, argv, &common, state);
         if (status < 0) {
-            /* IMAGE comes first, so that its file system is the one meant; devices given by -d follow. */
-            size_t given = (size_t)(argc - optind);
-            memmove(common.images + given, common.images, common.image_count * sizeof *common.images);
-            memcpy(common.images, argv + optind, given * sizeof *common.images);
-            common.image_count += given;
-            status = given || command->needs_no_image || common.graph.file
-                         ? command->run(&common, state)
-                         : usage_error("no image given", NULL);
+            take_operands(command, &common, argv + optind, (size_t)(argc - optind));
+            status = check_operands(command, &common, argc > optind, command->asks && command->asks(state));
+            if (status < 0)
+                status = command->run(&common, state);
         }
     }
     free(common.images);
     free(common.edits);
+    free(common.probes.patterns);
     free(state);
     return status;
 }

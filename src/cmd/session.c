@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/file_set.h"
 #include "cmd/command.h"
+#include "cmd/recorder.h"
 
 static const struct {
     int descriptor;
@@ -49,29 +51,49 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
     return error;
 }
 
-static int open_session(const struct cmd_common *common, struct cmd_session *session,
-                        struct bw_error *(*open_fs)(const struct bw_fs_options *options, struct bw_fs **fs))
+/* What a session's file system needs to know of it while it is being opened. */
+static struct bw_error *planned(void *context, const struct bw_fs *fs)
 {
+    struct cmd_session *session = context;
+    BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
+    return cmd_probes_open(session->probes, fs);
+}
+
+static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
+                                   struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                               struct bw_fs **fs))
+{
+    BW_TRY(check_streams_first(common));
+    BW_TRY(cmd_probes_create(&common->probes, &session->probes));
     const struct bw_fs_options options = {
         .paths = common->images,
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
         .graph = common->graph,
+        .probes = cmd_probes_set_of(session->probes),
+        .planned = planned,
+        .planned_context = session,
         .reporter = {cmd_report, (void *)(uintptr_t)common},
     };
+    BW_TRY(open_fs(&options, &session->fs));
+    return cmd_statedump_start(common, session->fs, &session->statedump);
+}
+
+static int open_session(const struct cmd_common *common, struct cmd_session *session,
+                        struct bw_error *(*open_fs)(const struct bw_fs_options *options, struct bw_fs **fs))
+{
     *session = (struct cmd_session){0};
-    struct bw_error *error = check_streams_first(common);
-    if (!error)
-        error = open_fs(&options, &session->fs);
-    if (error)
-        return cmd_fail(common, error);
-    error = check_streams(session->fs, NULL); /* a volfile may have named more */
-    if (!error)
-        error = cmd_statedump_start(common, session->fs, &session->statedump);
+    struct bw_error *error = open_steps(common, session, open_fs);
     if (!error)
         return STATUS_OK;
+    int status = cmd_fail(common, error);
+    if (common->verbose)
+        cmd_recorder_print_last();
     bw_fs_close(session->fs);
-    return cmd_fail(common, error);
+    error = cmd_probes_close(session->probes);
+    if (error)
+        cmd_fail(common, error);
+    return status;
 }
 
 int cmd_open(const struct cmd_common *common, struct cmd_session *session)
@@ -84,15 +106,20 @@ int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
     return open_session(common, session, bw_fs_wire);
 }
 
+/* Something besides the results could not be written. */
+static int fail_output(const struct cmd_common *common, struct bw_error *error, int status)
+{
+    if (!error)
+        return status;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}
+
 int cmd_close(const struct cmd_common *common, struct cmd_session *session)
 {
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
     int status = fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : STATUS_OK;
-    struct bw_error *error = cmd_statedump_stop(session->statedump);
-    if (error) {
-        cmd_fail(common, error);
-        status = STATUS_PARTIAL;
-    }
+    status = fail_output(common, cmd_statedump_stop(session->statedump), status);
     bw_fs_close(session->fs);
-    return status;
+    return fail_output(common, cmd_probes_close(session->probes), status);
 }

@@ -69,24 +69,21 @@ static void *listen_for_signals(void *context)
     return NULL;
 }
 
-static struct bw_error *refuse_input(const struct bw_fs *fs, const char *name, const struct stat *status)
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *name, int *descriptor)
 {
-    return bw_fs_is_input(fs, status)
-               ? bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
-                                 name)
-               : NULL;
+    struct stat status;
+    if (stat(name, &status) == 0 && bw_fs_is_input(fs, &status))
+        return bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
+                               name);
+    return bw_output_file_open(name, false, descriptor);
 }
 
 static struct bw_error *open_file(struct cmd_statedump *statedump)
 {
     const char *name = statedump->common->statedump;
-    struct stat status;
     statedump->descriptor = STDERR_FILENO;
-    if (!name || strcmp(name, "-") == 0)
-        return NULL;
-    if (stat(name, &status) == 0)
-        BW_TRY(refuse_input(statedump->fs, name, &status));
-    return bw_output_file_open(name, false, &statedump->descriptor);
+    return !name || strcmp(name, "-") == 0 ? NULL
+                                           : cmd_open_output(statedump->fs, name, &statedump->descriptor);
 }
 
 struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The walk command: the paths of all regular files. The default command. */
+/* The walk command: the paths of all regular files, or rows about them. The default command. */
 #include "btrfs-walk/walk.h"
 
 #include <inttypes.h>
@@ -8,20 +8,33 @@
 #include <unistd.h>
 
 #include "cmd/command.h"
+#include "cmd/rows.h"
 
 enum { OPTION_SUBVOLUME = 256, OPTION_NO_SNAPSHOTS, OPTION_SUMMARY };
 
 struct walk_state {
     struct bw_walk_options options;
+    struct cmd_rows_settings rows;
     bool null_terminated;
     bool summary;
 };
 
 static const struct cmd_option options[] = {
-    {'0', "print0", NULL, "end each path with a NUL byte instead of a newline"},
+    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline"},
+    {CMD_OPTION_OUTPUT, "output", "COLUMNS",
+     "write these columns instead of paths: path,size,mtime ('-o help' lists all)"},
+    {CMD_OPTION_JSON, "json", "[=array]",
+     "write all columns, or those of -o, as JSON: an object a line, or one array"},
+    {CMD_OPTION_JSON_HEADER, "json-header", NULL, "first the versions of program and record, as JSON"},
+    {CMD_OPTION_HEADER, "header", NULL, "first the names of the columns"},
+    {CMD_OPTION_SEPARATOR, "separator", "TEXT", "between columns (default: a tab)"},
+    {CMD_OPTION_IEC, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)"},
+    {CMD_OPTION_SI, "si", NULL, "sizes as 1.57MB"},
+    {CMD_OPTION_RAW, "raw", NULL, "sizes and times as plain numbers (default unless on a terminal)"},
     {OPTION_SUBVOLUME, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'"},
     {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
+    {'j', "threads", "N",
+     "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
     {OPTION_SUMMARY, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr"},
     {0},
 };
@@ -46,8 +59,14 @@ static bool set(void *state, int letter, const char *argument)
         walk->options.threads = (unsigned)number;
         return true;
     default:
-        return false;
+        return cmd_rows_set(&walk->rows, letter, argument);
     }
+}
+
+static bool asks(const void *state)
+{
+    const struct walk_state *walk = state;
+    return cmd_rows_ask_columns(&walk->rows);
 }
 
 static double seconds_since(const struct timespec *start)
@@ -66,25 +85,36 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
             bw_fs_bytes_read(fs), seconds);
 }
 
+/* Wrong usage that only the image shows: a --subvol that it does not have. */
+static bool is_usage(const struct bw_error *error)
+{
+    return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
+}
+
+/* The first of two errors; frees the other. */
+static struct bw_error *first_of(struct bw_error *first, struct bw_error *second)
+{
+    if (!first)
+        return second;
+    bw_error_free(second);
+    return first;
+}
+
 static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
                                        struct bw_walk_summary *summary)
 {
     struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
-    walk->options.escape = !walk->null_terminated && isatty(STDOUT_FILENO);
-    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
-    walk->options.consume = cmd_write;
-    walk->options.context = &output;
+    struct bw_rows_stream stream = {.rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
+    walk->options.context = stream.rows ? (void *)&stream : &output;
     struct bw_error *error = bw_walk(fs, &walk->options, summary);
-    struct bw_error *flush_error = cmd_flush(&output);
-    if (!error)
-        return flush_error;
-    bw_error_free(flush_error);
-    return error;
+    if (stream.rows && !is_usage(error))
+        error = first_of(error, bw_rows_end(&stream));
+    return first_of(error, cmd_flush(&output));
 }
 
-static int run(const struct cmd_common *common, void *state)
+static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 {
-    struct walk_state *walk = state;
     struct cmd_session session;
     struct bw_walk_summary summary;
     struct timespec start;
@@ -98,10 +128,28 @@ static int run(const struct cmd_common *common, void *state)
     status = cmd_close(common, &session);
     if (!error)
         return status;
-    /* A disk that is full, or memory that is short, cuts the answer off; a wrong --subvol is wrong usage. */
-    bool usage = error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE;
+    /* A disk that is full, or memory that is short, cuts the answer off. */
+    bool usage = is_usage(error);
     status = cmd_fail(common, error);
     return usage ? status : STATUS_PARTIAL;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct walk_state *walk = state;
+    bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    walk->options.escape = terminal;
+    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = asks(walk)
+                                 ? cmd_rows_list_columns()
+                                 : cmd_rows_create(&walk->rows, walk->options.terminator, terminal, &rows);
+    if (error)
+        return cmd_fail(common, error);
+    walk->options.rows = rows;
+    int status = asks(walk) ? STATUS_OK : walk_image(common, walk);
+    bw_rows_destroy(rows);
+    return status;
 }
 
 const struct command cmd_walk = {
@@ -112,13 +160,19 @@ const struct command cmd_walk = {
         "\nIMAGE is an image file or a block device; several are the devices of one file system, in any\n"
         "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and include all\n"
         "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong\n"
-        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n"
+        "\n-o and --json tell more of each file than its path; what is not known is - in a column, and left\n"
+        "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, NUL, a "
+        "backslash.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
-                "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n",
+                "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
+                "  btrfs-walk -o size,mtime,path disk.img       columns\n"
+                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
     .options = options,
     .set = set,
+    .asks = asks,
     .run = run,
     .state_size = sizeof(struct walk_state),
 };

@@ -340,10 +340,14 @@ void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, 
         return;
     bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
     bw_directories_path(&walk->directories, directory, &path);
+    size_t directory_length = path.length;
+    bw_buffer_append(&path, name, name_length);
+    BW_PROBE(bw_graph_probes(walk->fs->graph), path__emit, path,
+             &(struct bw_path_event){walk->scope.tree->id, inode, path.data, path.length});
     if (walk->scope.rows) {
+        path.length = directory_length;
         collect_listed(walk, &path, inode, name, name_length);
     } else {
-        bw_buffer_append(&path, name, name_length);
         write_listed(walk, &path);
     }
     bw_buffer_free(&path);

@@ -48,6 +48,7 @@ struct sweep {
     uint32_t leaf;      /* the leaf being gone through; UINT32_MAX between leaves */
     bool prefix_is_set; /* the scratch's prefix is that of the directory being gone through */
     enum listing listing;
+    bool watched; /* somebody watches the probes of entries or of paths */
     struct bw_buffer text;
 };
 
@@ -286,8 +287,29 @@ static void flush_rows(struct sweep *sweep)
     sweep->prefix_is_set = false;
 }
 
+/* Somebody watches entries or paths. In a function of its own, which builds the path once more: the way of
+ * those whom nobody watches stays short. */
+__attribute__((cold, noinline)) static void watch_entry(struct sweep *sweep, const struct record *directory,
+                                                        const struct bw_dir_entry *entry)
+{
+    const struct bw_task_scope *scope = sweep->scope;
+    struct bw_probes *probes = bw_graph_probes(scope->fs->graph);
+    BW_PROBE(probes, dirent, dirent, &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
+    if (entry->location.type == BW_ROOT_ITEM || entry->type != BW_FILE_REGULAR || !sweep->listing)
+        return;
+    struct bw_buffer path = {0};
+    bw_buffer_append(&path, scope->prefix, scope->prefix_length);
+    append_path(sweep, directory->directory, &path);
+    bw_buffer_append(&path, entry->name, entry->name_length);
+    BW_PROBE(probes, path__emit, path,
+             &(struct bw_path_event){scope->tree->id, entry->location.objectid, path.data, path.length});
+    bw_buffer_free(&path);
+}
+
 static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
 {
+    if (sweep->watched)
+        watch_entry(sweep, directory, entry);
     if (entry->location.type == BW_ROOT_ITEM)
         found_subvolume(sweep, directory, entry);
     else if (entry->type == BW_FILE_DIRECTORY)
@@ -371,6 +393,7 @@ static void take_digest(struct sweep *sweep, const struct bw_buffer *digest)
 
 static void run(struct sweep *sweep)
 {
+    struct bw_probes *probes = bw_graph_probes(sweep->scope->fs->graph);
     struct bw_leaves *leaves = &sweep->scratch->leaves;
     struct bw_wanted_leaf *leaf = &sweep->scratch->leaf;
     for (size_t i = 0; i < sweep->task->pending_count; i++) {
@@ -381,6 +404,8 @@ static void run(struct sweep *sweep)
     bw_leaves_advise(leaves);
     while (!bw_output_stopped(sweep->scope->output) && bw_leaves_next(leaves, leaf, lose, sweep)) {
         sweep->leaf = leaf->number;
+        /* Asked once a leaf, and not for each of its entries. */
+        sweep->watched = BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
         if (leaf->has_digest)
             take_digest(sweep, &leaf->digest);
         else

@@ -166,7 +166,7 @@ for command in $(command_names); do
     while IFS=$'\t' read -r short name argument _; do
         line="--$name"
         [ "$short" = - ] || line="$short, $line"
-        [ "$argument" = - ] || line="$line $argument"
+        case $argument in -) ;; '['*) line=$line$argument ;; *) line="$line $argument" ;; esac
         holds "the manual has $command $line" grep -qxF -e "$line" "$WORK/page"
     done < <(options "$command")
     count=$("$PROGRAM" "$command" --help | sed -n '/^Options:/,/^$/p' | grep -cE '^ +-')
@@ -226,6 +226,9 @@ offers_only "btrfs-walk -j "
 offers_only "btrfs-walk xlators --bu" --built-in
 offers_only "btrfs-walk xlators --format " text markdown man
 offers_only "btrfs-walk xlators --format = m" markdown man
+offers_only "btrfs-walk --json = a" array
+offers_only "btrfs-walk --json =" array
+offers_only "btrfs-walk --json ima" image.img
 # shellcheck disable=SC2086 # types are words
 offers_only "btrfs-walk xlators " $types
 offers_only "btrfs-walk xlators stor" storage/file

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Watching a command: what the options --probe... say, and the consumers made from it. The session makes them
+ * before it opens the file system and takes them down after it is closed.
+ */
+#ifndef BW_CMD_PROBES_H
+#define BW_CMD_PROBES_H
+
+#include "btrfs-walk/fs.h"
+
+/** What the options have set; all zeros: nothing. */
+struct cmd_probe_settings {
+    const char **patterns; /**< of each --probe, in order; room for one an argument */
+    size_t pattern_count;
+    const char *filter; /**< expression; NULL: none */
+    const char *output; /**< file; NULL or "-": stderr */
+    const char *blackbox;
+    bool as_json;
+    bool print; /**< print events even if something else takes them: a format or an output was given */
+    enum { CMD_NO_STATS, CMD_STATS_BY_PROBE, CMD_STATS_BY_XLATOR } stats;
+    bool limited;
+    unsigned long maximum; /**< lines to print, if limited */
+};
+
+/** Letters of the options, all without a short form. */
+enum cmd_probe_option {
+    CMD_OPTION_PROBE = 2048,
+    CMD_OPTION_PROBE_LIST,
+    CMD_OPTION_PROBE_FORMAT,
+    CMD_OPTION_PROBE_OUTPUT,
+    CMD_OPTION_PROBE_FILTER,
+    CMD_OPTION_PROBE_STATS,
+    CMD_OPTION_PROBE_MAX,
+    CMD_OPTION_BLACKBOX,
+    CMD_OPTIONS_PROBE_END,
+};
+
+/** Takes one of them; false if its argument makes no sense. */
+bool cmd_probe_set(struct cmd_probe_settings *settings, int letter, const char *argument);
+
+/** The probes of a session, and who watches them. */
+struct cmd_probes;
+
+/** Makes them. An error means wrong usage, or that memory is short. */
+struct bw_error *cmd_probes_create(const struct cmd_probe_settings *settings, struct cmd_probes **watch);
+
+/** The set to open a file system with. */
+struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);
+
+/** Opens the outputs, none of which may be a file that is read. For bw_fs_options.planned. */
+struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs);
+
+/** Prints what was counted and releases everything, after the file system is closed; NULL is allowed. */
+struct bw_error *cmd_probes_close(struct cmd_probes *watch);
+
+#endif

@@ -1,0 +1,291 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The flight recorder: what --blackbox keeps of a run that is killed, dies, or ends; what is said of the last events
+# when a signal ends the program; which files are refused; and boxes that are damaged.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" default-subvolume || exit 1
+image=$BUILD/fixtures/default-subvolume/dev1.img
+export ASAN_OPTIONS=handle_segv=0:handle_abort=0:handle_sigbus=0:handle_sigill=0:handle_sigfpe=0
+ulimit -c 0
+stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1m")
+box=$WORK/box
+
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+
+# ends_with STATUS DESCRIPTION COMMAND...: the exit status; output in $WORK/out, messages in $WORK/err.
+ends_with() {
+    local want=$1 what=$2 status
+    shift 2
+    timeout 60 "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
+    wait $! 2> /dev/null # which says nothing of signals
+    status=$?
+    if [ "$status" -eq "$want" ]; then pass; else fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"; fi
+}
+
+# says WHAT REGEX FILE: a line of it.
+says() {
+    if grep -qE -- "$2" "$3"; then pass; else fail "$1: no line with '$2': $(tail -n 2 "$3")"; fi
+}
+
+# lacks WHAT REGEX FILE: no such line.
+lacks() {
+    if grep -qE -- "$2" "$3"; then fail "$1: '$2' in $(tail -n 2 "$3")"; else pass; fi
+}
+
+# start ARGUMENTS...: runs the program until it stalls; $process is its number.
+start() {
+    rm -f "$box"
+    "$PROGRAM" --blackbox "$box" "${stall[@]}" "$@" "$image" > "$WORK/run.out" 2> "$WORK/run.err" < /dev/null &
+    process=$!
+    local tries
+    for ((tries = 0; tries < 200; tries++)); do
+        "$PROGRAM" blackbox --last 1 "$box" 2> /dev/null | grep -q "$awaited" && return
+        sleep 0.05
+    done
+    fail "the run does not come to '$awaited'"
+}
+
+# stop SIGNAL: ends it, if it still runs; the status is its own.
+stop() {
+    jobs -rp | grep -qx "$process" && kill "-$1" "$process"
+    wait "$process" 2> /dev/null
+}
+
+# A run that stands still, ended by each signal: the last event is the call that stalled.
+awaited='fop-wind .*kind=tree-block xlator=delay-gen@chunk-map$'
+for entry in KILL:9 TERM:15 SEGV:11 BUS:7 ABRT:6 ILL:4 FPE:8; do
+    name=${entry%:*}
+    number=$(kill -l "$name")
+    for reader in pread mmap; do
+        start --probe '*' --xlator-option "device-1.io=$reader"
+        stop "$name"
+        status=$?
+        holds "SIG$name, $reader: status $status" [ "$status" -eq $((128 + number)) ]
+        ends_with 0 "SIG$name: its box" "$PROGRAM" blackbox "$box"
+        tail -n 1 "$WORK/out" > "$WORK/last"
+        says "SIG$name: the last event" "$awaited" "$WORK/last"
+        says "SIG$name: opening" ' image-open .*index=0 path=.*dev1\.img$' "$WORK/out"
+        says "SIG$name: the superblock" ' super-read .*copy=0 ' "$WORK/out"
+        says "SIG$name: a chunk" ' chunk-add .*length=' "$WORK/out"
+        case $name in
+        KILL | TERM)
+            says "SIG$name: whose box" "process $process, begun .* runs still, or was killed\$" "$WORK/err"
+            holds "SIG$name: no word" [ ! -s "$WORK/run.err" ]
+            ;;
+        *)
+            says "SIG$name: whose box" "process $process, begun .*, died of SIG$name after [0-9.]+ seconds\$" "$WORK/err"
+            says "SIG$name: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" "$WORK/run.err"
+            holds "SIG$name: sixteen events" [ "$(wc -l < "$WORK/run.err")" -eq 17 ]
+            sed '1d; s/^btrfs-walk: //' "$WORK/run.err" > "$WORK/said"
+            holds "SIG$name: the same events on stderr and in the box" cmp "$WORK/said" <(tail -n 16 "$WORK/out")
+            ;;
+        esac
+    done
+done
+
+# Without a file, and without --probe: coarse events, in memory.
+"$PROGRAM" "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
+process=$!
+sleep 0.5
+stop SEGV
+status=$?
+holds "in memory: status $status" [ "$status" -eq 139 ]
+says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img$' "$WORK/run.err"
+lacks "in memory: nothing fine" fop- "$WORK/run.err"
+awaited=chunk-add
+start
+stop KILL
+ends_with 0 "coarse alone" "$PROGRAM" blackbox "$box"
+says "coarse alone: the last event" 'chunk-add' <(tail -n 1 "$WORK/out")
+lacks "coarse alone: nothing fine" fop- "$WORK/out"
+
+# Faults of the program itself, in the first thread and in others.
+mkdir -p "$WORK/xlators/toys"
+if ${CC:-cc} -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then pass; else fail "crash.c: $(head -n 3 "$WORK/log")"; fi
+for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
+    IFS=: read -r way name want <<< "$entry"
+    for call in 1 8; do
+        [ "$way:$call" = stack:8 ] && continue # only the first thread has a stack for signals
+        rm -f "$box"
+        ends_with "$want" "$way" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --blackbox "$box" \
+            --probe '*' --insert "toys/crash@verify,way=$way,call=$call" -j 4 "$image"
+        says "$way: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" "$WORK/err"
+        says "$way: the last event" 'fop-wind .*xlator=crash@verify$' <(tail -n 1 "$WORK/err")
+        ends_with 0 "$way: its box" "$PROGRAM" blackbox --last 1 "$box"
+        says "$way: the last event of the box" 'fop-wind .*xlator=crash@verify$' "$WORK/out"
+        says "$way: its end" ", died of SIG$name after" "$WORK/err"
+    done
+done
+
+# A run that ends: the results are the same, and the box says so.
+"$PROGRAM" -0 "$image" | sort -z > "$WORK/want"
+rm -f "$box"
+ends_with 0 "a good run" "$PROGRAM" -0 --blackbox "$box" --probe '*' "$image"
+holds "a good run: the same list" cmp "$WORK/want" <(sort -z "$WORK/out")
+holds "a good run: silent" [ ! -s "$WORK/err" ]
+ends_with 0 "its box" "$PROGRAM" blackbox "$box"
+says "its box: the end" 'box: btrfs-walk [0-9.]+, process [0-9]+, begun [0-9]{4}-[0-9-]+ [0-9:]+ UTC, ended by itself after 0\.[0-9]{9} seconds$' "$WORK/err"
+holds "its box: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+events=$(wc -l < "$WORK/out")
+holds "its box: in order" sort -c -k1,1n "$WORK/out"
+ends_with 0 "quiet" "$PROGRAM" blackbox -q --last 3 "$box"
+holds "quiet: no word" [ ! -s "$WORK/err" ]
+holds "three" [ "$(wc -l < "$WORK/out")" -eq 3 ]
+ends_with 0 "none" "$PROGRAM" blackbox --last 0 "$box"
+holds "none" [ ! -s "$WORK/out" ]
+ends_with 0 "more than there are" "$PROGRAM" blackbox --last 4000000000 "$box"
+holds "all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
+ends_with 0 "JSON" "$PROGRAM" blackbox --json "$box"
+holds "JSON: as many" [ "$(grep -c '^{"number":[0-9]*,"probe":"[a-z-]*","time":[0-9]*,"thread":[0-9]*[,}].*}$' "$WORK/out")" -eq "$events" ]
+if command -v python3 > /dev/null; then
+    holds "JSON: good" python3 -c 'import json, sys
+for number, line in enumerate(open(sys.argv[1]), 1): assert json.loads(line)["number"] == number' "$WORK/out"
+fi
+ends_with 0 "from a pipe" sh -c 'cat "$1" | "$2" blackbox /dev/stdin' - "$box" "$PROGRAM"
+holds "from a pipe: all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
+ends_with 1 "no room for the output" sh -c '"$1" blackbox "$2" > /dev/full' - "$PROGRAM" "$box"
+ends_with 2 "an error" "$PROGRAM" -v --blackbox "$box" --insert debug/error-gen@chunk-map,kind=tree-block "$image"
+says "an error: what was before" 'super-read' "$WORK/err"
+ends_with 0 "an error: its box" "$PROGRAM" blackbox "$box"
+says "an error: its message" ' error error=-[0-9]+ .*message="' "$WORK/out"
+
+# Names that are no text.
+odd=$WORK/$'odd \xff\n\e[31m.img'
+ln -s "$image" "$odd"
+ends_with 0 "an odd name" "$PROGRAM" --blackbox "$box" "$odd"
+ends_with 0 "an odd name in text" "$PROGRAM" blackbox "$box"
+says "an odd name in text" 'image-open .* path="/.*odd \\377\\n\\033\[31m\.img"$' "$WORK/out"
+ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
+says "an odd name in JSON" '"probe":"image-open",.*"path_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
+
+# Somebody empties the file of a run.
+rm -f "$box"
+"$PROGRAM" --blackbox "$box" --probe '*' --insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1s" "$image" > /dev/null 2> "$WORK/run.err" &
+process=$!
+sleep 0.5
+: > "$box"
+wait "$process" 2> /dev/null
+status=$?
+holds "emptied: status $status" [ "$status" -eq 135 ]
+says "emptied: why" 'died of SIGBUS; the file of the black box was cut short$' "$WORK/run.err"
+ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
+
+# An image that shrinks below a mapping: that signal is an error of a read, and the recorder does not hear of it.
+cp --sparse=always "$image" "$WORK/shrinking.img"
+rm -f "$box"
+timeout 60 "$PROGRAM" --blackbox "$box" --probe '*' --xlator-option device-1.io=mmap \
+    --insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1s" "$WORK/shrinking.img" > /dev/null 2> "$WORK/run.err" &
+process=$!
+sleep 0.5
+truncate -s 1M "$WORK/shrinking.img"
+wait "$process" 2> /dev/null
+status=$?
+holds "a shrinking image: status $status" [ "$status" -eq 2 ]
+lacks "a shrinking image: no signal" SIGBUS "$WORK/run.err"
+ends_with 0 "a shrinking image: its box" "$PROGRAM" blackbox "$box"
+says "a shrinking image: the error" ' dev-read-done .*error=-[0-9]+' "$WORK/out"
+says "a shrinking image: the end" 'ended by itself' "$WORK/err"
+rm "$WORK/shrinking.img"
+
+# Files that are refused.
+refused() { # DESCRIPTION REGEX FILE
+    ends_with 2 "$1" "$PROGRAM" --blackbox "$3" "$image"
+    says "$1" "$2" "$WORK/err"
+    holds "$1: nothing is listed" [ ! -s "$WORK/out" ]
+}
+before=$(cksum < "$image")
+awaited=chunk-add
+start
+refused "one box for two" 'is the black box of a process that runs' "$box"
+stop KILL
+ends_with 0 "and now it is free" "$PROGRAM" --blackbox "$box" "$image"
+refused "the image" 'a file that is read' "$image"
+ln -s "$image" "$WORK/link"
+refused "a link to the image" 'a file that is read' "$WORK/link"
+cp --sparse=always "$image" "$WORK/other.img"
+refused "another image" 'holds a btrfs superblock' "$WORK/other.img"
+holds "another image is as it was" cmp "$image" "$WORK/other.img"
+rm "$WORK/other.img"
+echo "my diary" > "$WORK/diary"
+refused "some file" 'is not empty and no black box' "$WORK/diary"
+holds "some file is as it was" grep -qx 'my diary' "$WORK/diary"
+refused "a dash" 'a black box is a file' -
+refused "no name" 'invalid argument of --blackbox' ''
+refused "a device" 'no regular file' /dev/null
+refused "a directory" 'no regular file' "$WORK"
+refused "a folder that is not there" 'cannot open .* for writing' "$WORK/nowhere/box"
+mkfifo "$WORK/pipe"
+refused "a pipe" 'no regular file' "$WORK/pipe"
+ends_with 2 "stdout" sh -c '"$1" --blackbox "$2" "$3" > "$2"' - "$PROGRAM" "$WORK/both" "$image"
+says "stdout" 'stdout goes to .*both, which is the black box' "$WORK/err"
+rm -f "$WORK/small"
+ends_with 2 "no room" bash -c 'trap "" XFSZ; ulimit -f 100; "$1" --blackbox "$2" "$3"' - "$PROGRAM" "$WORK/small" "$image"
+says "no room" 'cannot make room' "$WORK/err"
+holds "the image is as it was" [ "$before" = "$(cksum < "$image")" ]
+
+# Boxes that are none.
+bad() { # DESCRIPTION REGEX FILE
+    ends_with 2 "$1" "$PROGRAM" blackbox "$3"
+    says "$1" "$2" "$WORK/err"
+    holds "$1: nothing is shown" [ ! -s "$WORK/out" ]
+}
+ends_with 2 "no file" "$PROGRAM" blackbox
+ends_with 2 "two files" "$PROGRAM" blackbox "$box" "$box"
+ends_with 2 "no number" "$PROGRAM" blackbox --last x "$box"
+bad "nothing there" 'cannot open' "$WORK/nothing"
+bad "a folder" 'cannot read' "$WORK"
+bad "an endless one" 'no black box' /dev/zero
+bad "an image" 'no black box' "$image"
+bad "an empty one" 'no black box' /dev/null
+bad "a text" 'no black box' "$WORK/diary"
+ends_with 0 "a box" "$PROGRAM" --blackbox "$box" --probe '*' "$image"
+size=$(stat -c %s "$box")
+for length in 7 8 127 128 4095 4096 8191 8192 $((size - 1)); do
+    head -c "$length" "$box" > "$WORK/short"
+    bad "$length bytes" 'no black box|ends within its header|is cut short: it has' "$WORK/short"
+done
+{ cat "$box"; echo; } > "$WORK/long"
+bad "one more byte" 'the black box is damaged: it has' "$WORK/long"
+
+# patch OFFSET BYTES: of a copy.
+patch() { cp "$box" "$WORK/patched" && printf '%b' "$2" | dd of="$WORK/patched" bs=1 seek="$1" conv=notrunc status=none; }
+patch 8 '\x02'
+bad "another version" 'of version 2, only 1 is known' "$WORK/patched"
+patch 20 '\xff\xff\xff\xff'
+bad "more slots" 'sizes in its header make no sense' "$WORK/patched"
+patch 130 X
+bad "another name" 'checksum' "$WORK/patched"
+slots=$(od -An -t u4 -j 20 -N 4 "$box" | tr -d ' ')
+first=$((size - 256 * slots))
+patch "$first" '\x01\x00\x00\x00\x00\x00\x00\x80'
+ends_with 0 "a torn slot" "$PROGRAM" blackbox "$WORK/patched"
+says "a torn slot" 'events not shown: 1 not complete$' "$WORK/err"
+patch $((first + 256)) '\x09\x00\x00\x00\x00\x00\x00\x00'
+ends_with 0 "a damaged slot" "$PROGRAM" blackbox "$WORK/patched"
+says "a damaged slot" 'events not shown: 1 damaged$' "$WORK/err"
+patch "$first" '\x00\x00\x00\x00\x00\x00\x00\x00'
+ends_with 0 "a lost event" "$PROGRAM" blackbox "$WORK/patched"
+says "a lost event" 'events not shown: 1 lost to a slot' "$WORK/err"
+printf -v later '\\x%02x' 1 $((slots >> 8 & 255)) $((slots >> 16)) 0 0 0 0 0
+patch "$first" "$later"
+ends_with 0 "an event of the next round" "$PROGRAM" blackbox --last 1 "$WORK/patched"
+says "an event of the next round" 'events not shown: ' "$WORK/err"
+says "an event of the next round" ' image-open ' "$WORK/out"
+RANDOM=1 bad_rounds=0
+for ((round = 0; round < 100; round++)); do
+    cp "$box" "$WORK/patched"
+    for ((i = 0; i < 20; i++)); do
+        printf '%b' "\\x$(printf %02x $((RANDOM % 256)))" |
+            dd of="$WORK/patched" bs=1 seek=$((first + RANDOM * 2)) conv=notrunc status=none
+    done
+    timeout 20 "$PROGRAM" blackbox --json "$WORK/patched" > "$WORK/out" 2> "$WORK/err" || bad_rounds=$((bad_rounds + 1))
+done
+holds "random bytes in slots: $(head -n 2 "$WORK/err")" [ "$bad_rounds" -eq 0 ]
+finish

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Watching: what the options --probe... select, print, count and refuse; numbers that must agree; and that the
+# results stay the same, whoever watches.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+images=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first || exit 1
+plain=$images/plain/dev1.img
+deep=$images/levels-3/dev1.img
+mirror=("$images"/raid1-2/dev1.img "$images"/raid1-2/dev2.img)
+
+# run EXPECTED-STATUS WHAT ARGUMENTS...: output in $WORK/out and $WORK/err.
+run() {
+    local expected=$1 what=$2 status
+    shift 2
+    timeout 120 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -eq "$expected" ]; then pass; else fail "$what: exit status $status, not $expected: $(head -n 2 "$WORK/err")"; fi
+}
+
+# said WHAT REGEX [FILE]: a line of stderr, or of a file.
+said() {
+    if grep -qE -- "$2" "${3:-$WORK/err}"; then pass; else fail "$1: '$2' is missing: $(head -n 2 "${3:-$WORK/err}")"; fi
+}
+
+equal() { if [ "$2" = "$3" ]; then pass; else fail "$1: $2, not $3"; fi; }
+
+# events PROBE [FILE]: how many lines of that probe.
+events() { grep -c "^ *[0-9.]* [0-9]* $1 " "${2:-$WORK/err}"; }
+
+# Selecting.
+run 0 "the list needs no image" --probe-list
+cp "$WORK/out" "$WORK/all"
+run 0 "one probe" --probe super-read "$plain"
+equal "one probe: all lines are of it" "$(events super-read)" "$(wc -l < "$WORK/err")"
+run 0 "several, one not" --probe 'block-*,!block-verify' --probe 'cache-hit' "$deep"
+equal "an excluded probe" "$(events block-verify)" 0
+[ "$(events block-read-done)" -gt 0 ] && [ "$(events cache-hit)" -gt 0 ] && pass || fail "patterns add up"
+run 0 "everything but" --probe '!*' --probe 'image-open' "$plain"
+equal "everything taken away, one added" "$(wc -l < "$WORK/err")" 1
+run 2 "a pattern without a match" --probe 'block-read-gone' "$plain"
+said "a pattern without a match" "no probe matches 'block-read-gone'"
+BTRFS_WALK_PROBE=image-open run 0 "the environment" "$plain"
+equal "the environment selects" "$(events image-open)" 1
+while read -r probe; do
+    run 0 "probe $probe" --probe "$probe" "$deep"
+    case $probe in
+    # Nothing is compressed, too large for the cache or wrong in this image.
+    decompress-* | cache-evict | block-retry | error) ;;
+    *) [ "$(events "$probe")" -gt 0 ] && pass || fail "$probe never fires" ;;
+    esac
+done < "$WORK/all"
+
+# Results do not depend on who watches.
+run 0 "nobody watches" "$deep"
+cp "$WORK/out" "$WORK/want"
+for options in "--probe *" "--probe * --probe-format json" "--probe-stats" "--probe-stats=xlator" "--blackbox $WORK/box" \
+    "--probe * --blackbox $WORK/box" "--probe-filter level>0"; do
+    read -ra words <<< "$options"
+    set -f
+    run 0 "$options" "${words[@]}" "$deep"
+    set +f
+    if cmp -s "$WORK/want" "$WORK/out"; then pass; else fail "$options: stdout is another"; fi
+done
+
+# Numbers that must agree.
+run 0 "all events" -j 1 --probe '*' "$deep"
+cp "$WORK/err" "$WORK/events"
+equal "wind and unwind" "$(events fop-wind "$WORK/events")" "$(events fop-unwind "$WORK/events")"
+equal "reads begun and ended" "$(events dev-read-start "$WORK/events")" "$(events dev-read-done "$WORK/events")"
+equal "blocks asked for and come" "$(events block-read-start "$WORK/events")" "$(events block-read-done "$WORK/events")"
+equal "searches begun and ended" "$(events key-search-start "$WORK/events")" "$(events key-search-done "$WORK/events")"
+equal "hits and misses are the look-ups" "$(($(events cache-hit "$WORK/events") + $(events cache-miss "$WORK/events")))" \
+    "$(grep -c ' block-read-done .* level=[1-9] ' "$WORK/events")"
+equal "what is not in the cache is verified" "$(events block-verify "$WORK/events")" \
+    "$(($(events block-read-done "$WORK/events") - $(events cache-hit "$WORK/events")))"
+equal "as many paths as lines" "$(events path-emit "$WORK/events")" "$(wc -l < "$WORK/out")"
+files=$(grep -c ' dirent .*type=file ' "$WORK/events")
+equal "as many files as paths" "$files" "$(wc -l < "$WORK/out")"
+bytes=$(sed -nE 's/.* dev-read-done .* bytes=([0-9]+) .*/\1/p' "$WORK/events" | paste -sd+ | bc 2> /dev/null)
+run 0 "summary" -j 1 --summary "$deep"
+[ -z "$bytes" ] && skip "bc is not installed" || said "bytes read from the device" " $bytes bytes of metadata read"
+
+# A device read tells which request caused it: each is the call of a layer whose parents lead to the top.
+orphans=$(awk '
+    { call = parent = "" }
+    match($0, / call=[0-9]+/) { call = substr($0, RSTART + 6, RLENGTH - 6) }
+    match($0, / parent=[0-9]+/) { parent = substr($0, RSTART + 8, RLENGTH - 8) }
+    $3 == "fop-wind" { up[call] = parent }
+    $3 == "block-read-start" || $3 == "super-read" { top[call] = 1 }
+    $3 == "dev-read-start" { reads[++count] = call }
+    END {
+        for (i = 1; i <= count; i++) {
+            at = reads[i]
+            while (!(at in top) && (at in up) && up[at]) at = up[at]
+            if (!(at in top)) orphans++
+        }
+        print orphans + 0
+    }' "$WORK/events")
+equal "device reads without a request" "$orphans" 0
+
+# Statistics count the same.
+run 0 "statistics" -j 1 --probe-stats --probe 'block-read-done' --probe-format json "$deep"
+said "statistics" "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done "$WORK/events"),"
+run 0 "statistics of layers" -j 1 --probe-stats=xlator "$deep"
+said "statistics of layers" "verify \(features/verify\)"
+shares=$(sed -n '/^------/,/^------/p' "$WORK/err" | awk '$1 ~ /^[0-9.]+$/ { sum += $1 } END { print (sum > 99.5 && sum < 100.5) }')
+equal "the layers' shares add up" "$shares" 1
+run 2 "statistics of nothing" --probe-stats=moons "$plain"
+
+# A bad copy is noticed, and another read.
+run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' --probe-filter 'error != 0' "$images/dup-metadata-0/dev1.img"
+[ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass || fail "a bad copy gives no retry"
+block=$(sed -nE 's/.* block-retry .* logical=([0-9]+) copy=2 .*/\1/p' "$WORK/err" | head -n 1)
+run 0 "and then success" -j 1 --probe 'block-verify,block-read-done' "$images/dup-metadata-0/dev1.img"
+said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$block copy=2 "
+said "and so is the block" " block-read-done call=[0-9]+ error=0 ns=[0-9]+ logical=$block "
+run 1 "a block without a good copy" --probe 'error,block-read-done' "$images/lost-leaf-first/dev1.img"
+said "damage" " error .*severity=damage layer=features/verify"
+said "a lost block" " block-read-done call=[0-9]+ error=-117 "
+run 2 "what ends the work" --probe error "$WORK/nowhere"
+said "what ends the work" " error .*severity=fatal"
+
+# Filters.
+run 0 "a filter" -j 1 --probe 'block-read-done' --probe-filter 'level > 0 && !(tree == 1)' "$deep"
+said "a filter" " level=[1-9]"
+if grep -qE ' level=0| tree=1 ' "$WORK/err"; then fail "a filter lets pass what it should not"; else pass; fi
+run 2 "no translation" --probe 'block-read-start' --probe-filter 'items > 5' "$plain"
+said "no translation" 'blockinfo\.items has no translation from block_start \(probe block-read-start\)'
+run 2 "a broken filter" --probe 'block-read-start' --probe-filter 'level >' "$plain"
+run 0 "a pattern" --probe path-emit --probe-filter 'path ~ "*1*"' "$plain"
+equal "a pattern" "$(wc -l < "$WORK/err")" "$(grep -c 1 "$WORK/out")"
+
+# Output.
+run 0 "a maximum" --probe '*' --probe-max 7 "$deep"
+equal "a maximum" "$(wc -l < "$WORK/err")" 7
+run 0 "none at all" --probe '*' --probe-max 0 "$deep"
+equal "none at all" "$(wc -l < "$WORK/err")" 0
+run 0 "into a file" -j 1 --probe '*' --probe-output "$WORK/file" "$deep"
+equal "into a file: nothing on stderr" "$(wc -l < "$WORK/err")" 0
+equal "into a file" "$(wc -l < "$WORK/file")" "$(wc -l < "$WORK/events")"
+cp "$plain" "$WORK/image"
+run 2 "into an image" --probe '*' --probe-output "$WORK/image" "$WORK/image"
+cmp -s "$plain" "$WORK/image" && pass || fail "an image was written to"
+run 2 "into another image" --probe '*' --probe-output "$WORK/image" "$plain"
+cmp -s "$plain" "$WORK/image" && pass || fail "an image was written to"
+run 1 "a full disk" --probe '*' --probe-output /dev/full "$deep"
+run 2 "no format" --probe '*' --probe-format xml "$plain"
+run 0 "JSON" --probe '*' --probe-format json --probe-output "$WORK/json" "$deep"
+if command -v python3 > /dev/null; then
+    python3 - "$WORK/json" << 'PYTHON' && pass || fail "not every line is JSON"
+import json, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    event = json.loads(line)
+    assert event["probe"] and event["time"] > 0 and event["thread"] > 0
+PYTHON
+else
+    skip "python3 is not installed"
+fi
+finish

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Columns and JSON as a user meets them: the options, what they write, and that the files and their order are those of
+# the plain listing, on good images and on damaged ones.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+empty=$BUILD/fixtures/empty/dev1.img
+count=$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)
+
+# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+out_has() { grep -qE -- "$1" "$WORK/out"; }
+rows() { tr -dc '\0' < "$WORK/out" | wc -c; }
+
+# Columns.
+expect "columns" 0 - -0 -o path,size,mtime "$plain"
+holds "a row a file" [ "$(rows)" -eq "$count" ]
+holds "path, size and mtime" grep -qzP '^/top-file\t11\t1\d{18}$' "$WORK/out"
+expect "columns in another order" 0 - --output size,path "$plain"
+holds "size and path" grep -qP '^11\t/top-file$' "$WORK/out"
+expect "a header" 0 - --header -o path,uid,gid "$plain"
+holds "the names of the columns" [ "$(head -n 1 "$WORK/out")" = $'path\tuid\tgid' ]
+expect "a header and no file" 0 - --header -o path,uid "$empty"
+holds "only the header" [ "$(cat "$WORK/out")" = $'path\tuid' ]
+expect "a separator" 0 - -0 --header --separator ' | ' -o size,path "$plain"
+holds "between all columns" [ "$(grep -cz '^[0-9]* | /' "$WORK/out")" -eq "$count" ]
+holds "and in the header" grep -qxz 'size | path' "$WORK/out"
+expect "a separator with escapes" 0 - --header --separator '\t\\\n' -o inode,uid "$plain"
+holds "a tab, a backslash, a newline" [ "$(head -n 2 "$WORK/out")" = $'inode\t\\\nuid' ]
+expect "a NUL between columns" 0 - -0 --separator '\0' -o path,uid "$plain"
+holds "twice as many as files" [ "$(rows)" -eq $((2 * count)) ]
+expect "sizes in IEC units" 0 - --iec -o size,path "$plain"
+holds "bytes and KiB" out_has '^19\.53KiB	/docs/second name'
+expect "sizes in SI units" 0 - --si -o size,path "$plain"
+holds "kB" out_has '^20\.00kB	/docs/second name'
+expect "raw numbers" 0 - --raw -o size,path "$plain"
+holds "as without it" out_has '^20000	/docs/second name'
+
+# Help.
+expect "the list of columns" 0 - -o help
+holds "each with its documentation" [ "$(grep -cE '^[a-z_]+ +[A-Za-z]' "$WORK/out")" -eq "$(grep -c '' "$WORK/out")" ]
+holds "path is the first" [ "$(head -n 1 "$WORK/out" | cut -d ' ' -f 1)" = path ]
+all=$(sed 's/ .*//' "$WORK/out" | paste -s -d ,)
+expect "all columns" 0 - -0 --header -o "$all" "$plain"
+holds "by name" [ "$(head -z -n 1 "$WORK/out" | tr -d '\0' | tr '\t' ,)" = "$all" ]
+"$PROGRAM" -o help > /dev/full 2> /dev/null
+status=$?
+holds "the list on a full disk is an error" [ "$status" -ne 0 ]
+
+# JSON.
+expect "JSON" 0 - --json "$plain"
+holds "a line a file" [ "$(grep -c '^{"path.*}$' "$WORK/out")" -eq "$count" ]
+cp "$WORK/out" "$WORK/lines"
+expect "JSON lines by name" 0 - --json=lines "$plain"
+holds "the same" cmp "$WORK/out" "$WORK/lines"
+expect "JSON of columns" 0 - --json -o size,path "$plain"
+holds "these two" out_has '^\{"size":11,"path":"/top-file"\}$'
+expect "JSON behind NUL" 0 - --json -0 "$plain"
+holds "the same rows" cmp "$WORK/lines" <(tr '\0' '\n' < "$WORK/out")
+expect "a header record" 0 - --json --json-header "$plain"
+holds "it is the first line" [ "$(head -n 1 "$WORK/out" | sed 's/"version":"[^"]*"/V/')" = \
+    '{"record":"header","tool":"btrfs-walk",V,"schema":1,"of":"fileinfo","of_version":1}' ]
+holds "the others follow" cmp "$WORK/lines" <(tail -n +2 "$WORK/out")
+expect "an array" 0 - --json=array "$plain"
+holds "the same elements" cmp "$WORK/lines" <(sed -e '1d;$d' -e 's/,$//' "$WORK/out")
+expect "an array of nothing" 0 - --json=array "$empty"
+holds "only brackets" [ "$(cat "$WORK/out")" = $'[\n]' ]
+if command -v python3 > /dev/null; then
+    python() { python3 -c "import json, sys; $1" "${@:2}"; }
+    valid() {
+        timeout 60 "$PROGRAM" "$@" > "$WORK/document" 2> "$WORK/err"
+        [ $? -le 1 ] && python3 -m json.tool "$WORK/document"
+    }
+    holds "an array is one document" valid --json=array "$plain"
+    holds "with a header too" valid --json=array --json-header "$plain"
+    holds "without files" valid --json=array "$empty"
+    holds "without files, with a header" valid --json=array --json-header "$empty"
+    holds "if part is lost" valid --json=array "$BUILD/fixtures/lost-leaf-first/dev1.img"
+    holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' "$WORK/lines"
+else
+    skip "validity of JSON: python3 is not installed"
+fi
+
+# What makes no sense.
+expect "an unknown column" 2 "unknown column sise; 'btrfs-walk -o help'" -o path,sise "$plain"
+holds "nothing on stdout" [ ! -s "$WORK/out" ]
+expect "a column twice" 2 'column path is named twice' -o path,path "$plain"
+expect "an empty column" 2 'name of a column is empty' -o path, "$plain"
+expect "no columns" 2 'invalid argument of --output' -o '' "$plain"
+expect "columns without an image" 2 'no image given' -o path
+expect "an unknown form of JSON" 2 'invalid argument of --json: tree' --json=tree "$plain"
+expect "a bad separator" 2 'invalid argument of --separator' -o path,size --separator '\x' "$plain"
+expect "a separator that ends with a backslash" 2 'invalid argument of --separator' -o path,size --separator '\' "$plain"
+expect "a header of columns with JSON" 2 'json-header' --json --header "$plain"
+expect "a separator with JSON" 2 'not for --json' --json --separator , "$plain"
+expect "units with JSON" 2 'decimal' --json --iec "$plain"
+expect "a header of JSON without it" 2 'json-header is for --json' --json-header "$plain"
+expect "two units" 2 'exclude each other' -o size --iec --si "$plain"
+expect "units and none" 2 'raw excludes' -o size --raw --si "$plain"
+expect "units without columns" 2 'which ones, -o says' --iec "$plain"
+expect "a header without columns" 2 'which ones, -o says' --header "$plain"
+expect "NUL in an array" 2 'not for --json=array' -0 --json=array "$plain"
+expect "a subvolume that is not there" 2 'no subvolume' --header -o path,size --subvol 9999 "$plain"
+holds "nothing on stdout either" [ ! -s "$WORK/out" ]
+
+# Streams.
+for form in "-o path,size" --json --json=array; do
+    # shellcheck disable=SC2086 # two words
+    "$PROGRAM" $form "$plain" > /dev/full 2> "$WORK/err"
+    status=$?
+    holds "$form on a full disk is an error" [ "$status" -eq 1 ]
+    holds "$form: and said so" grep -q 'cannot write to stdout' "$WORK/err"
+    # shellcheck disable=SC2086
+    (trap '' PIPE; "$PROGRAM" $form "$BUILD/fixtures/old-4k/dev1.img") 2> "$WORK/err" | true
+    holds "$form: a closed pipe is quiet" [ ! -s "$WORK/err" ]
+done
+if command -v script > /dev/null; then
+    script -qec "$PROGRAM --header -o size,mtime,path $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
+    holds "units and dates on a terminal" grep -qP '^19\.53KiB\t20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\t/docs/second\\ name' "$WORK/out"
+    holds "no control bytes" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+    script -qec "$PROGRAM --raw -o size,mtime $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
+    holds "raw numbers on a terminal" [ -z "$(grep -vP '^\d+\t\d+$' "$WORK/out")" ]
+else
+    skip "terminals: script(1) is not installed"
+fi
+
+# The same files in the same order, whatever else is told of them. The number of threads changes nothing.
+mkdir "$WORK/json"
+for folder in "$BUILD"/fixtures/*/; do
+    name=$(basename "$folder")
+    "$PROGRAM" -0 "$folder"dev*.img > "$WORK/paths" 2> /dev/null
+    status=$?
+    [ "$status" -le 1 ] || continue
+    "$PROGRAM" -0 -o path "$folder"dev*.img > "$WORK/out" 2> /dev/null
+    holds "$name: exit status of paths as a column" [ "$?" -eq "$status" ]
+    holds "$name: paths as a column" cmp "$WORK/paths" "$WORK/out"
+    "$PROGRAM" -0 -o size,mtime,compression,path "$folder"dev*.img > "$WORK/rows" 2> /dev/null
+    cut -z -f 4- "$WORK/rows" > "$WORK/out"
+    holds "$name: paths beside other columns" cmp "$WORK/paths" "$WORK/out"
+    "$PROGRAM" -0 -j 5 -o size,mtime,compression,path "$folder"dev*.img > "$WORK/out" 2> /dev/null
+    holds "$name: any number of threads" cmp "$WORK/rows" "$WORK/out"
+    cp "$WORK/paths" "$WORK/json/$name.paths"
+    "$PROGRAM" --json "$folder"dev*.img > "$WORK/json/$name.json" 2> /dev/null
+done
+if command -v python3 > /dev/null; then
+    python 'import base64, os
+for name in os.listdir(sys.argv[1]):
+    if not name.endswith(".json"):
+        continue
+    paths = b""
+    for line in open(sys.argv[1] + "/" + name, encoding="utf-8", newline="\n"):
+        row = json.loads(line)
+        path = row["path"].encode() if "path" in row else base64.b64decode(row["path_bytes"], validate=True)
+        paths += path + b"\0"
+    if paths != open(sys.argv[1] + "/" + name[:-5] + ".paths", "rb").read():
+        print(name)' "$WORK/json" > "$WORK/out" 2>&1
+    holds "paths in JSON: $(xargs < "$WORK/out")" [ ! -s "$WORK/out" ]
+else
+    skip "paths in JSON: python3 is not installed"
+fi
+[ "$passed" -ge 300 ] || fail "only $passed checks were made"
+finish

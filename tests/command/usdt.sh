@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The probes as tracers find them: the notes of the program and the library, what their arguments are, and that nobody pays
+# for probes that nobody watches. Where bpftrace is permitted, its count is held against the program's own.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 3 "$WORK/holds")"; fi
+}
+if ! command -v readelf > /dev/null; then skip "notes: there is no readelf"; finish; fi
+if [ "$(cat "$BUILD/usdt" 2> /dev/null)" != 1 ]; then skip "notes: built without USDT"; finish; fi
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" levels-3 || exit 1
+image=$BUILD/fixtures/levels-3/dev1.img
+
+"$PROGRAM" --probe-list | sed 's/-/__/g' | sort > "$WORK/wanted"
+
+# notes FILE: a line a note of the provider: name, semaphore, then the arguments.
+notes() {
+    readelf -n "$1" 2> /dev/null | awk '
+        $1 == "Provider:" { ours = $2 == "btrfswalk" }
+        !ours { next }
+        $1 == "Name:" { name = $2 }
+        $1 == "Location:" { semaphore = $NF }
+        $1 == "Arguments:" { $1 = ""; print name, semaphore $0 }' | sort -u
+}
+
+# check_notes WHAT FILE: the notes are those of the list, with semaphore and six arguments none of which is a constant.
+check_notes() {
+    notes "$2" > "$WORK/notes"
+    cut -d ' ' -f 1 "$WORK/notes" > "$WORK/found"
+    holds "$1: the notes are the probes of the list" diff "$WORK/wanted" "$WORK/found"
+    holds "$1: each has a semaphore" [ -z "$(awk '$2 ~ /^0x0*$/' "$WORK/notes")" ]
+    holds "$1: each has six arguments" [ -z "$(awk 'NF != 8' "$WORK/notes")" ]
+    # Tracers drop arguments that are constants: in the notes of x86 those begin with $, on ARM with a digit.
+    holds "$1: none is a constant" [ -z "$(grep -E '@(\$|-?[0-9]+( |$))' "$WORK/notes")" ]
+}
+check_notes "the program" "$PROGRAM"
+check_notes "the shared library" "$BUILD/libbtrfs-walk.so.0"
+if command -v strip > /dev/null; then
+    strip -o "$WORK/stripped" "$PROGRAM"
+    check_notes "the stripped program" "$WORK/stripped"
+    strip -o "$WORK/stripped.so" "$BUILD/libbtrfs-walk.so.0"
+    check_notes "the stripped library" "$WORK/stripped.so"
+fi
+
+# calls OBJECT: a line a call of a firing function: section, function, called, and whether a jump leads around it: a jump
+# forward beyond it, or a way that does not come back, stands before it.
+calls() {
+    objdump -dr --no-show-raw-insn "$1" | awk '
+        # Of one length, hexadecimal numbers are in order as text.
+        function padded(text) { return substr("0000000000000000", length(text) + 1) text }
+        /^Disassembly of section/ { section = $4; sub(/:$/, "", section) }
+        /^[0-9a-f]+ </ { name = $2; gsub(/[<>:]/, "", name); furthest = ""; ended = 0 }
+        /^ *[0-9a-f]+:\t/ {
+            address = $1; sub(/:$/, "", address); address = padded(address)
+            if ($2 ~ /^j/ && $3 ~ /^[0-9a-f]+$/ && padded($3) > furthest) furthest = padded($3)
+            if ($2 ~ /^(jmp|ret)/) ended = 1
+        }
+        /R_[A-Z0-9_]+.*[ \t]bw_fire_/ { print section, name, $NF, (furthest > address || ended ? "around" : "straight") }'
+}
+# Where the compiler is gcc and has put cold code elsewhere, the calls are there too.
+if ! command -v objdump > /dev/null || [ "$(uname -m)" != x86_64 ]; then
+    skip "call sites: no objdump for x86-64"
+elif readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null | grep -q clang; then
+    skip "call sites: built with clang"
+elif ! readelf -SW "$BUILD/src/btree/block.o" | grep -q '\.text\.unlikely' || nm "$BUILD/src/btree/block.o" | grep -q __asan; then
+    skip "call sites: built without optimization, or with sanitizers"
+else
+    while IFS= read -r object; do calls "$object"; done < <(find "$BUILD/src" -name '*.o' ! -path '*/cmd/*' ! -path '*/probe/*') > "$WORK/calls"
+    # What is called for every block and every call of a layer.
+    for call in fop__wind fop__unwind block__read__start block__read__done key__search__start key__search__done cache__hit \
+        cache__miss; do
+        bad=$(awk -v call="^bw_fire_$call-" '$3 ~ call && $1 !~ /unlikely/ { print $1, $2 }' "$WORK/calls")
+        holds "$call is fired" grep -q "bw_fire_$call-" "$WORK/calls"
+        if [ -z "$bad" ]; then pass; else fail "$call is fired in hot code: $bad"; fi
+    done
+    bad=$(awk '$1 !~ /unlikely/ && $4 != "around" { print $2, $3 }' "$WORK/calls")
+    if [ -z "$bad" ]; then pass; else fail "the way of those who do not watch goes through: $bad"; fi
+    # The firing functions themselves.
+    hot=$(objdump -t "$BUILD/src/probe/fire.o" | awk '/ F / && $NF ~ /^bw_fire_/ && $0 !~ /unlikely/ { print $NF }')
+    if [ -z "$hot" ]; then pass; else fail "not among the cold functions: $hot"; fi
+fi
+
+# Without USDT: no notes, and all else is the same. Of its own kind, whatever this build is.
+without=$BUILD/without-usdt
+if (cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SANITIZE make -j2 BUILD="$without" SANITIZE= USDT=0 "$without/btrfs-walk") \
+    > "$WORK/log" 2>&1; then
+    holds "make USDT=0 leaves no notes" [ -z "$(notes "$without/btrfs-walk")" ]
+    holds "nor semaphores" [ "$(nm "$without/btrfs-walk" | grep -c 'btrfswalk_.*_semaphore')" -eq 0 ]
+    holds "it lists the same" [ "$("$without/btrfs-walk" "$image" | cksum)" = "$("$PROGRAM" "$image" | cksum)" ]
+    holds "it has the same probes" cmp <("$without/btrfs-walk" --probe-list=json) <("$PROGRAM" --probe-list=json)
+    "$without/btrfs-walk" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
+    holds "and fires them" grep -q block-read-done "$WORK/events"
+else
+    fail "make USDT=0: $(tail -n 3 "$WORK/log")"
+fi
+
+# bpftrace counts what the program counts.
+"$PROGRAM" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
+own=$(grep -c ' block-read-done ' "$WORK/events")
+holds "there is something to count" [ "$own" -gt 0 ]
+"$PROGRAM" --probe-stats "$image" 2>&1 > /dev/null | awk '$NF == "block-read-done" { print $3 }' > "$WORK/counted"
+holds "the statistics count $(cat "$WORK/counted"), events are $own" [ "$(cat "$WORK/counted")" = "$own" ]
+trace=(bpftrace -e "usdt:$PROGRAM:btrfswalk:block__read__done { @ = count(); }" -c "$PROGRAM $image")
+if [ "$(id -u)" -ne 0 ]; then
+    skip "bpftrace: not root"
+elif ! command -v bpftrace > /dev/null; then
+    skip "bpftrace: it is not installed"
+elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null | grep -q '^@: 1$'; then
+    skip "bpftrace: it cannot watch a program here"
+else
+    seen=$("${trace[@]}" 2> /dev/null | sed -n 's/^@: //p')
+    holds "bpftrace counts $seen, the program $own" [ "$seen" = "$own" ]
+    # The scripts are good, and get records: the header fits.
+    for script in "$ROOT"/scripts/bpftrace/*.bt; do
+        bpftrace -I "$ROOT/scripts/bpftrace" "$script" -c "$PROGRAM $image" "$PROGRAM" > "$WORK/out" 2> "$WORK/err"
+        holds "$(basename "$script"): $(head -n 2 "$WORK/err")" grep -q '^Attaching' "$WORK/out"
+    done
+    bpftrace -I "$ROOT/scripts/bpftrace" "$ROOT/scripts/bpftrace/block-latency.bt" -c "$PROGRAM $image" "$PROGRAM" > "$WORK/out" 2> /dev/null
+    seen=$(sed -n 's/^@blocks\[[0-9]*\]: //p' "$WORK/out" | paste -s -d + | sed 's/^$/0/')
+    holds "its records tell of $seen blocks, the program of $own" [ "$((seen))" -eq "$own" ]
+fi
+finish
