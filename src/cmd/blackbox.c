@@ -61,8 +61,8 @@ static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint
     return NULL;
 }
 
-/* Reads a box: first its beginning, which says how long it is; one byte more would tell that it is longer. Piece
- * by piece: one that is shorter than it says costs no memory for what it lacks. */
+/* Reads a box: first its beginning, which says how long it is; one byte more would tell that it is longer.
+ * Piece by piece: one that is shorter than it says costs no memory for what it lacks. */
 static struct bw_error *read_box(int descriptor, struct bw_buffer *bytes)
 {
     enum { PIECE = 1 << 20 };
@@ -218,15 +218,18 @@ const struct command cmd_blackbox = {
     .operands = "FILE",
     .summary = "Shows the events that option --blackbox of a command has kept in FILE.",
     .details =
-        "\nWith --blackbox FILE a command keeps its last events there, whatever ends it, SIGKILL as well. "
-        "They\n"
-        "are listed oldest first: seconds since its begin, thread, probe, and what the probe tells. A "
-        "message\n"
-        "on stderr says how the command ended, and how many events are not there any more, were being "
-        "written,\n"
-        "or are damaged. Times in JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 "
-        "become\n"
-        "NAME_bytes in base64; \"cut\" says that the text was longer.\n"
+        "\nWith --blackbox FILE a command keeps its last events there, whatever ends it, SIGKILL as well: "
+        "those of\n"
+        "coarse probes, and of the probes that --probe selects. The next command begins FILE anew; a file "
+        "that is\n"
+        "no black box is never overwritten. Events are listed oldest first: seconds since the begin, "
+        "thread,\n"
+        "probe, and what the probe tells. Messages on stderr say how the command ended, and how many events "
+        "are\n"
+        "not there any more, were being written, or are damaged. Times in JSON are nanoseconds of the "
+        "monotonic\n"
+        "clock; bytes that are not UTF-8 become NAME_bytes in base64; \"cut\" says that the text was "
+        "longer.\n"
         "Exit status: 0 shown; 1 the output cannot be written; 2 wrong usage, or FILE cannot be read, is no\n"
         "black box, or is damaged.\n",
     .examples = "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"

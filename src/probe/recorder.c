@@ -4,8 +4,8 @@
  * of it by writing the number into it. It never waits: who finds the slot taken, by a thread that was stopped
  * a whole round ago, gives up its event.
  *
- * As measured, a slot of 256 bytes costs 9 ns, as does one of 64: only the lines that are written count. So
- * it has room for a message.
+ * As measured, an event costs 14 ns, and 25 ns with two texts; a slot of 256 bytes costs no more than one of
+ * 64, since only the lines that are written count. So there is room for a message.
  */
 #include "probe/recorder.h"
 

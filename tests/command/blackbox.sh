@@ -39,17 +39,22 @@ lacks() {
     if grep -qE -- "$2" "$3"; then fail "$1: '$2' in $(tail -n 2 "$3")"; else pass; fi
 }
 
+# await: waits until the last event in the box is the one awaited.
+await() {
+    local tries
+    for ((tries = 0; tries < 400; tries++)); do
+        "$PROGRAM" blackbox --last 1 "$box" 2> /dev/null | grep -q "$awaited" && return
+        sleep 0.05
+    done
+    fail "the run does not come to '$awaited'"
+}
+
 # start ARGUMENTS...: runs the program until it stalls; $process is its number.
 start() {
     rm -f "$box"
     "$PROGRAM" --blackbox "$box" "${stall[@]}" "$@" "$image" > "$WORK/run.out" 2> "$WORK/run.err" < /dev/null &
     process=$!
-    local tries
-    for ((tries = 0; tries < 200; tries++)); do
-        "$PROGRAM" blackbox --last 1 "$box" 2> /dev/null | grep -q "$awaited" && return
-        sleep 0.05
-    done
-    fail "the run does not come to '$awaited'"
+    await
 }
 
 # stop SIGNAL: ends it, if it still runs; the status is its own.
@@ -91,15 +96,18 @@ for entry in KILL:9 TERM:15 SEGV:11 BUS:7 ABRT:6 ILL:4 FPE:8; do
 done
 
 # Without a file, and without --probe: coarse events, in memory.
-"$PROGRAM" "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
+"$PROGRAM" --probe fop-wind "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
 process=$!
-sleep 0.5
+for ((tries = 0; tries < 400; tries++)); do
+    grep -q 'xlator=delay-gen' "$WORK/run.err" && break
+    sleep 0.05
+done
 stop SEGV
 status=$?
 holds "in memory: status $status" [ "$status" -eq 139 ]
 says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img$' "$WORK/run.err"
-lacks "in memory: nothing fine" fop- "$WORK/run.err"
-awaited=chunk-add
+lacks "in memory: nothing fine" '^btrfs-walk: .* fop-' "$WORK/run.err"
+stalled=$awaited awaited=chunk-add
 start
 stop KILL
 ends_with 0 "coarse alone" "$PROGRAM" blackbox "$box"
@@ -166,10 +174,8 @@ ends_with 0 "an odd name in JSON" "$PROGRAM" blackbox --json "$box"
 says "an odd name in JSON" '"probe":"image-open",.*"path_bytes":"[A-Za-z0-9+/=]+"' "$WORK/out"
 
 # Somebody empties the file of a run.
-rm -f "$box"
-"$PROGRAM" --blackbox "$box" --probe '*' --insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1s" "$image" > /dev/null 2> "$WORK/run.err" &
-process=$!
-sleep 0.5
+awaited=$stalled stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=2s")
+start --probe '*'
 : > "$box"
 wait "$process" 2> /dev/null
 status=$?
@@ -180,10 +186,10 @@ ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
 # An image that shrinks below a mapping: that signal is an error of a read, and the recorder does not hear of it.
 cp --sparse=always "$image" "$WORK/shrinking.img"
 rm -f "$box"
-timeout 60 "$PROGRAM" --blackbox "$box" --probe '*' --xlator-option device-1.io=mmap \
-    --insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1s" "$WORK/shrinking.img" > /dev/null 2> "$WORK/run.err" &
+"$PROGRAM" --blackbox "$box" --probe '*' --xlator-option device-1.io=mmap "${stall[@]}" "$WORK/shrinking.img" \
+    > /dev/null 2> "$WORK/run.err" &
 process=$!
-sleep 0.5
+await
 truncate -s 1M "$WORK/shrinking.img"
 wait "$process" 2> /dev/null
 status=$?

@@ -126,6 +126,7 @@ static void decorate(struct dice *dice, struct journey *journey)
         "debug/io-stats@%s,file=/dev/null",
         "debug/io-stats@%s,file=/dev/null,format=json",
         "debug/trace@%s,file=/dev/null,operations=all",
+        "debug/probe@%s,each=on",
         "performance/io-threads@%s,threads=2",
         "performance/io-threads@%s",
         "performance/node-cache@%s",
@@ -135,7 +136,7 @@ static void decorate(struct dice *dice, struct journey *journey)
     static const char *const options[] = {"storage/file.io=mmap", "node-cache.size=0", "node-cache.size=64K",
                                           "read-ahead.gap=1M"};
     for (unsigned count = roll(dice, DECORATIONS_AT_MOST + 1); count; count--) {
-        unsigned layer = roll(dice, COUNT(layers)), kinds_of_place = COUNT(logical) + (layer < 7);
+        unsigned layer = roll(dice, COUNT(layers)), kinds_of_place = COUNT(logical) + (layer < 8);
         unsigned place = roll(dice, kinds_of_place);
         char text[128];
         snprintf(text, sizeof text, layers[layer], place < COUNT(logical) ? logical[place] : "device-*");
