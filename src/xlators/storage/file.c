@@ -3,7 +3,7 @@
  * storage/file: bottom of the pipeline, reads one image file or block device. The only place with pread.
  *
  * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the page cache
- * (RWF_NOWAIT): on a warm image nothing more is needed, and the first miss says that the image is cold, from
+ * (RWF_NOWAIT): on a warm image nothing more is needed, and some misses say that the image is cold, from
  * when on hints are passed to the kernel.
  *
  * With io=mmap the bytes are copied out of a mapping instead, under the guard of bus_guard.c. Whatever the
@@ -29,9 +29,10 @@ struct file {
     const char *path; /* the option's text, owned by the layer */
     int descriptor;
     uint64_t size;
-    bool regular;          /* not a block device */
-    const uint8_t *mapped; /* all of it, with io=mmap; NULL: pread */
-    atomic_bool cold;      /* a read has missed the page cache */
+    bool regular;             /* not a block device */
+    const uint8_t *mapped;    /* all of it, with io=mmap; NULL: pread */
+    atomic_bool cold;         /* reads miss the page cache */
+    atomic_uint hits, misses; /* of the page cache, until it is cold */
 };
 
 enum { IO_PREAD, IO_MMAP };
@@ -128,18 +129,30 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     return NULL;
 }
 
+/* A page or two may be missing of an image that is warm otherwise, and hints are worth nothing there. */
+enum { COLD_MISSES = 3, COLD_SHARE = 16 };
+
+static void note_miss(struct file *file, int reason)
+{
+    unsigned misses = atomic_fetch_add_explicit(&file->misses, 1, memory_order_relaxed) + 1;
+    bool many = misses >= COLD_MISSES &&
+                misses >= atomic_load_explicit(&file->hits, memory_order_relaxed) / COLD_SHARE;
+    if (many || reason == EOPNOTSUPP)
+        atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+}
+
 /* Reads neighbours with one system call if all is in the page cache or, once cold, in any case. */
 static bool read_run(struct file *file, const struct iovec *vectors, int count, uint64_t offset,
                      size_t length)
 {
     bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
     ssize_t got = preadv2(file->descriptor, vectors, count, (off_t)offset, cold ? 0 : RWF_NOWAIT);
-    if (got == (ssize_t)length)
-        return true;
-    if (cold)
-        return false;
+    if (got == (ssize_t)length && !cold)
+        atomic_fetch_add_explicit(&file->hits, 1, memory_order_relaxed);
+    if (got == (ssize_t)length || cold)
+        return got == (ssize_t)length;
     if (got >= 0 || errno == EAGAIN || errno == EOPNOTSUPP)
-        atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+        note_miss(file, got >= 0 ? 0 : errno);
     return preadv(file->descriptor, vectors, count, (off_t)offset) == (ssize_t)length;
 }
 
@@ -235,8 +248,11 @@ static void notice_cold(struct file *file, uint64_t offset)
     if (atomic_load_explicit(&file->cold, memory_order_relaxed) || offset >= file->size)
         return;
     const struct iovec vector = {&byte, 1};
-    if (preadv2(file->descriptor, &vector, 1, (off_t)offset, RWF_NOWAIT) != 1)
-        atomic_store_explicit(&file->cold, true, memory_order_relaxed);
+    ssize_t got = preadv2(file->descriptor, &vector, 1, (off_t)offset, RWF_NOWAIT);
+    if (got == 1)
+        atomic_fetch_add_explicit(&file->hits, 1, memory_order_relaxed);
+    else
+        note_miss(file, got >= 0 ? 0 : errno);
 }
 
 /* What lies behind a new end, but in the same page as it, was read as zeros: it is asked for once more. */
