@@ -77,6 +77,7 @@ struct command {
 };
 
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
+extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 
 /** The options that cmd_probe_set() takes. */
 extern const struct cmd_option cmd_probe_options[];
@@ -118,8 +119,9 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
 
 /** Opens a file that is written besides the results. BW_ERROR_USAGE if it is one that `fs` reads, or looks
- * like an image. */
-struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *name, int *descriptor);
+ * like an image, or is the file `taken` (NULL: none). */
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
+                                 int *descriptor);
 
 /** Writes all of it to a file. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);

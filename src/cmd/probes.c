@@ -224,7 +224,7 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
     cmd_recorder_start(watch->recorder);
     if (strcmp(output_name(watch), "stderr") == 0)
         return NULL;
-    return cmd_open_output(fs, settings->output, &watch->output);
+    return cmd_open_output(fs, settings->blackbox, settings->output, &watch->output);
 }
 
 static struct bw_error *report_stats(struct cmd_probes *watch)

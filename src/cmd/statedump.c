@@ -69,10 +69,14 @@ static void *listen_for_signals(void *context)
     return NULL;
 }
 
-struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *name, int *descriptor)
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name, int *descriptor)
 {
-    struct stat status;
-    if (stat(name, &status) == 0 && bw_fs_is_input(fs, &status))
+    struct stat status, other;
+    bool exists = stat(name, &status) == 0;
+    if (exists && taken && stat(taken, &other) == 0 && status.st_dev == other.st_dev &&
+        status.st_ino == other.st_ino)
+        return bw_error_create(BW_ERROR_USAGE, "%s is written to already: it is the black box", name);
+    if (exists && bw_fs_is_input(fs, &status))
         return bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
                                name);
     return bw_output_file_open(name, false, descriptor);
@@ -82,8 +86,10 @@ static struct bw_error *open_file(struct cmd_statedump *statedump)
 {
     const char *name = statedump->common->statedump;
     statedump->descriptor = STDERR_FILENO;
-    return !name || strcmp(name, "-") == 0 ? NULL
-                                           : cmd_open_output(statedump->fs, name, &statedump->descriptor);
+    return !name || strcmp(name, "-") == 0
+               ? NULL
+               : cmd_open_output(statedump->fs, statedump->common->probes.blackbox, name,
+                                 &statedump->descriptor);
 }
 
 struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
