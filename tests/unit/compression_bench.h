@@ -44,7 +44,7 @@ static inline void fill_text(uint8_t *text, size_t length)
             kind = next_random(&state) % 4;
         }
         uint8_t random = (uint8_t)next_random(&state);
-        text[at] = kind == 0 ? 0 : kind == 1 ? random : (uint8_t)(random % (kind == 2 ? 8 : 3));
+        text[at] = (uint8_t)(kind == 0 ? 0 : kind == 1 ? random : random % (kind == 2 ? 8 : 3));
     }
 }
 
