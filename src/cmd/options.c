@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "cmd/command.h"
 #include "cmd/probe_list.h"
 
@@ -13,7 +14,7 @@
 #define BW_VERSION "unknown"
 #endif
 
-enum { MAX_OPTIONS = 64 };
+enum { MAX_OPTIONS = 96 };
 
 /* Letters of common options that have no short form; those of the commands begin at 256. */
 enum { OPTION_GRAPH = 1024, OPTION_XLATOR_OPTION, OPTION_INSERT, OPTION_STATEDUMP };
@@ -63,12 +64,27 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
     return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum && *number <= maximum;
 }
 
-static void help_options(const struct cmd_option *options)
+static const char *long_name(const struct cmd_option *options, int letter)
+{
+    for (; options->letter; options++)
+        if (options->letter == letter)
+            return options->name;
+    return NULL;
+}
+
+/* A letter of its own that a command has goes before the same one of all commands, as -h of ls does. */
+static bool has_short_form(const struct command *command, const struct cmd_option *option)
+{
+    const char *own = long_name(command->options, option->letter);
+    return option->letter < 256 && (!own || own == option->name);
+}
+
+static void help_options(const struct command *command, const struct cmd_option *options)
 {
     for (; options->letter; options++) {
         char left[48];
-        int used = options->letter < 256 ? snprintf(left, sizeof left, "-%c, ", options->letter)
-                                         : snprintf(left, sizeof left, "    ");
+        int used = has_short_form(command, options) ? snprintf(left, sizeof left, "-%c, ", options->letter)
+                                                    : snprintf(left, sizeof left, "    ");
         snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
                  options->argument && *options->argument != '[' ? " " : "",
                  options->argument ? options->argument : "");
@@ -84,7 +100,7 @@ void cmd_help(const struct command *command)
     printf("%s\nOptions:\n", command->details);
     const struct option_tables all = tables_of(command);
     for (size_t i = 0; i < OPTION_TABLES; i++)
-        help_options(all.tables[i]);
+        help_options(command, all.tables[i]);
     printf("\nExamples:\n%s", command->examples);
     if (!is_default)
         return;
@@ -121,8 +137,11 @@ static void add_options(struct getopt_tables *tables, const struct cmd_option *o
 
 static int usage_error(const char *reason, const char *argument)
 {
-    fprintf(stderr, "btrfs-walk: %s%s%s\nTry 'btrfs-walk --help'.\n", reason, argument ? ": " : "",
-            argument ? argument : "");
+    struct bw_buffer shown = {0};
+    bw_escape_words(&shown, argument ? argument : "");
+    fprintf(stderr, "btrfs-walk: %s%s%.*s\nTry 'btrfs-walk --help'.\n", reason, argument ? ": " : "",
+            (int)shown.length, shown.data ? shown.data : "");
+    bw_buffer_free(&shown);
     return STATUS_CANNOT;
 }
 
@@ -160,14 +179,6 @@ static bool set_common(struct cmd_common *common, int letter, const char *argume
     }
 }
 
-static const char *long_name(const struct cmd_option *options, int letter)
-{
-    for (; options->letter; options++)
-        if (options->letter == letter)
-            return options->name;
-    return NULL;
-}
-
 static int bad_argument(const struct command *command, int letter, const char *argument)
 {
     const struct option_tables all = tables_of(command);
@@ -181,8 +192,16 @@ static int bad_argument(const struct command *command, int letter, const char *a
 
 static int flush_stdout(const struct cmd_common *common)
 {
-    return fflush(stdout) ? cmd_fail(common, bw_error_from_errno(errno, "cannot write to stdout"))
-                          : STATUS_OK;
+    if (!fflush(stdout))
+        return STATUS_OK;
+    cmd_fail(common, bw_error_from_errno(errno, "cannot write to stdout"));
+    return STATUS_PARTIAL;
+}
+
+/* Whether the option that was found is --help, which not every command shares its letter with. */
+static bool asks_for_help(const struct getopt_tables *tables, int index)
+{
+    return index >= 0 && strcmp(tables->names[index].name, "help") == 0;
 }
 
 /* Takes all options; -1 if all is well, else the exit status to end with. */
@@ -197,7 +216,8 @@ static int take_options(const struct command *command, int argc, char **argv, st
         add_options(&tables, all.tables[i]);
     opterr = 0;
     while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
-        if (letter == 'h') {
+        bool own = long_name(command->options, letter) && !asks_for_help(&tables, index);
+        if (letter == 'h' && !own) {
             cmd_help(command);
             return flush_stdout(common);
         }
@@ -215,7 +235,6 @@ static int take_options(const struct command *command, int argc, char **argv, st
             return usage_error(letter == ':' ? "option without its argument" : "unknown option",
                                is_short ? short_form : argv[optind - 1]);
         }
-        bool own = long_name(command->options, letter);
         bool good = own ? command->set(state, letter, optarg) : set_common(common, letter, optarg);
         if (!good)
             return bad_argument(command, letter, optarg);

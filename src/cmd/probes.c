@@ -23,7 +23,7 @@ const struct cmd_option cmd_probe_options[] = {
     {CMD_OPTION_PROBE, "probe", "PATTERN",
      "print each event of these probes: 'block-*,!block-verify' (repeatable)"},
     {CMD_OPTION_PROBE_LIST, "probe-list", "[=STYLE]",
-     "list the probes; STYLE: long, json, bpftrace, d, c or markdown"},
+     "list the probes; STYLE: long, json, bpftrace, c, d, markdown, man or offsets"},
     {CMD_OPTION_PROBE_FORMAT, "probe-format", "FORMAT", "of events and statistics: text or json"},
     {CMD_OPTION_PROBE_OUTPUT, "probe-output", "FILE", "where they go (default: stderr)"},
     {CMD_OPTION_PROBE_FILTER, "probe-filter", "EXPRESSION",
@@ -85,7 +85,7 @@ struct cmd_probes {
     struct bw_probes *probes;
     bool selected[BW_PROBES_MAX];
     bool printing;
-    int output; /* where events and statistics go */
+    int output; /* where events and statistics go; -1: to a file that is not open */
     struct bw_probe_printer printer;
     struct bw_probe_stats *stats;
     struct bw_filter *filter;
@@ -149,6 +149,9 @@ static const char *output_name(const struct cmd_probes *watch)
 static struct bw_error *write_lines(void *context, const char *lines, size_t length)
 {
     const struct cmd_probes *watch = context;
+    /* What happened before, or instead of, the opening of the file is nobody's. */
+    if (watch->output < 0)
+        return NULL;
     return cmd_write_file(watch->output, output_name(watch), lines, length);
 }
 
@@ -179,10 +182,27 @@ static struct bw_error *join(struct cmd_probes *watch, struct bw_probe_consumer 
     return NULL;
 }
 
+/* What is said in vain is refused, so that nobody waits for it. */
+static struct bw_error *check_settings(const struct cmd_probes *watch)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    const char *vain = NULL;
+    if (settings->stats && settings->limited)
+        vain = "--probe-max limits what is printed; --probe-stats prints no events";
+    else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
+        vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
+    else if (settings->filter && settings->blackbox && !settings->print && !settings->stats)
+        vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of them";
+    else if (settings->pattern_count && !anything_selected(watch))
+        vain = "--probe takes away all that it selects";
+    return vain ? bw_error_create(BW_ERROR_USAGE, "%s", vain) : NULL;
+}
+
 static struct bw_error *make_consumers(struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
     BW_TRY(select_probes(watch));
+    BW_TRY(check_settings(watch));
     if (settings->stats) {
         BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected, &watch->stats));
         return join(watch, bw_probe_stats_consumer(watch->stats));
@@ -193,16 +213,29 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     return join(watch, &watch->printer.consumer);
 }
 
-struct bw_error *cmd_probes_create(const struct cmd_probe_settings *settings, struct cmd_probes **result)
+/* For scripts that are to outlive versions. */
+static void note_stability(const struct cmd_common *common, const struct bw_filter *filter)
+{
+    const struct bw_attributes least = bw_filter_attributes(filter);
+    struct bw_error *note =
+        bw_error_create(BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
+                        bw_stability_name(least.data), bw_dependency_name(least.depends));
+    cmd_report((void *)(uintptr_t)common, BW_NOTE, note);
+    bw_error_free(note);
+}
+
+struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **result)
 {
     struct cmd_probes *watch = calloc(1, sizeof *watch);
     if (!watch)
         return bw_error_no_memory();
-    watch->settings = *settings;
-    watch->output = STDERR_FILENO;
+    watch->settings = common->probes;
+    watch->output = strcmp(output_name(watch), "stderr") == 0 ? STDERR_FILENO : -1;
     struct bw_error *error = bw_probes_create(&watch->probes);
     if (!error)
         error = make_consumers(watch);
+    if (!error && watch->filter)
+        note_stability(common, watch->filter);
     if (!error)
         *result = watch;
     else
@@ -222,9 +255,13 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
                              &watch->recorder));
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     cmd_recorder_start(watch->recorder);
-    if (strcmp(output_name(watch), "stderr") == 0)
+    if (watch->output == STDERR_FILENO)
         return NULL;
-    return cmd_open_output(fs, settings->blackbox, settings->output, &watch->output);
+    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
+    /* A device or a pipe is not shortened. */
+    return ftruncate(watch->output, 0) && errno != EINVAL
+               ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
+               : NULL;
 }
 
 static struct bw_error *report_stats(struct cmd_probes *watch)
@@ -250,7 +287,7 @@ struct bw_error *cmd_probes_close(struct cmd_probes *watch)
     bw_probe_stats_destroy(watch->stats);
     bw_filter_destroy(watch->filter);
     bw_probes_destroy(watch->probes);
-    if (watch->output != STDERR_FILENO && close(watch->output) && !error)
+    if (watch->output >= 0 && watch->output != STDERR_FILENO && close(watch->output) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", output_name(watch));
     free(watch);
     return error;

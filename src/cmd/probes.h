@@ -38,11 +38,13 @@ enum cmd_probe_option {
 /** Takes one of them; false if its argument makes no sense. */
 bool cmd_probe_set(struct cmd_probe_settings *settings, int letter, const char *argument);
 
+struct cmd_common;
+
 /** The probes of a session, and who watches them. */
 struct cmd_probes;
 
 /** Makes them. An error means wrong usage, or that memory is short. */
-struct bw_error *cmd_probes_create(const struct cmd_probe_settings *settings, struct cmd_probes **watch);
+struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **watch);
 
 /** The set to open a file system with. */
 struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);

@@ -18,7 +18,7 @@
 
 enum {
     LAST_EVENTS = 16,
-    STACK_BYTES = 64 << 10, /* a stack that ran out is a reason to die, too */
+    STACK_BYTES = 64 << 10, /* of the main thread, whose own may have run out */
     PATIENCE = 1000,        /* milliseconds that nobody needs to read stderr */
 };
 

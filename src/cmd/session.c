@@ -64,7 +64,7 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
                                                                struct bw_fs **fs))
 {
     BW_TRY(check_streams_first(common));
-    BW_TRY(cmd_probes_create(&common->probes, &session->probes));
+    BW_TRY(cmd_probes_create(common, &session->probes));
     const struct bw_fs_options options = {
         .paths = common->images,
         .path_count = common->image_count,

@@ -7,10 +7,16 @@
 /* A time that does not fit becomes the nearest that does. */
 static int64_t nanoseconds_of(const struct bw_disk_timespec *disk)
 {
-    int64_t seconds = (int64_t)bw_get64(disk->seconds), result;
-    if (__builtin_mul_overflow(seconds, INT64_C(1000000000), &result) ||
-        __builtin_add_overflow(result, (int64_t)bw_get32(disk->nanoseconds), &result))
-        return seconds < 0 ? INT64_MIN : INT64_MAX;
+    const int64_t second = 1000000000;
+    int64_t seconds = (int64_t)bw_get64(disk->seconds), rest = (int64_t)bw_get32(disk->nanoseconds), result;
+    bool negative = seconds < 0;
+    /* From the next second on back: the first part of the sum then never is less than the sum. */
+    if (negative) {
+        seconds++;
+        rest -= second;
+    }
+    if (__builtin_mul_overflow(seconds, second, &result) || __builtin_add_overflow(result, rest, &result))
+        return negative ? INT64_MIN : INT64_MAX;
     return result;
 }
 
@@ -37,6 +43,20 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
         .mode = bw_get32(disk->mode),
     };
     return true;
+}
+
+bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
+{
+    if (cursor->next == cursor->end)
+        return false;
+    const struct bw_disk_dir_item *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+    if (!disk)
+        return false;
+    xattr->name_length = bw_get16(disk->name_length);
+    xattr->value_length = bw_get16(disk->data_length);
+    xattr->name = bw_cursor_take(cursor, xattr->name_length);
+    xattr->value = xattr->name ? bw_cursor_take(cursor, xattr->value_length) : NULL;
+    return xattr->value != NULL;
 }
 
 bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref)

@@ -66,6 +66,17 @@ static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_ent
     return entry->name && bw_cursor_take(cursor, bw_get16(disk->data_length));
 }
 
+/** An extended attribute. Both parts are views on the item: raw bytes, not terminated. */
+struct bw_xattr {
+    const uint8_t *name;
+    const uint8_t *value;
+    uint16_t name_length;
+    uint16_t value_length;
+};
+
+/** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
+bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
+
 /** An INODE_ITEM. Times are nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to 2262). */
 struct bw_inode {
     uint64_t generation; /**< transaction that made it */

@@ -72,14 +72,19 @@ struct call {
     struct bw_fop_event event;
 };
 
-static void begin_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
+/* Makes the frame; whether anybody watches, so that the event has to be described. */
+static bool begin_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
 {
     call->probes = xlator->graph->probes;
     call->frame =
         (struct bw_frame){parent, parent ? parent->depth + 1 : 0, bw_probes_call(call->probes), NULL};
     call->timed = BW_PROBE_ON(call->probes, fop__unwind);
-    if (!call->timed && !BW_PROBE_ON(call->probes, fop__wind))
-        return;
+    return call->timed || BW_PROBE_ON(call->probes, fop__wind);
+}
+
+/* With what is special about the operation already in call->event. */
+static void watch_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
+{
     call->event.event = (struct bw_event){.call = call->frame.call};
     call->event.xlator = xlator->name;
     call->event.type = xlator->type->type;
@@ -139,8 +144,10 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
     }
     while (!xlator->type->operations.read)
         xlator = xlator->children[0];
-    describe_read(&call, requests, total);
-    begin_call(&call, parent, xlator);
+    if (begin_call(&call, parent, xlator)) {
+        describe_read(&call, requests, total);
+        watch_call(&call, parent, xlator);
+    }
     xlator->type->operations.read(&call.frame, xlator, requests, total);
     account(xlator, requests, total);
     if (call.timed)
@@ -156,8 +163,11 @@ struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xl
             return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses", xlator->name);
         xlator = xlator->children[0];
     }
-    call.event = (struct bw_fop_event){.operation = "map", .count = 1, .address = address, .length = length};
-    begin_call(&call, parent, xlator);
+    if (begin_call(&call, parent, xlator)) {
+        call.event =
+            (struct bw_fop_event){.operation = "map", .count = 1, .address = address, .length = length};
+        watch_call(&call, parent, xlator);
+    }
     struct bw_error *error = xlator->type->operations.map(&call.frame, xlator, address, length, copy, reply);
     end_call(&call, parent, error);
     return error;
@@ -172,9 +182,11 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, con
             return;
         xlator = xlator->children[0];
     }
-    call.event =
-        (struct bw_fop_event){.operation = "advise", .count = total, .address = total ? ranges->address : 0};
-    begin_call(&call, parent, xlator);
+    if (begin_call(&call, parent, xlator)) {
+        call.event = (struct bw_fop_event){
+            .operation = "advise", .count = total, .address = total ? ranges->address : 0};
+        watch_call(&call, parent, xlator);
+    }
     xlator->type->operations.advise(&call.frame, xlator, ranges, total);
     end_call(&call, parent, NULL);
 }

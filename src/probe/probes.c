@@ -12,16 +12,17 @@ enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
 /* A probe's triplet is that of its record: the translators make no member less stable. */
 static const struct bw_probe table[] = {
-#define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
-    {name,                                                                            \
-     #id,                                                                             \
-     BW_PROBE_##id,                                                                   \
-     &bw_##record##_record,                                                           \
-     &bw_##translator##_xlate,                                                        \
-     BW_##record##_##primary,                                                         \
-     BW_##record##_##secondary,                                                       \
-     GRAIN_##grain,                                                                   \
-     {BW_STABILITY_EVOLVING, BW_STABILITY_EVOLVING, BW_CLASS_COMMON},                 \
+#define PROBE(id, name, record, translator, primary, secondary, grain, documentation)               \
+    {name,                                                                                          \
+     #id,                                                                                           \
+     BW_PROBE_##id,                                                                                 \
+     &bw_##record##_record,                                                                         \
+     &bw_##translator##_xlate,                                                                      \
+     BW_##record##_##primary,                                                                       \
+     BW_##record##_##secondary,                                                                     \
+     GRAIN_##grain,                                                                                 \
+     {(enum bw_stability)BW_##record##_STABILITY_OF_NAME,                                           \
+      (enum bw_stability)BW_##record##_STABILITY_OF_DATA, (enum bw_dependency)BW_##record##_CLASS}, \
      documentation},
 #include "probe/probes.def"
 };

@@ -47,19 +47,24 @@ typedef struct bw_bytes bw_type_BYTES;
 /* Numbers of members, tables, translators. */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \
     extern const struct bw_record bw_##name##_record;                                 \
+    enum {                                                                            \
+        BW_##name##_STABILITY_OF_NAME = BW_STABILITY_##name_stability,                \
+        BW_##name##_STABILITY_OF_DATA = BW_STABILITY_##data_stability,                \
+        BW_##name##_CLASS = BW_CLASS_##depends                                        \
+    };                                                                                \
     enum {
 #define MEMBER(record, name, type, format, laziness, stability, documentation) BW_##record##_##name,
 #define END_RECORD(name) \
     BW_##name##_MEMBERS  \
     }                    \
     ;
-#define XLATE(record, name, input)                  \
-    extern const struct bw_xlate bw_##name##_xlate; \
-    void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out); \
+#define XLATE(record, name, input)                                                                     \
+    extern const struct bw_xlate bw_##name##_xlate;                                                    \
+    void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out);                   \
     /* Makes sure that the right structure is handed to a translator that is called from its table. */ \
-    static inline const void *bw_input_##name(const input *in) \
-    { \
-        return in; \
+    static inline const void *bw_input_##name(const input *in)                                         \
+    {                                                                                                  \
+        return in;                                                                                     \
     }
 #define FROM(record, member, expression)
 #define END_XLATE(name)

@@ -133,11 +133,20 @@ run 2 "a broken filter" --probe 'block-read-start' --probe-filter 'level >' "$pl
 run 0 "a pattern" --probe path-emit --probe-filter 'path ~ "*1*"' "$plain"
 equal "a pattern" "$(wc -l < "$WORK/err")" "$(grep -c 1 "$WORK/out")"
 
+# What would be in vain is refused.
+run 2 "a maximum of statistics" --probe-stats --probe-max 3 "$plain"
+run 2 "probes of layers" --probe-stats=xlator --probe dirent "$plain"
+run 2 "a filter of the black box" --blackbox "$WORK/vain" --probe-filter 'level > 0' "$plain"
+run 2 "nothing selected" --probe 'error,!error' "$plain"
+run 0 "the filter's stability" -v --probe-filter 'level > 0' "$plain"
+said "the filter's stability" "note: stability of the filter: Evolving/Evolving/Common"
+
 # Output.
 run 0 "a maximum" --probe '*' --probe-max 7 "$deep"
 equal "a maximum" "$(wc -l < "$WORK/err")" 7
 run 0 "none at all" --probe '*' --probe-max 0 "$deep"
 equal "none at all" "$(wc -l < "$WORK/err")" 0
+head -c 500000 /dev/zero | tr '\0' x > "$WORK/file"
 run 0 "into a file" -j 1 --probe '*' --probe-output "$WORK/file" "$deep"
 equal "into a file: nothing on stderr" "$(wc -l < "$WORK/err")" 0
 equal "into a file" "$(wc -l < "$WORK/file")" "$(wc -l < "$WORK/events")"
