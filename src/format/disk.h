@@ -50,6 +50,8 @@ enum {
 /* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation, ...). */
 #define BW_LAST_SUBVOLUME ((uint64_t)-256)
 #define BW_TREE_RELOC     ((uint64_t)-8)
+/* The one object id in the checksum tree. */
+#define BW_EXTENT_CSUM_OBJECT ((uint64_t)-10)
 
 /* Object ids inside trees. */
 #define BW_DEVICE_ITEMS         UINT64_C(1)
@@ -66,6 +68,7 @@ enum {
     BW_DIR_ITEM = 84,
     BW_DIR_INDEX = 96,
     BW_EXTENT_DATA = 108,
+    BW_EXTENT_CSUM = 128,
     BW_ROOT_ITEM = 132,
     BW_ROOT_BACKREF = 144,
     BW_ROOT_REF = 156,

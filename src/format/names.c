@@ -2,6 +2,8 @@
 /* Names of numbers, one table a kind. */
 #include "format/names.h"
 
+#include <sys/stat.h>
+
 const char *bw_key_type_name(uint8_t type)
 {
     static const char *const names[256] = {
@@ -42,6 +44,18 @@ const char *bw_file_type_name(uint8_t type)
         [BW_FILE_SYMLINK] = "symlink",
     };
     return type < sizeof names / sizeof *names ? names[type] : names[BW_FILE_UNKNOWN];
+}
+
+uint8_t bw_file_type_of_mode(uint32_t mode)
+{
+    /* By S_IFMT, of which four bits are used. */
+    static const uint8_t types[16] = {
+        [S_IFIFO >> 12] = BW_FILE_FIFO,      [S_IFCHR >> 12] = BW_FILE_CHARACTER_DEVICE,
+        [S_IFDIR >> 12] = BW_FILE_DIRECTORY, [S_IFBLK >> 12] = BW_FILE_BLOCK_DEVICE,
+        [S_IFREG >> 12] = BW_FILE_REGULAR,   [S_IFLNK >> 12] = BW_FILE_SYMLINK,
+        [S_IFSOCK >> 12] = BW_FILE_SOCKET,
+    };
+    return types[mode >> 12 & 15];
 }
 
 const char *bw_entry_type_name(const struct bw_dir_entry *entry)

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "btree/block.h"
 #include "btrfs-walk/fs.h"
+#include "fs/name_index.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
@@ -19,12 +20,14 @@ struct bw_fs {
     struct bw_superblock superblock;
     struct bw_tree root_tree;
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
+    struct bw_tree checksum_tree; /**< of data; id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;  /**< all but `damages` */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
+    struct bw_name_index *names; /**< where entries of directories are lost */
     struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
 };
 

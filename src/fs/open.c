@@ -80,7 +80,8 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
         return bw_error_no_memory();
     fs->reporter = options->reporter;
     pthread_mutex_init(&fs->lost_lock, NULL);
-    struct bw_error *error = open_steps(fs, options, trees);
+    fs->names = bw_name_index_create();
+    struct bw_error *error = fs->names ? open_steps(fs, options, trees) : bw_error_no_memory();
     if (error)
         bw_fs_close(fs);
     else
@@ -109,6 +110,7 @@ void bw_fs_close(struct bw_fs *fs)
         return;
     bw_graph_destroy(fs->graph);
     bw_subvolumes_free(&fs->subvolumes);
+    bw_name_index_destroy(fs->names);
     bw_map_free(&fs->lost);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);

@@ -118,13 +118,13 @@ static void read_default(struct bw_fs *fs, const struct bw_item *item)
             fs->subvolumes.default_id = entry.location.objectid;
 }
 
-/* Needed for nothing but recovery, so it is no damage if it makes no sense. */
-static struct bw_error *set_extent_tree(struct bw_fs *fs, const struct bw_item *item)
+/* Trees that a walk does not need, so it is no damage if their items make no sense. */
+static struct bw_error *set_tree(const struct bw_item *item, struct bw_tree *tree)
 {
     struct bw_root_item root;
     BW_AUTO_ERROR struct bw_error *error = bw_root_item_decode(item, &root);
     if (!error)
-        fs->extent_tree = (struct bw_tree){BW_EXTENT_TREE, root.root, 0};
+        *tree = (struct bw_tree){item->key.objectid, root.root, 0};
     return NULL;
 }
 
@@ -134,7 +134,9 @@ static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
     if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
         read_default(fs, item);
     if (key->objectid == BW_EXTENT_TREE && key->type == BW_ROOT_ITEM)
-        return set_extent_tree(fs, item);
+        return set_tree(item, &fs->extent_tree);
+    if (key->objectid == BW_CSUM_TREE && key->type == BW_ROOT_ITEM)
+        return set_tree(item, &fs->checksum_tree);
     if (!is_subvolume_id(key->objectid))
         return NULL;
     if (key->type == BW_ROOT_ITEM)

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The descent to one leaf. Levels fall by one a step, so it ends. Leaves whose keys are out of order are not
+ * searched but looked through: the answer to a question must not depend on how one came to the leaf.
+ */
+#include "btree/find_leaf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+/* How many leaves ahead the layers below are told of. */
+enum { ADVISE_LEAVES = 16 };
+
+void bw_leaf_finder_init(struct bw_leaf_finder *finder, const struct bw_tree_reader *reader,
+                         const struct bw_tree *tree)
+{
+    *finder = (struct bw_leaf_finder){.reader = *reader, .tree = *tree};
+}
+
+static void forget_leaf(struct bw_leaf_finder *finder)
+{
+    bw_error_free(finder->error);
+    finder->error = NULL;
+    finder->found = finder->lost = false;
+}
+
+void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree *tree)
+{
+    bool same = finder->tree.id == tree->id && finder->tree.root.bytenr == tree->root.bytenr &&
+                finder->tree.root.generation == tree->root.generation;
+    finder->tree = *tree;
+    if (same)
+        return;
+    forget_leaf(finder);
+    finder->has_above = false;
+    finder->advised = (struct bw_key){0};
+}
+
+void bw_leaf_finder_free(struct bw_leaf_finder *finder)
+{
+    forget_leaf(finder);
+    free(finder->block);
+    free(finder->node);
+    finder->block = finder->node = NULL;
+}
+
+static bool holds(const struct bw_key *first, const struct bw_key *end, const struct bw_key *key)
+{
+    return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
+}
+
+/* The slot below which a key belongs; the first one also has what lies before it. */
+static uint32_t slot_for(const struct bw_node *node, const struct bw_key *key)
+{
+    uint32_t low = 0, high = node->item_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        struct bw_key at = bw_node_key(node, middle);
+        if (bw_key_compare(&at, key) <= 0)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Tells the layers below which leaves come next, if the search goes on where it was. */
+static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
+{
+    struct bw_range ranges[ADVISE_LEAVES];
+    size_t count = 0;
+    struct bw_key next = bw_node_key(node, slot);
+    if (bw_key_compare(&next, &finder->advised) < 0)
+        return;
+    for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
+        ranges[count++] = (struct bw_range){bw_node_pointer_at(node, i).bytenr, finder->reader.nodesize};
+    finder->advised =
+        slot + count < node->item_count ? bw_node_key(node, slot + (uint32_t)count) : finder->end;
+    if (count > 1)
+        bw_wind_advise(finder->reader.frame, finder->reader.top, ranges, count);
+}
+
+static bool is_ordered(const struct bw_node *leaf)
+{
+    for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
+        struct bw_key before = bw_leaf_key(leaf, slot - 1), key = bw_leaf_key(leaf, slot);
+        if (bw_key_compare(&before, &key) >= 0)
+            return false;
+    }
+    return true;
+}
+
+static void set_range(struct bw_leaf_finder *finder, const struct bw_key *first,
+                      const struct bw_block_pointer *pointer)
+{
+    finder->bytenr = pointer->bytenr;
+    finder->first = *first;
+    finder->end = pointer->expectation.end_key;
+}
+
+/* Reads what a pointer points to into one of the buffers; NULL without memory. */
+static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer)
+{
+    uint8_t **buffer = pointer->expectation.level ? &finder->node : &finder->block;
+    if (!*buffer)
+        *buffer = bw_block_buffer(&finder->reader, 1);
+    if (*buffer)
+        finder->error = bw_block_read(&finder->reader, pointer, *buffer);
+    return *buffer;
+}
+
+/* Goes down from a block whose keys begin at `first`. */
+static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
+                                struct bw_key first, bool is_read, const struct bw_key *key)
+{
+    for (;;) {
+        uint8_t level = pointer.expectation.level;
+        set_range(finder, &first, &pointer);
+        if (!is_read && !read_block(finder, &pointer))
+            return bw_error_no_memory();
+        is_read = false;
+        if (finder->error || level == 0)
+            break;
+        struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
+        finder->has_above = level == 1;
+        finder->above = pointer;
+        finder->above.expectation.first_key = first;
+        uint32_t slot = slot_for(&node, key);
+        if (slot)
+            first = bw_node_key(&node, slot);
+        if (level == 1)
+            advise(finder, &node, slot);
+        pointer = bw_tree_child_pointer(&pointer, &node, slot);
+    }
+    finder->lost = finder->error;
+    if (finder->lost && finder->error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(finder->error);
+    finder->found = true;
+    if (finder->lost)
+        return NULL;
+    finder->leaf = bw_node_view(finder->block, finder->reader.nodesize);
+    finder->ordered = is_ordered(&finder->leaf);
+    return NULL;
+}
+
+struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key)
+{
+    if (finder->found && holds(&finder->first, &finder->end, key))
+        return NULL;
+    forget_leaf(finder);
+    const struct bw_tree_block_expectation *above = &finder->above.expectation;
+    if (finder->has_above && holds(&above->first_key, &above->end_key, key))
+        return descend(finder, finder->above, above->first_key, true, key);
+    finder->has_above = false;
+    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0}, false, key);
+}
+
+/* Looks through all keys: the greatest that is not behind `key`, or the least that is. */
+static int64_t look_through(const struct bw_node *leaf, const struct bw_key *key, bool behind)
+{
+    int64_t best = -1;
+    struct bw_key best_key = {0};
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_key at = bw_leaf_key(leaf, slot);
+        if ((bw_key_compare(&at, key) > 0) != behind)
+            continue;
+        int order = best < 0 ? 0 : bw_key_compare(&at, &best_key);
+        if (best >= 0 && (behind ? order >= 0 : order <= 0))
+            continue;
+        best = slot;
+        best_key = at;
+    }
+    return best;
+}
+
+/* How many keys of an ordered leaf are not behind `key`. */
+static uint32_t count_until(const struct bw_node *leaf, const struct bw_key *key)
+{
+    uint32_t low = 0, high = leaf->item_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct bw_key at = bw_leaf_key(leaf, middle);
+        if (bw_key_compare(&at, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_key *key)
+{
+    if (!finder->ordered)
+        return look_through(&finder->leaf, key, false);
+    return (int64_t)count_until(&finder->leaf, key) - 1;
+}
+
+int64_t bw_leaf_first_behind(const struct bw_leaf_finder *finder, const struct bw_key *key)
+{
+    if (!finder->ordered)
+        return look_through(&finder->leaf, key, true);
+    uint32_t slot = count_until(&finder->leaf, key);
+    return slot < finder->leaf.item_count ? (int64_t)slot : -1;
+}

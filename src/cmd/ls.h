@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of the ls command: a listing, which is gathered, sorted and then written as a whole. */
+#ifndef BW_CMD_LS_H
+#define BW_CMD_LS_H
+
+#include "cmd/paths.h"
+
+/** What the options have set. */
+struct ls_state {
+    const char *subvolume;
+    bool all, lines, people, inodes, recursive;
+};
+
+/** One line. */
+struct ls_entry {
+    size_t name, name_length; /**< in the listing's bytes */
+    struct bw_place place;
+    struct bw_inode inode;
+    bool has_inode, has_acl;
+    bool is_dots;                 /**< "." or "..": not to be entered */
+    size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or lost */
+};
+
+/** All zeros is an empty one. */
+struct ls_listing {
+    struct ls_entry *entries;
+    size_t count, capacity;
+    struct bw_buffer bytes;
+};
+
+/** Frees what it holds and leaves an empty one. */
+void ls_listing_free(struct ls_listing *listing);
+
+/** Adds an entry; its name is copied. */
+struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
+                                const struct bw_place *place);
+
+/** Adds the entries of the directory at `path` (ended by NUL), as the options want them. What is lost is
+ * reported. */
+struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options, const char *path,
+                                 const struct bw_place *directory);
+
+/** Sorts by name, byte by byte. */
+void ls_listing_sort(struct ls_listing *listing);
+
+/** Reads inodes and targets of links, for long lines. What is not there is said, and shown as '?'. */
+struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths);
+
+/** Appends the lines; in front of long ones, if `total` is set, what they take on disk. */
+void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
+                      const struct ls_state *options, bool total, struct bw_buffer *text);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Looking a path up, name by name. The directories passed are kept on a stack, so that ".." needs no search;
+ * the target of a link takes the link's place in front of what is left of the path.
+ */
+#include "fs/lookup.h"
+
+#include <inttypes.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/item_range.h"
+#include "format/checksum.h"
+#include "fs/fs.h"
+#include "fs/inode.h"
+#include "fs/symlink.h"
+
+/* As many as Linux follows. */
+enum { MAX_LINKS = 40 };
+
+struct bw_place bw_place_top(const struct bw_subvolume *subvolume)
+{
+    return (struct bw_place){subvolume, BW_SUBVOLUME_ROOT_INODE, BW_FILE_DIRECTORY, 0};
+}
+
+struct bw_inode bw_empty_directory_inode(const struct bw_inode *around)
+{
+    return (struct bw_inode){.mode = 040755,
+                             .link_count = 1,
+                             .uid = around->uid,
+                             .gid = around->gid,
+                             .atime = around->atime,
+                             .ctime = around->ctime,
+                             .mtime = around->mtime,
+                             .otime = around->otime};
+}
+
+struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *place, struct bw_inode *inode)
+{
+    const struct bw_tree *tree = &place->subvolume->tree;
+    if (!bw_place_is_empty(place))
+        return bw_inode_read(fs, tree, place->inode, inode);
+    struct bw_inode around;
+    BW_TRY(bw_inode_read(fs, tree, place->directory, &around));
+    *inode = bw_empty_directory_inode(&around);
+    return NULL;
+}
+
+/* Whether the root tree confirms an entry; in a snapshot, the entries of nested subvolumes are stale. */
+static const struct bw_subvolume *confirmed(const struct bw_fs *fs, const struct bw_subvolume *parent,
+                                            uint64_t directory, const struct bw_dir_entry *entry)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    const struct bw_subvolume *child = bw_subvolume_find(table, entry->location.objectid);
+    bool agrees = child && !child->deleted && child->parent == parent->tree.id &&
+                  child->directory == directory && child->name_length == entry->name_length &&
+                  memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
+    return agrees ? child : NULL;
+}
+
+struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   uint64_t directory, const struct bw_dir_entry *entry,
+                                   struct bw_place *place)
+{
+    const struct bw_key *to = &entry->location;
+    if (to->type == BW_ROOT_ITEM) {
+        const struct bw_subvolume *child = confirmed(fs, subvolume, directory, entry);
+        *place = child ? bw_place_top(child)
+                       : (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
+        return NULL;
+    }
+    if (to->type != BW_INODE_ITEM || to->objectid < BW_SUBVOLUME_ROOT_INODE)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "tree %" PRIu64 ": directory inode %" PRIu64 ": an entry points to (%" PRIu64
+                               " %u %" PRIu64 ")",
+                               subvolume->tree.id, directory, to->objectid, to->type, to->offset);
+    *place = (struct bw_place){subvolume, to->objectid, entry->type, directory};
+    return NULL;
+}
+
+/* A search for a name among the entries of a directory. */
+struct search {
+    const struct bw_fs *fs;
+    const struct bw_place *directory;
+    const char *name;
+    size_t name_length;
+    struct bw_place *place;
+    struct bw_error *error; /* the first thing that went wrong */
+    bool found;
+};
+
+static void keep_error(struct search *search, struct bw_error *error)
+{
+    if (search->error)
+        bw_error_free(error);
+    else
+        search->error = error;
+}
+
+static void lost(void *context, uint64_t bytenr, struct bw_error *error)
+{
+    (void)bytenr;
+    keep_error(context, error);
+}
+
+static struct bw_error *take_entry(void *context, const struct bw_dir_entry *entry)
+{
+    struct search *search = context;
+    if (entry->name_length != search->name_length ||
+        memcmp(entry->name, search->name, entry->name_length) != 0)
+        return NULL;
+    struct bw_error *error = bw_place_of_entry(search->fs, search->directory->subvolume,
+                                               search->directory->inode, entry, search->place);
+    search->found = !error;
+    if (!error)
+        return bw_error_create(BW_ERROR_STOPPED, "found");
+    keep_error(search, error);
+    return NULL;
+}
+
+static struct bw_error *take_entries(void *context, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry))
+        BW_TRY(take_entry(context, &entry));
+    return NULL;
+}
+
+static void end_search(struct search *search, struct bw_error *error)
+{
+    if (error && error->code != BW_ERROR_STOPPED)
+        keep_error(search, error);
+    else
+        bw_error_free(error);
+}
+
+static void search_range(struct search *search, uint8_t type, uint64_t first, uint64_t last)
+{
+    const struct bw_item_range range = {.first = {search->directory->inode, type, first},
+                                        .last = {search->directory->inode, type, last},
+                                        .item = take_entries,
+                                        .lost = lost,
+                                        .context = search};
+    end_search(search, bw_item_range_read(&search->fs->reader, &search->directory->subvolume->tree, &range));
+}
+
+/* Finds a name in a directory: by its hash or, if the item is lost, among all entries; if some of those are,
+ * too, among those who say that they are in that directory. What was damaged on the way does not matter if
+ * the name is found. NULL and search->found false: there is no such name. */
+static struct bw_error *find_name(struct search *search)
+{
+    if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
+        return NULL;
+    uint64_t hash = bw_name_hash(search->name, search->name_length);
+    search_range(search, BW_DIR_ITEM, hash, hash);
+    if (!search->found)
+        search_range(search, BW_DIR_INDEX, 0, UINT64_MAX);
+    if (!search->found && search->error)
+        end_search(search, bw_names_from_below(search->fs, search->directory->subvolume,
+                                               search->directory->inode, take_entry, search));
+    if (!search->found)
+        return search->error;
+    bw_error_free(search->error);
+    return NULL;
+}
+
+/* A look-up under way. */
+struct walk {
+    const struct bw_fs *fs;
+    const char *path;        /* as the user wrote it */
+    struct bw_place *passed; /* from the top to where we are */
+    size_t count, capacity;
+    struct bw_buffer rest; /* what is to be looked up; grows when a link is followed */
+    size_t next;           /* position in it */
+    unsigned links;
+    bool follow;
+};
+
+static bool more(const struct walk *walk)
+{
+    return walk->next < walk->rest.length;
+}
+
+/* The user's path, and the name it failed at if that is not in there, but came from a link. */
+static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
+{
+    if (walk->links)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s", walk->path,
+                               (int)length, name);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", walk->path);
+}
+
+static struct bw_error *no_directory(const struct walk *walk)
+{
+    return bw_error_create(BW_ERROR_NOT_FOUND, "%s: not a directory", walk->path);
+}
+
+static struct bw_error *push(struct walk *walk, const struct bw_place *place)
+{
+    if (!BW_ARRAY_RESERVE(walk->passed, walk->count, walk->capacity))
+        return bw_error_no_memory();
+    walk->passed[walk->count++] = *place;
+    return NULL;
+}
+
+/* Puts the target of a link, which hangs in the directory where we are, in front of the rest. */
+static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link, const char *name,
+                                    size_t length)
+{
+    if (walk->links++ == MAX_LINKS)
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
+                               " of tree %" PRIu64 ")",
+                               walk->path, (int)length, name, link->inode, link->subvolume->tree.id);
+    struct bw_buffer rest = {0};
+    struct bw_error *error = bw_symlink_read(walk->fs, &link->subvolume->tree, link->inode, &rest);
+    bool nowhere = !error && rest.length == 0;
+    if (!error && !nowhere && rest.data[0] == '/')
+        walk->count = 1;
+    bw_buffer_append(&rest, walk->rest.data + walk->next, walk->rest.length - walk->next);
+    bw_buffer_free(&walk->rest);
+    walk->rest = rest;
+    walk->next = 0;
+    if (error)
+        return bw_error_prefix(error, "%s", walk->path);
+    if (rest.failed)
+        return bw_error_no_memory();
+    return nowhere ? no_such_name(walk, "", 0) : NULL;
+}
+
+static struct bw_error *enter(struct walk *walk, const char *name, size_t length)
+{
+    struct bw_place place;
+    struct search search = {.fs = walk->fs,
+                            .directory = &walk->passed[walk->count - 1],
+                            .name = name,
+                            .name_length = length,
+                            .place = &place};
+    struct bw_error *error = find_name(&search);
+    if (error)
+        return bw_error_prefix(error, "%s", walk->path);
+    if (!search.found)
+        return no_such_name(walk, name, length);
+    if (place.type == BW_FILE_SYMLINK && (walk->follow || more(walk)))
+        return follow_link(walk, &place, name, length);
+    return push(walk, &place);
+}
+
+static struct bw_error *step(struct walk *walk)
+{
+    const char *name = walk->rest.data + walk->next;
+    const char *slash = memchr(name, '/', walk->rest.length - walk->next);
+    size_t length = slash ? (size_t)(slash - name) : walk->rest.length - walk->next;
+    bool is_directory = walk->passed[walk->count - 1].type == BW_FILE_DIRECTORY;
+    walk->next += length;
+    if (!is_directory)
+        return no_directory(walk);
+    if (length == 1 && name[0] == '.')
+        return NULL;
+    if (length == 2 && name[0] == '.' && name[1] == '.') {
+        walk->count -= walk->count > 1;
+        return NULL;
+    }
+    return enter(walk, name, length);
+}
+
+static struct bw_error *look_up(struct walk *walk)
+{
+    bool slash = false;
+    while (more(walk)) {
+        slash = walk->rest.data[walk->next] == '/';
+        if (slash)
+            walk->next++;
+        else
+            BW_TRY(step(walk));
+    }
+    if (slash && walk->passed[walk->count - 1].type != BW_FILE_DIRECTORY)
+        return no_directory(walk);
+    return NULL;
+}
+
+struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from, const char *path,
+                           bool follow, struct bw_place *place)
+{
+    if (!from)
+        from = bw_subvolume_find(&fs->subvolumes, BW_TOP_SUBVOLUME);
+    if (!from)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    struct walk walk = {.fs = fs, .path = path, .follow = follow};
+    const struct bw_place top = bw_place_top(from);
+    bw_buffer_append(&walk.rest, path, strlen(path));
+    struct bw_error *error = walk.rest.failed ? bw_error_no_memory() : push(&walk, &top);
+    if (!error)
+        error = look_up(&walk);
+    if (!error)
+        *place = walk.passed[walk.count - 1];
+    free(walk.passed);
+    bw_buffer_free(&walk.rest);
+    return error;
+}

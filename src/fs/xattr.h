@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The extended attributes of an inode. */
+#ifndef BW_FS_XATTR_H
+#define BW_FS_XATTR_H
+
+#include "btree/block.h"
+#include "format/items.h"
+
+struct bw_fs;
+
+/** Receives an attribute, a view that ends with the call. An error ends the reading. */
+typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xattr);
+
+/**
+ * Hands out all attributes of an inode, in the order a mount lists them in. What is lost is reported and
+ * costs itself. Returns the error of `take`, or one of memory.
+ */
+struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                bw_xattr_taker *take, void *context);
+
+#endif

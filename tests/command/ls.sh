@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# ls and readlink as a user meets them: operands, forms, links, subvolumes, what is missing, damaged images.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+
+# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_has() { grep -qE -- "$1" "$WORK/out"; }
+
+# Operands.
+expect "the top directory" 0 - ls "$plain"
+top=$'collisions\ndata\ndocs\nempty\nkinds\nmany\nmore\nnames\nsource\ntop-file\nyounger\nyoungest'
+holds "its names in their order" out_is "$top"
+expect "the same by its path" 0 - ls "$plain" /
+holds "the same names" out_is "$top"
+expect "an empty directory" 0 - ls "$plain" /empty
+holds "nothing" out_is ''
+expect "a file" 0 - ls "$plain" /top-file
+holds "its path as it was given" out_is /top-file
+expect "two directories and a file" 0 - ls "$plain" youngest /empty docs/../top-file
+holds "the file first, then both with headings" out_is $'docs/../top-file\n\nyoungest:\n'"$("$PROGRAM" ls "$plain" youngest)"$'\n\n/empty:'
+expect "a path that is not there, and one that is" 1 'btrfs-walk: /none: no such file or directory' ls "$plain" /none /top-file
+holds "the other is answered" out_is /top-file
+expect "a file taken for a directory" 1 '/top-file/x: not a directory' ls "$plain" /top-file/x
+expect "no image" 2 'no image given' ls
+expect "an image that is none" 2 '' ls "$ROOT/README.md" /
+expect "a subvolume that is not there" 2 'no subvolume' ls --subvol none "$plain"
+
+# Forms.
+expect "long lines" 0 - ls -l "$plain" /kinds
+holds "a total first" out_has '^total [0-9]+$'
+holds "a character device" out_has '^crw------- 1 0 0 1,   3 20[0-9-]* [0-9:]*\.[0-9]{9} \+0000 character-device$'
+holds "a block device" out_has '^brw------- 1 0 0 7, 200 '
+holds "a fifo" out_has '^prw-.* fifo$'
+holds "a socket" out_has '^srw-.* socket$'
+expect "a link" 0 - ls -l "$plain" /docs
+holds "with its target" out_has '^lrwxrwxrwx 1 .* 9 20.* symbolic-link -> \.\./source$'
+expect "all names" 0 - ls -a "$plain" /docs
+holds "the directory and the one above it" [ "$(head -n 2 "$WORK/out")" = $'.\n..' ]
+expect "numbers of inodes" 0 - ls -ai "$plain" /docs
+holds "of both" [ "$(head -n 2 "$WORK/out")" = $'257 .\n256 ..' ]
+expect "sizes for people" 0 - ls -lh "$plain" /docs
+holds "rounded up" out_has ' +20K 20.* large.bin$'
+expect "everything" 0 - ls -R "$subvolumes"
+holds "a heading a directory" out_has '^/home/.*:$'
+holds "the first one is the top" [ "$(head -n 1 "$WORK/out")" = /: ]
+expect "help" 0 - ls --help
+holds "-h is for sizes" out_has '^  -h, --human-readable '
+holds "help has no letter" out_has '^      --help '
+"$PROGRAM" ls -lR "$plain" > /dev/full 2> "$WORK/err"
+status=$?
+holds "a full disk is an error" [ "$status" -eq 1 ]
+(trap '' PIPE; "$PROGRAM" ls -lR "$plain") 2> "$WORK/err" | true
+holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
+if command -v script > /dev/null; then
+    script -qec "$PROGRAM ls -laR $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
+    holds "no control bytes on a terminal" [ "$(tr -d '\n' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+else
+    skip "terminals: script(1) is not installed"
+fi
+
+# Links: a link that is named is followed unless long lines tell of it.
+expect "a link to a directory" 0 - ls "$plain" /docs/symbolic-link
+holds "its directory" out_is "$("$PROGRAM" ls "$plain" /source)"
+expect "the link itself" 0 - ls -l "$plain" /docs/symbolic-link
+holds "one line" out_has '^lrwx.* /docs/symbolic-link -> \.\./source$'
+expect "through the link" 0 - ls -l "$plain" /docs/symbolic-link/
+holds "its directory again" out_has '^total '
+expect "a link to nowhere" 0 - ls "$plain" /collisions/hash-30807ce4-name
+expect "readlink" 0 - readlink "$plain" /docs/symbolic-link /collisions/hash-30807ce4-name
+holds "two targets" out_is $'../source\nnowhere'
+expect "readlink, ended by NUL" 0 - readlink -0 "$plain" /docs/symbolic-link
+holds "a NUL" cmp "$WORK/out" <(printf '../source\0')
+expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" /top-file /docs/symbolic-link
+holds "the other is answered" out_is ../source
+expect "readlink without a path" 2 'no path given' readlink "$plain"
+
+# Subvolumes.
+expect "a subvolume in its place" 0 - ls "$subvolumes" /home
+cp "$WORK/out" "$WORK/home"
+expect "the same as the top" 0 - ls --subvol home "$subvolumes"
+holds "the same names" cmp "$WORK/home" "$WORK/out"
+expect "nothing is above it" 0 - ls --subvol /home "$subvolumes" /../..
+holds "the same names again" cmp "$WORK/home" "$WORK/out"
+expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" /docs/snapshot-of-snapshot/empty-volume
+holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
+holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
+
+# Devices: only one image is an operand, the others come with -d. What a volfile names needs no operand.
+expect "several devices" 0 - ls -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img" \
+    "$BUILD/fixtures/raid5-3/dev1.img" /
+holds "names" [ -s "$WORK/out" ]
+"$PROGRAM" graph "$plain" > "$WORK/volfile"
+expect "the image of a volfile" 0 - ls --graph "$WORK/volfile" /empty /top-file
+holds "both are paths" out_is $'/top-file\n\n/empty:'
+
+# All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer that is partial.
+for folder in "$BUILD"/fixtures/*/; do
+    name=$(basename "$folder")
+    devices=()
+    for device in "$folder"dev*.img; do devices+=(-d "$device"); done
+    image=${devices[1]}
+    timeout 60 "$PROGRAM" ls -laR "${devices[@]:2}" "$image" > "$WORK/out" 2> "$WORK/err"
+    status=$?
+    timeout 60 "$PROGRAM" "${devices[@]:2}" "$image" -0 > "$WORK/paths" 2> /dev/null
+    walked=$?
+    case $status in
+    0) holds "$name: regular files" [ "$(grep -cE '^-[-rwxsStT]{9}' "$WORK/out")" -eq "$(tr -dc '\0' < "$WORK/paths" | wc -c)" ] ;;
+    1) holds "$name: a partial answer says why" grep -qE 'damage: |no inode' "$WORK/err" ;;
+    *) holds "$name: exit status $status, $walked of the walk" [ "$status" -eq "$walked" ] ;;
+    esac
+done
+finish

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# stat as a user meets it: what it tells of all kinds of files, as lines and as JSON, and that it agrees with the walk.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
+
+# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+out_has() { grep -qE -- "$1" "$WORK/out"; }
+
+expect "a file" 0 - stat "$plain" /top-file
+for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 0644 -rw-r--r--' 'User: 0' 'Group: 0' \
+    'Links: 1' 'Size: 11' 'Modified: 20[0-9-]*T[0-9:]*\.[0-9]{9}Z' 'Created: .*Z' 'Generation: [0-9]+' 'Transid: [0-9]+' \
+    'Sequence: [0-9]+' 'Flags: 0x0' 'Extents: 1 \(1 inline\)'; do
+    holds "'$line'" out_has "^$line\$"
+done
+expect "devices" 0 - stat "$plain" /kinds/block-device /kinds/character-device
+holds "the numbers of one" out_has '^Device: 7, 200$'
+holds "and of the other" out_has '^Device: 1, 3$'
+holds "an empty line between" [ "$(grep -c '^$' "$WORK/out")" -eq 1 ]
+expect "a link" 0 - stat "$plain" /docs/symbolic-link
+holds "its target" out_has '^Target: \.\./source$'
+expect "a link that is followed" 0 - stat -L "$plain" /docs/symbolic-link
+holds "the directory" out_has '^Type: directory$'
+expect "attributes" 0 - stat "$plain" /data/inline
+holds "their names" out_has '^Attributes: user\.note, user\.other$'
+expect "a subvolume" 0 - stat "$subvolumes" /home
+holds "its id and path" out_has '^Subvolume: [0-9]+ /home$'
+holds "its inode" out_has '^Inode: 256$'
+expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' stat "$plain" /none /top-file
+holds "the other is answered" out_has '^Path: /top-file$'
+expect "no path" 2 'no path given' stat "$plain"
+expect "no image" 2 'no image given' stat
+expect "no such option" 2 'unknown option' stat -x "$plain" /
+expect "JSON" 0 - stat --json "$plain" /top-file /kinds/block-device
+holds "a line each" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
+holds "members of the record" out_has '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'
+holds "and further ones" out_has '"device_major":7,"device_minor":200,"flag_names":\[\],"xattrs":\[\],"extents":\{"total":0,'
+expect "JSON within a subvolume" 0 - stat --json --subvol home "$subvolumes" /
+holds "the path from the top on" out_has '^\{"path":"/home/"'
+"$PROGRAM" stat "$plain" / > /dev/full 2> "$WORK/err"
+status=$?
+holds "a full disk is an error" [ "$status" -eq 1 ]
+
+# What the walk tells of a file, stat tells too, for every path the walk lists; damaged images lose what they lose.
+if command -v python3 > /dev/null; then
+    for folder in "$BUILD"/fixtures/*/; do
+        name=$(basename "$folder")
+        devices=()
+        for device in "$folder"dev*.img; do devices+=(-d "$device"); done
+        image=${devices[1]}
+        timeout 60 "$PROGRAM" --json "${devices[@]:2}" "$image" 2> /dev/null > "$WORK/walked"
+        [ $? -eq 0 ] && [ -s "$WORK/walked" ] || continue
+        timeout 60 "$PROGRAM" -0 "${devices[@]:2}" "$image" 2> /dev/null |
+            xargs -0 "$PROGRAM" stat --json "${devices[@]:2}" "$image" > "$WORK/out" 2> "$WORK/err"
+        holds "$name: the members of the walk" python3 -c '
+import json, sys
+read = lambda path: [json.loads(line) for line in open(path, encoding="utf-8", newline="\n")]
+walked, told = read(sys.argv[1]), read(sys.argv[2])
+assert len(walked) == len(told), (len(walked), len(told))
+for old, new in zip(walked, told):
+    old.pop("compression", None)
+    assert old.items() <= {key: new.get(key) for key in old}.items(), (old, new)' "$WORK/walked" "$WORK/out"
+    done
+else
+    skip "comparison with the walk: python3 is not installed"
+fi
+finish

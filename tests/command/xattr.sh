@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# xattr as a user meets it: names and values as lines that setfattr reads, and as JSON.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+
+# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+out_has() { grep -qE -- "$1" "$WORK/out"; }
+
+expect "a file with attributes" 0 - xattr "$plain" /data/inline
+holds "its path without the first slash" [ "$(head -n 1 "$WORK/out")" = '# file: data/inline' ]
+holds "text in quotes" out_has '^user\.other="o"$'
+holds "a long value" out_has '^user\.note="n{1000,}"$'
+holds "an empty line at the end" [ "$(tail -n 1 "$WORK/out")" = '' ]
+expect "a file without" 0 - xattr "$plain" /top-file
+holds "nothing" [ ! -s "$WORK/out" ]
+expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' xattr "$plain" /none /data/inline
+holds "the other is answered" out_has '^user\.other="o"$'
+expect "no path" 2 'no path given' xattr "$plain"
+expect "JSON" 0 - xattr --json "$plain" /data/inline
+holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
+holds "path, inode, name, value" out_has '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"name":"user.other","value":"o"\}$'
+expect "help" 0 - xattr --help
+holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
+
+# Against the kernel, where that can be asked: text, bytes, empty values, odd names, access control lists.
+if [ "$(id -u)" -eq 0 ] && command -v mkfs.btrfs python3 setfattr > /dev/null && truncate -s 120M "$WORK/image" &&
+    mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1 && mkdir "$WORK/mount" && mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
+    python3 - "$WORK/mount" << 'END'
+import os, sys, struct
+os.chdir(sys.argv[1])
+open("file", "w").close()
+values = {"user.text": b'a "quoted" \\ text\n', "user.bytes": bytes(range(256)), "user.empty": b"", "user.nul": b"a\0",
+          "user.with=sign": b"1", "user.\u00fc": "\u00fc".encode(), "trusted.t": b"t"}
+for name, value in values.items():
+    os.setxattr("file", name, value)
+entries = [(1, 6, -1), (2, 4, 1000), (4, 4, -1), (8, 7, 50), (16, 7, -1), (32, 0, -1)]
+acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+os.setxattr("file", "system.posix_acl_access", acl)
+END
+    sync
+    umount "$WORK/mount"
+    expect "attributes of all kinds" 0 - xattr "$WORK/image" /file
+    holds "bytes in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'
+    holds "quotes, backslashes, ends of lines" out_has '^user\.text="a \\042quoted\\042 \\134 text\\012"$'
+    holds "an empty value" out_has '^user\.empty=""$'
+    holds "an odd name" out_has '^user\.with\\075sign="1"$'
+    holds "an access control list" out_has '^system\.posix_acl_access=0x02000000'
+    holds "in words" [ "$(grep '^# [ugmo].*:' "$WORK/out")" = \
+        $'# user::rw-\n# user:1000:r--\n# group::r--\n# group:50:rwx\n# mask::rwx\n# other::---' ]
+    grep -v '^# [ugmo].*:' "$WORK/out" > "$WORK/dump"
+    cp "$WORK/image" "$WORK/copy"
+    mount -o loop "$WORK/image" "$WORK/mount"
+    python3 -c 'import os, sys
+for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK/mount/file"
+    (cd "$WORK/mount" && setfattr --restore "$WORK/dump")
+    status=$?
+    umount "$WORK/mount"
+    holds "setfattr reads it" [ "$status" -eq 0 ]
+    "$PROGRAM" xattr --json "$WORK/copy" /file | sort > "$WORK/before"
+    "$PROGRAM" xattr --json "$WORK/image" /file | sort > "$WORK/after"
+    holds "and all is as before" cmp "$WORK/before" "$WORK/after"
+    expect "ls" 0 - ls -l "$WORK/image"
+    holds "a plus sign" out_has '^-rw-rwx---\+ 1 '
+else
+    skip "comparison with the kernel: needs root, mkfs.btrfs and setfattr"
+fi
+finish
