@@ -89,8 +89,8 @@ provider btrfswalk {
     probe error(errinfo_t *record, uint64_t address, uint64_t code, int64_t error, uint64_t ns, uint64_t call);
 };
 
-#pragma D attributes Evolving/Evolving/Common provider btrfswalk provider
+#pragma D attributes Evolving/Unstable/Common provider btrfswalk provider
 #pragma D attributes Private/Private/Unknown provider btrfswalk module
 #pragma D attributes Private/Private/Unknown provider btrfswalk function
-#pragma D attributes Evolving/Evolving/Common provider btrfswalk name
+#pragma D attributes Evolving/Unstable/Common provider btrfswalk name
 #pragma D attributes Evolving/Unstable/Common provider btrfswalk args

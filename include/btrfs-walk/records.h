@@ -362,7 +362,7 @@ struct bw_fileinfo {
     uint64_t sequence;
     /** BTRFS_INODE_* flags: 1 NODATASUM, 2 NODATACOW, 8 NOCOMPRESS, 800 COMPRESS, ... */
     uint64_t flags;
-    /** property btrfs.compression, if it is set */
+    /** property btrfs.compression; not there if it is not set, or lost */
     struct bw_bytes compression;
 };
 

@@ -104,7 +104,7 @@ static void test_subvolumes(void **state)
     (void)state;
     struct fixture fixture = make();
     struct iw_image *image = fixture.image;
-    uint64_t home = iw_directory(image, FS, TOP, "home");
+    uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 256, FS, home, "me", 0);
     uint64_t inside = iw_directory(image, 256, TOP, "inside");
     iw_subvolume(image, 257, 256, inside, "nest", 0);
@@ -112,15 +112,15 @@ static void test_subvolumes(void **state)
     iw_snapshot(image, 300, 256, FS, TOP, "snapshot", 0);
     iw_symlink(image, 256, TOP, "link", "/inside");
     open_fixture(&fixture);
-    expect_place(&fixture, "/home/me", false, 256, TOP, BW_FILE_DIRECTORY);
-    expect_place(&fixture, "/home/me/inside/nest/egg", false, 257, egg, BW_FILE_REGULAR);
-    expect_place(&fixture, "/home/me/inside/nest/..", false, 256, inside, BW_FILE_DIRECTORY);
-    expect_place(&fixture, "/home/me/..", false, FS, home, BW_FILE_DIRECTORY);
+    expect_place(&fixture, "/users/me", false, 256, TOP, BW_FILE_DIRECTORY);
+    expect_place(&fixture, "/users/me/inside/nest/egg", false, 257, egg, BW_FILE_REGULAR);
+    expect_place(&fixture, "/users/me/inside/nest/..", false, 256, inside, BW_FILE_DIRECTORY);
+    expect_place(&fixture, "/users/me/..", false, FS, home, BW_FILE_DIRECTORY);
     /* In the snapshot the entry is stale. */
     expect_place(&fixture, "/snapshot/inside/nest", false, 300, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY);
     expect_place(&fixture, "/snapshot/inside/nest/..", false, 300, inside, BW_FILE_DIRECTORY);
     expect_nothing(&fixture, "/snapshot/inside/nest/egg", "no such file");
-    expect_nothing(&fixture, "/home/me/link", "no such file or directory: inside");
+    expect_nothing(&fixture, "/users/me/link", "no such file or directory: inside");
     /* The same seen from the subvolume: nothing is above it, and links begin at its top. */
     const struct bw_subvolume *from = bw_subvolume_find(&fixture.fs->subvolumes, 256);
     static const char *const paths[] = {"/inside", "inside/../../inside", "link", "/link/nest/..", "link/"};
@@ -130,7 +130,7 @@ static void test_subvolumes(void **state)
         assert_int_equal(place.inode, inside);
         assert_ptr_equal(place.subvolume, from);
     }
-    expect_error(bw_lookup(fixture.fs, from, "/home/me", true, &place), BW_ERROR_NOT_FOUND, "no such file");
+    expect_error(bw_lookup(fixture.fs, from, "/users/me", true, &place), BW_ERROR_NOT_FOUND, "no such file");
     close_fixture(&fixture);
 }
 
