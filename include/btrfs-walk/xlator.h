@@ -105,6 +105,12 @@ struct bw_tree_block_expectation {
     bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful block */
 };
 
+/** What is known of file data before they are read. */
+struct bw_data_expectation {
+    const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums are */
+    uint32_t sectorsize;      /**< bytes; address and length of the request are multiples of it */
+};
+
 /** One read. The caller fills the first part; the layers fill the reply. */
 struct bw_request {
     enum bw_request_kind kind;
@@ -114,6 +120,7 @@ struct bw_request {
     uint64_t address; /**< in the address space the asked layer has above it */
     void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
     const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other kinds */
+    const struct bw_data_expectation *data; /**< for data; NULL: they have no checksums, or are not checked */
 
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
 };

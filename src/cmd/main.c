@@ -8,7 +8,8 @@
 #include "cmd/command.h"
 
 const struct command *const cmd_table[] = {&cmd_walk,  &cmd_ls,      &cmd_stat,     &cmd_readlink, &cmd_xattr,
-                                           &cmd_graph, &cmd_xlators, &cmd_blackbox, NULL};
+                                           &cmd_cat,   &cmd_extents, &cmd_graph,    &cmd_xlators,  &cmd_blackbox,
+                                           NULL};
 
 /* A stream that is closed must not become the number of an image. What is written to stdout still fails. */
 static void keep_standard_streams(void)

@@ -19,7 +19,7 @@ struct bw_fs {
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_superblock superblock;
     struct bw_tree root_tree;
-    struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
+    struct bw_tree extent_tree;   /**< id 0 if the root tree does not say where it is */
     struct bw_tree checksum_tree; /**< of data; id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
@@ -28,7 +28,7 @@ struct bw_fs {
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_name_index *names; /**< where entries of directories are lost */
-    struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
+    struct bw_map lost;          /**< addresses of blocks whose loss was reported; under the lock */
 };
 
 /** Tells the user something and counts it; takes the error. Safe from any thread. */

@@ -9,7 +9,7 @@
 #include "btrfs-walk/walk.h"
 #include "fs/subvolume.h"
 #include "walk/collect.h"
-#include "walk/pool.h"
+#include "base/pool.h"
 #include "walk/task.h"
 
 /** A leaf that the extent tree knows although the node above it is lost. */

@@ -7,7 +7,7 @@
 #include "walk/digest.h"
 #include "walk/directory_table.h"
 #include "walk/ordered_output.h"
-#include "walk/pool.h"
+#include "base/pool.h"
 
 /* Directories. */
 

@@ -98,6 +98,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     bool is_whole = piece->length == whole->length;
     struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
                               .expectation = is_whole ? whole->expectation : NULL,
+                              .data = is_whole ? whole->data : NULL,
                               .length = piece->length,
                               .address = stripe->offset + piece->stripe_offset,
                               .buffer = buffer};

@@ -84,6 +84,7 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
         part.kind = BW_REQUEST_RAW; /* a piece of a block is no block */
         part.keep = false;
         part.expectation = NULL;
+        part.data = NULL;
         bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
         if (part.error)
             return part.error;

@@ -2,34 +2,25 @@
 /*
  * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum, the file
  * system's id and what the parent promised; on a mismatch it asks for the next copy (which may be computed
- * from parity). A block without a good copy fails with an error that lists every copy tried. Other kinds of
- * requests pass.
+ * from parity). A block without a good copy fails with an error that lists every copy tried. File data are
+ * checked in verify_data.c; other kinds of requests pass.
  */
 #include "xlators/features/verify.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/map.h"
 #include "format/node.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
-
-struct verify {
-    enum bw_checksum_type checksum;
-    uint8_t (*fsids)[BW_UUID_SIZE];
-    size_t fsid_count;
-    pthread_mutex_t lock;
-    struct bw_map reported; /* blocks whose repair was reported already; under the lock */
-};
+#include "xlators/features/verify_copies.h"
+#include "xlators/features/verify_data.h"
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct verify *verify = calloc(1, sizeof *verify);
+    struct bw_verify *verify = calloc(1, sizeof *verify);
     if (!verify)
         return bw_error_no_memory();
     pthread_mutex_init(&verify->lock, NULL);
@@ -39,7 +30,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
 
 static void fini(struct bw_xlator *xlator)
 {
-    struct verify *verify = bw_xlator_private(xlator);
+    struct bw_verify *verify = bw_xlator_private(xlator);
     if (!verify)
         return;
     pthread_mutex_destroy(&verify->lock);
@@ -51,13 +42,13 @@ static void fini(struct bw_xlator *xlator)
 
 void bw_verify_set_checksum(struct bw_xlator *xlator, enum bw_checksum_type type)
 {
-    struct verify *verify = bw_xlator_private(xlator);
+    struct bw_verify *verify = bw_xlator_private(xlator);
     verify->checksum = type;
 }
 
 struct bw_error *bw_verify_allow_fsid(struct bw_xlator *xlator, const uint8_t fsid[BW_UUID_SIZE])
 {
-    struct verify *verify = bw_xlator_private(xlator);
+    struct bw_verify *verify = bw_xlator_private(xlator);
     void *grown = realloc(verify->fsids, (verify->fsid_count + 1) * sizeof *verify->fsids);
     if (!grown)
         return bw_error_no_memory();
@@ -66,7 +57,7 @@ struct bw_error *bw_verify_allow_fsid(struct bw_xlator *xlator, const uint8_t fs
     return NULL;
 }
 
-static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
+static bool fsid_allowed(const struct bw_verify *verify, const uint8_t *fsid)
 {
     for (size_t i = 0; i < verify->fsid_count; i++)
         if (memcmp(verify->fsids[i], fsid, BW_UUID_SIZE) == 0)
@@ -74,7 +65,7 @@ static bool fsid_allowed(const struct verify *verify, const uint8_t *fsid)
     return false;
 }
 
-static struct bw_error *check(const struct verify *verify, const struct bw_request *request)
+static struct bw_error *check(const struct bw_verify *verify, const struct bw_request *request)
 {
     const uint8_t *block = request->buffer;
     if (request->length < sizeof(struct bw_disk_header))
@@ -109,104 +100,20 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
     return check_reply(frame, xlator, &request);
 }
 
-/* Appends on which device a copy lies, and what is wrong with it. */
-static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          const struct bw_request *request, unsigned copy, const struct bw_error *reason,
-                          struct bw_buffer *text)
-{
-    struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_wind_map(frame, bw_xlator_child(xlator, 0), request->address, request->length, copy, &reply);
-    bw_buffer_format(text, "%scopy %u", text->length ? "; " : "", copy);
-    if (!error && reply.location.rebuilt)
-        bw_buffer_format(text, " (rebuilt from parity)");
-    else if (!error)
-        bw_buffer_format(text, " on device %" PRIu64 " at %" PRIu64, reply.location.devid,
-                         reply.location.offset);
-    bw_buffer_format(text, ": %s", reason->message);
-}
-
-/* The copies of a block that were no good, in the order they were tried. */
-struct bad_copies {
-    struct bw_buffer text;
-    struct bw_error *reasons; /* the first; linked by `next` */
-    struct bw_error **last;
-    enum bw_error_code code; /* of the last reason */
-    bool good_again;         /* it was good when it was read a second time */
-};
-
-static void add_bad_copy(struct bad_copies *bad, struct bw_error *reason)
-{
-    bad->code = reason->code;
-    if (reason == bw_error_no_memory())
-        return;
-    *bad->last = reason;
-    bad->last = &reason->next;
-}
-
-/* Makes the error, or with `used` the note, that says it all; the bad copies are its causes. */
-static struct bw_error *explain(struct bad_copies *bad, const struct bw_request *request, unsigned used)
-{
-    int length = (int)bad->text.length;
-    const char *text = bad->text.data ? bad->text.data : "";
-    struct bw_error *error =
-        bad->good_again
-            ? bw_error_create(BW_ERROR_CORRUPT, "good only when it was read again (%.*s)", length, text)
-        : used ? bw_error_create(BW_ERROR_CORRUPT, "used copy %u instead of a bad one (%.*s)", used, length,
-                                 text)
-               : bw_error_create(bad->code, "no good copy: %.*s", length, text);
-    error = bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64 " (level %u)", request->address,
-                            request->expectation->owner, request->expectation->level);
-    for (struct bw_error *reason = bad->reasons, *next; reason; reason = next) {
-        next = reason->next;
-        reason->next = NULL;
-        bw_error_add_cause(error, reason);
-    }
-    bad->reasons = NULL;
-    return error;
-}
-
-static bool first_report(struct verify *verify, uint64_t address)
-{
-    pthread_mutex_lock(&verify->lock);
-    bool first = bw_map_get(&verify->reported, address) == UINT32_MAX;
-    if (first)
-        bw_map_put(&verify->reported, address, 1);
-    pthread_mutex_unlock(&verify->lock);
-    return first;
-}
-
-static unsigned copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
-                           const struct bw_request *request)
-{
-    struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_wind_map(frame, bw_xlator_child(xlator, 0), request->address, request->length, 1, &reply);
-    return error ? 1 : reply.copies;
-}
-
-static void note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          const struct bw_request *request, unsigned copy, struct bw_error *reason,
-                          struct bad_copies *bad)
-{
-    describe_copy(frame, xlator, request, copy, reason, &bad->text);
-    add_bad_copy(bad, reason);
-}
-
 /*
  * Tries copy after copy; true as soon as one is good, and then that is what the request's buffer holds.
  * `first` is what was wrong when the request was read: if it was for a certain copy, that one does not get
  * better.
  */
 static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
-                           const struct bw_request *request, struct bw_error *first, struct bad_copies *bad,
-                           unsigned *used)
+                           const struct bw_request *request, struct bw_error *first,
+                           struct bw_bad_copies *bad, unsigned *used)
 {
     if (request->copy) {
-        note_bad_copy(frame, xlator, request, request->copy, first, bad);
+        bw_note_bad_copy(frame, xlator, request, request->copy, first, bad);
         return false;
     }
-    unsigned copies = copy_count(frame, xlator, request);
+    unsigned copies = bw_copy_count(frame, xlator, request, NULL);
     const struct bw_error *before = first;
     for (*used = 1; *used <= copies; ++*used) {
         BW_PROBE(bw_xlator_probes(xlator), block__retry, block_copy,
@@ -214,12 +121,12 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
         struct bw_error *reason = read_copy(frame, xlator, *request, *used);
         if (!reason)
             break;
-        note_bad_copy(frame, xlator, request, *used, reason, bad);
+        bw_note_bad_copy(frame, xlator, request, *used, reason, bad);
         before = reason;
     }
     /* No copy is bad now, but one was. */
     if (*used <= copies && !bad->text.length) {
-        note_bad_copy(frame, xlator, request, *used, BW_TAKE(first), bad);
+        bw_note_bad_copy(frame, xlator, request, *used, BW_TAKE(first), bad);
         bad->good_again = true;
     }
     bw_error_free(first);
@@ -229,18 +136,13 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
 static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    const struct bw_request *request, struct bw_error *first)
 {
-    struct bad_copies bad = {.code = BW_ERROR_CORRUPT};
+    struct bw_bad_copies bad = {.code = BW_ERROR_CORRUPT};
     unsigned used;
-    bad.last = &bad.reasons;
     bool found = find_good_copy(frame, xlator, request, first, &bad, &used);
-    struct bw_error *error = explain(&bad, request, found ? used : 0);
-    bw_buffer_free(&bad.text);
+    struct bw_error *error = bw_explain_copies(&bad, request, found ? used : 0);
     if (!found)
         return error;
-    if (first_report(bw_xlator_private(xlator), request->address))
-        bw_xlator_report(xlator, BW_NOTE, error);
-    else
-        bw_error_free(error);
+    bw_verify_note(xlator, request->address, error);
     return NULL;
 }
 
@@ -250,6 +152,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++) {
         struct bw_request *request = &requests[i];
+        if (request->kind == BW_REQUEST_DATA)
+            bw_verify_data(frame, xlator, request);
         if (request->kind != BW_REQUEST_TREE_BLOCK)
             continue;
         request->error = check_reply(frame, xlator, request);
@@ -260,7 +164,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
-    struct verify *verify = bw_xlator_private(xlator);
+    struct bw_verify *verify = bw_xlator_private(xlator);
     pthread_mutex_lock(&verify->lock);
     size_t repaired = verify->reported.count;
     pthread_mutex_unlock(&verify->lock);
@@ -271,14 +175,15 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 
 const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
-    .description = "checks every tree block and tries its other copies",
+    .description = "checks tree blocks and file data, and tries their other copies",
     .page = "No tree block passes this layer that is not the one that was asked for. It compares "
             "the checksum, the id of the file system, the address, and what the parent promised: "
             "level, owner, generation and first key. If a copy is bad, the next one is read, and in "
             "the end the one computed from parity. Which copies were bad and replaced is said with "
             "-v.\n\n"
             "If no copy is good, the read fails. The message lists every copy, where it lies and "
-            "what is wrong with it. File data passes this layer unchecked.\n\n"
+            "what is wrong with it. File data that have checksums are treated the same, sector by "
+            "sector: what is bad in one copy may be good in another.\n\n"
             "Layers that spoil reads on purpose belong below it if it shall notice them, above it "
             "if it shall not:\n\n"
             "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",

@@ -3,8 +3,8 @@
  * Worker threads for series of numbered tasks. The calling thread is worker 0; the others are started when a
  * series first has more than one task, so that a small image costs no thread.
  */
-#ifndef BW_WALK_POOL_H
-#define BW_WALK_POOL_H
+#ifndef BW_BASE_POOL_H
+#define BW_BASE_POOL_H
 
 #include <stddef.h>
 

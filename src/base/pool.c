@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The worker threads. A thread that cannot be started is done without: worker 0 alone would do. */
-#include "walk/pool.h"
+#include "base/pool.h"
 
 #include <pthread.h>
 #include <stdbool.h>

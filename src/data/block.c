@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Blocks: the memory that parts of files are read into, and the list of the parts. */
+#include "data/block.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+
+enum { ALIGNMENT = 4096, SLACK = 256 << 10 };
+
+/* Of which BW_DATA_BLOCK are for data: sectors at both ends of a range may be read for a part of them only.
+ */
+static const size_t capacity = BW_DATA_BLOCK + SLACK;
+
+void bw_data_block_clear(struct bw_data_block *block)
+{
+    for (size_t i = 0; i < block->count; i++)
+        bw_error_free(block->parts[i].error);
+    block->count = 0;
+    block->used = 0;
+}
+
+void bw_data_block_free(struct bw_data_block *block)
+{
+    bw_data_block_clear(block);
+    free(block->parts);
+    free(block->bytes);
+    *block = (struct bw_data_block){0};
+}
+
+bool bw_data_block_reserve(struct bw_data_block *block)
+{
+    if (!block->bytes)
+        block->bytes = aligned_alloc(ALIGNMENT, capacity);
+    return block->bytes;
+}
+
+size_t bw_data_block_room(const struct bw_data_block *block)
+{
+    return capacity - block->used;
+}
+
+uint8_t *bw_data_block_take(struct bw_data_block *block, size_t length)
+{
+    uint8_t *bytes = block->bytes + block->used;
+    size_t used = block->used + (length + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    block->used = used < capacity ? used : capacity;
+    return bytes;
+}
+
+struct bw_error *bw_data_block_add(struct bw_data_block *block, struct bw_data_part part)
+{
+    return bw_data_block_insert(block, block->count, &part, 1);
+}
+
+struct bw_error *bw_data_block_insert(struct bw_data_block *block, size_t at,
+                                      const struct bw_data_part *parts, size_t count)
+{
+    struct bw_data_part *grown =
+        bw_array_grown(block->parts, block->count + count, &block->capacity, sizeof *parts);
+    if (!grown) {
+        for (size_t i = 0; i < count; i++)
+            bw_error_free(parts[i].error);
+        return bw_error_no_memory();
+    }
+    block->parts = grown;
+    memmove(grown + at + count, grown + at, (block->count - at) * sizeof *parts);
+    memcpy(grown + at, parts, count * sizeof *parts);
+    block->count += count;
+    return NULL;
+}
+
+static bool follows(const struct bw_data_part *part, const struct bw_data_part *next)
+{
+    return part->kind == next->kind && part->offset + part->length == next->offset &&
+           (part->kind != BW_DATA_BYTES || part->bytes + part->length == next->bytes);
+}
+
+void bw_data_block_join(struct bw_data_block *block, size_t first)
+{
+    size_t last = first;
+    for (size_t i = first + 1; i < block->count; i++) {
+        struct bw_data_part *part = &block->parts[last], *next = &block->parts[i];
+        if (follows(part, next)) {
+            part->length += next->length;
+            bw_error_free(next->error);
+        } else {
+            block->parts[++last] = *next;
+        }
+    }
+    if (first < block->count)
+        block->count = last + 1;
+}
+
+void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t start, uint64_t end)
+{
+    size_t kept = first;
+    for (size_t i = first; i < block->count; i++) {
+        struct bw_data_part part = block->parts[i];
+        uint64_t skip = part.offset < start ? start - part.offset : 0;
+        if (skip >= part.length || part.offset >= end) {
+            bw_error_free(part.error);
+            continue;
+        }
+        part.offset += skip;
+        part.length -= skip;
+        part.bytes = part.bytes ? part.bytes + skip : NULL;
+        if (part.length > end - part.offset)
+            part.length = end - part.offset;
+        block->parts[kept++] = part;
+    }
+    block->count = kept;
+}

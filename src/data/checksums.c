@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Checksums of data. An item holds those of a run of sectors, packed; items of one leaf may follow one
+ * another without a gap. */
+#include "data/checksums.h"
+
+#include "base/cleanup.h"
+#include "format/checksum.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+
+void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *fs)
+{
+    *checksums = (struct bw_data_checksums){
+        .fs = fs,
+        .sectorsize = fs->superblock.sectorsize,
+        .size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type),
+    };
+    bw_leaf_finder_init(&checksums->finder, &fs->reader, &fs->checksum_tree);
+}
+
+void bw_data_checksums_free(struct bw_data_checksums *checksums)
+{
+    bw_leaf_finder_free(&checksums->finder);
+}
+
+static struct bw_key key_of(uint64_t logical)
+{
+    return (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical};
+}
+
+static bool is_checksum(const struct bw_key *key)
+{
+    return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
+}
+
+/* The sectors of the item in a slot that lie from `logical` on: their checksums and how many; 0: none. */
+static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot, uint64_t logical,
+                                const uint8_t **first)
+{
+    struct bw_item item;
+    if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) || !is_checksum(&item.key))
+        return 0;
+    uint64_t before = (logical - item.key.offset) / self->sectorsize;
+    if ((logical - item.key.offset) % self->sectorsize || before >= item.size / self->size)
+        return 0;
+    *first = item.data + before * self->size;
+    return item.size / self->size - before;
+}
+
+/* Where the next item begins behind `logical`, or the keys of the leaf end. */
+static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical)
+{
+    const struct bw_leaf_finder *finder = &self->finder;
+    struct bw_key key = key_of(logical);
+    int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
+    key = slot < 0 ? finder->end : bw_leaf_key(&finder->leaf, (uint32_t)slot);
+    return is_checksum(&key) ? key.offset : UINT64_MAX;
+}
+
+/* Copies what one leaf has from the beginning of a range; the answer is for how many bytes. */
+static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical, uint64_t length,
+                               uint8_t *result)
+{
+    uint64_t done = 0;
+    while (done < length) {
+        const struct bw_key key = key_of(logical + done);
+        const uint8_t *first;
+        uint64_t end = next_item(self, logical + done), wanted = (length - done) / self->sectorsize;
+        uint64_t sectors = sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
+        if (sectors > wanted)
+            sectors = wanted;
+        /* Of items that overlap, the later one counts. */
+        if (sectors > (end - key.offset) / self->sectorsize)
+            sectors = (end - key.offset) / self->sectorsize;
+        if (!sectors)
+            break;
+        memcpy(result + done / self->sectorsize * self->size, first, sectors * self->size);
+        done += sectors * self->sectorsize;
+    }
+    return done;
+}
+
+/* How many bytes of a range have no checksum, if the first sector has none. */
+static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logical, uint64_t length)
+{
+    uint64_t gap = next_item(self, logical) - logical;
+    gap -= gap % self->sectorsize;
+    if (gap < self->sectorsize)
+        return self->sectorsize;
+    return gap < length ? gap : length;
+}
+
+static struct bw_error *find(struct bw_data_checksums *self, uint64_t logical)
+{
+    const struct bw_key key = key_of(logical);
+    BW_TRY(bw_find_leaf(&self->finder, &key));
+    if (self->finder.error)
+        bw_fs_report_lost(self->fs, self->finder.bytenr, BW_TAKE(self->finder.error));
+    return NULL;
+}
+
+struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
+                                       uint8_t *result, struct bw_checksum_run *run)
+{
+    *run = (struct bw_checksum_run){.length = length};
+    if (!self->fs->checksum_tree.id)
+        return NULL;
+    uint64_t done = 0;
+    while (done < length) {
+        BW_TRY(find(self, logical + done));
+        uint64_t more = self->finder.lost ? 0
+                                          : copy_from_leaf(self, logical + done, length - done,
+                                                           result + done / self->sectorsize * self->size);
+        if (!more)
+            break;
+        done += more;
+    }
+    run->known = done > 0;
+    run->length = done ? done : gap_length(self, logical, length);
+    return NULL;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The pieces of a file. Each answer is one question to a leaf: which item is the last that begins at or
+ * before the offset, and which is the first behind it. An item that reaches into the next one contradicts it,
+ * and is the one that is not believed.
+ */
+#include "data/extents.h"
+
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+
+/* No extent is larger than a chunk can be, whatever its item says. */
+#define LARGEST_EXTENT (UINT64_C(10) << 30)
+
+struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number, const struct bw_inode *inode)
+{
+    /* The kernel's offsets are signed. */
+    uint64_t size = inode->size < INT64_MAX ? inode->size : INT64_MAX;
+    return (struct bw_data_file){*tree, number, size, inode->flags & BW_INODE_NODATASUM};
+}
+
+void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs)
+{
+    *cursor = (struct bw_extent_cursor){.fs = fs};
+    bw_leaf_finder_init(&cursor->finder, &fs->reader, &(struct bw_tree){0});
+}
+
+void bw_extents_free(struct bw_extent_cursor *cursor)
+{
+    bw_leaf_finder_free(&cursor->finder);
+}
+
+void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file, uint64_t offset,
+                     uint64_t end)
+{
+    bw_leaf_finder_set_tree(&cursor->finder, &file->tree);
+    cursor->file = *file;
+    cursor->offset = offset;
+    cursor->end = end;
+}
+
+static bool is_ours(const struct bw_extent_cursor *cursor, const struct bw_key *key)
+{
+    return key->objectid == cursor->file.inode && key->type == BW_EXTENT_DATA;
+}
+
+/* Where the next item of the file begins behind a key, as far as the leaf knows; at most `limit`. */
+static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct bw_key *key, uint64_t limit)
+{
+    const struct bw_leaf_finder *finder = &cursor->finder;
+    int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, key);
+    const struct bw_key next = slot < 0 ? finder->end : bw_leaf_key(&finder->leaf, (uint32_t)slot);
+    return is_ours(cursor, &next) && next.offset < limit ? next.offset : limit;
+}
+
+static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
+                     struct bw_extent_piece *piece)
+{
+    *piece = (struct bw_extent_piece){
+        .kind = BW_EXTENT_BAD, .offset = cursor->offset, .length = end - cursor->offset, .error = error};
+}
+
+static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_extent_piece *piece)
+{
+    *piece = (struct bw_extent_piece){
+        .kind = BW_EXTENT_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
+}
+
+/* What is beyond doubt for one item may contradict its neighbours, or all that there can be. */
+static struct bw_error *check_extent(const struct bw_extent_cursor *cursor, const struct bw_item *item,
+                                     const struct bw_file_extent *extent)
+{
+    uint64_t next = next_start(cursor, &item->key, UINT64_MAX);
+    struct bw_error *error = NULL;
+    if (extent->num_bytes > next - item->key.offset)
+        error = bw_error_create(
+            BW_ERROR_CORRUPT, "num_bytes %" PRIu64 " reaches into the next extent, which begins at %" PRIu64,
+            extent->num_bytes, next);
+    else if (extent->disk_num_bytes > LARGEST_EXTENT)
+        error = bw_error_create(BW_ERROR_CORRUPT, "invalid disk_num_bytes %" PRIu64, extent->disk_num_bytes);
+    return error ? bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64, item->key.objectid,
+                                   item->key.offset)
+                 : NULL;
+}
+
+/* The piece that an item gives; `next` is where the one behind it begins. */
+static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
+                      struct bw_extent_piece *piece)
+{
+    struct bw_item item;
+    struct bw_file_extent extent;
+    bool inside = bw_leaf_item(&cursor->finder.leaf, slot, &item);
+    struct bw_error *error =
+        inside ? bw_file_extent_decode(&item, cursor->fs->superblock.sectorsize, &extent)
+               : bw_error_create(BW_ERROR_CORRUPT,
+                                 "extent of inode %" PRIu64 " at %" PRIu64 " lies outside its leaf",
+                                 item.key.objectid, item.key.offset);
+    if (!error)
+        error = check_extent(cursor, &item, &extent);
+    if (error) {
+        take_bad(cursor, next, error, piece);
+        return;
+    }
+    uint64_t end = item.key.offset + extent.num_bytes;
+    if (end <= cursor->offset) {
+        take_hole(cursor, next, piece);
+        return;
+    }
+    if (end > cursor->end)
+        end = cursor->end;
+    take_hole(cursor, end, piece);
+    if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0)
+        return;
+    piece->kind = BW_EXTENT_STORED;
+    piece->extent = extent;
+    piece->extent_start = item.key.offset;
+}
+
+static void report_disorder(const struct bw_extent_cursor *cursor)
+{
+    const struct bw_leaf_finder *finder = &cursor->finder;
+    if (!finder->ordered)
+        bw_fs_report_lost(cursor->fs, finder->bytenr,
+                          bw_error_create(BW_ERROR_CORRUPT,
+                                          "tree block %" PRIu64 " of tree %" PRIu64
+                                          ": its keys are out of order",
+                                          finder->bytenr, cursor->file.tree.id));
+}
+
+static struct bw_error *find(struct bw_extent_cursor *cursor, const struct bw_key *key)
+{
+    bool before = cursor->finder.found;
+    uint64_t bytenr = cursor->finder.bytenr;
+    BW_TRY(bw_find_leaf(&cursor->finder, key));
+    if (cursor->finder.error)
+        bw_fs_report_lost(cursor->fs, cursor->finder.bytenr, BW_TAKE(cursor->finder.error));
+    else if (!cursor->finder.lost && (!before || bytenr != cursor->finder.bytenr))
+        report_disorder(cursor);
+    return NULL;
+}
+
+struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece, bool *got)
+{
+    *got = cursor->offset < cursor->end;
+    if (!*got)
+        return NULL;
+    const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
+    BW_TRY(find(cursor, &key));
+    const struct bw_leaf_finder *finder = &cursor->finder;
+    uint64_t next = next_start(cursor, &key, cursor->end);
+    int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
+    struct bw_key last = slot < 0 ? (struct bw_key){0} : bw_leaf_key(&finder->leaf, (uint32_t)slot);
+    if (finder->lost)
+        take_bad(cursor, next,
+                 bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost",
+                                 finder->bytenr),
+                 piece);
+    else if (slot >= 0 && is_ours(cursor, &last))
+        take_item(cursor, (uint32_t)slot, next, piece);
+    else
+        take_hole(cursor, next, piece);
+    cursor->offset = piece->offset + piece->length;
+    return NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a file is made of, from one offset to another, in file order and without a gap: pieces of extents,
+ * holes (whether the file system writes them down or not), and ranges of which nobody can tell because an
+ * item or a part of the tree is damaged. What comes behind an offset depends on that offset alone, not on
+ * where one came from.
+ */
+#ifndef BW_DATA_EXTENTS_H
+#define BW_DATA_EXTENTS_H
+
+#include "btree/find_leaf.h"
+#include "format/file_extent.h"
+
+struct bw_fs;
+
+/** A file to read. */
+struct bw_data_file {
+    struct bw_tree tree; /**< of its subvolume */
+    uint64_t inode;
+    uint64_t size;  /**< bytes, as the inode says */
+    bool unchecked; /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
+};
+
+/** Flags of an inode that matter here. */
+enum {
+    BW_INODE_NODATASUM = 1 << 0, /**< data have no checksums */
+};
+
+/** The file of an inode. */
+struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
+                                    const struct bw_inode *inode);
+
+enum bw_extent_kind {
+    BW_EXTENT_HOLE,   /**< zeros; nothing is allocated */
+    BW_EXTENT_STORED, /**< a piece of an extent, or a part of an inline one: see `extent` */
+    BW_EXTENT_BAD,    /**< nobody knows: see `error` */
+};
+
+/** A piece of a file. */
+struct bw_extent_piece {
+    enum bw_extent_kind kind;
+    uint64_t offset;              /**< in the file */
+    uint64_t length;              /**< bytes; never 0 */
+    struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is asked for */
+    uint64_t
+        extent_start; /**< offset in the file at which the extent's piece begins; may be less than `offset` */
+    struct bw_error *error; /**< for BAD; whoever gets the piece owns it */
+};
+
+/** A place in a file. One thread at a time may use it. */
+struct bw_extent_cursor {
+    struct bw_fs *fs;
+    struct bw_leaf_finder finder;
+    struct bw_data_file file;
+    uint64_t offset; /**< where the next piece begins */
+    uint64_t end;    /**< where the last one ends */
+};
+
+/** Starts, with no file. */
+void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs);
+
+/** Frees what it holds. */
+void bw_extents_free(struct bw_extent_cursor *cursor);
+
+/** Goes to a range of a file. It may pass the file's size, for what is allocated behind it. */
+void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file, uint64_t offset,
+                     uint64_t end);
+
+/**
+ * The next piece; false at the end of the range. Pieces are cut at both ends of it. Fails only for want of
+ * memory: damage is a piece.
+ */
+struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece, bool *got);
+
+#endif

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# cat and extents as a user meets them: contents, ranges, what is bad, and where it lies.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+F=$BUILD/fixtures
+
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+# status WANT ARGUMENTS...: runs the program; output in out and err.
+status() {
+    local want=$1 got
+    shift
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    got=$?
+    if [ "$got" -eq "$want" ]; then pass; else fail "$*: exit status $got, not $want: $(head -n 2 "$WORK/err")"; fi
+}
+err_has() { grep -qE -- "$1" "$WORK/err"; }
+# devices FIXTURE: arguments for all devices but the first.
+devices() {
+    local image
+    for image in "$F/$1"/dev*.img; do
+        [ "$image" = "$F/$1/dev1.img" ] || printf -- '-d\n%s\n' "$image"
+    done
+}
+# all FIXTURE [OPTIONS]: the contents of all its files, in the order of the list.
+all() {
+    local fixture=$1
+    shift
+    mapfile -t more < <(devices "$fixture")
+    mapfile -d '' paths < <("$PROGRAM" -0q "$F/$fixture/dev1.img" "${more[@]}" | sort -z)
+    timeout 120 "$PROGRAM" cat "$@" "${more[@]}" "$F/$fixture/dev1.img" "${paths[@]}"
+}
+
+# Everything can be read, and passes its checksums, whatever the number of threads.
+for fixture in plain compressed checksum-xxhash64 checksum-sha256 checksum-blake2 mixed nodesize-4k nodesize-64k dup \
+    old-4k old-16k converted metadata-uuid block-group-tree simple-quota sectorsize-16k sectorsize-64k subvolumes \
+    raid0-3 raid1-2 raid1c3-3 raid1c4-4 raid10-4 raid5-3 raid6-4 single-3 device-gaps replaced sprout; do
+    [ -f "$F/$fixture/dev1.img" ] || continue
+    all "$fixture" -j 1 > "$WORK/one" 2> "$WORK/err"
+    holds "$fixture: status $?, $(head -n 1 "$WORK/err")" [ "$(all "$fixture" -j 1 > /dev/null 2>&1; echo $?)" -eq 0 ]
+    all "$fixture" -j 4 > "$WORK/four" 2> /dev/null
+    holds "$fixture: the same with four threads" cmp "$WORK/one" "$WORK/four"
+done
+
+# Ranges.
+plain=$F/plain/dev1.img
+status 0 cat "$plain" /top-file
+holds "eleven bytes" [ "$(wc -c < "$WORK/out")" -eq 11 ]
+cp "$WORK/out" "$WORK/whole"
+status 0 cat --offset 3 --length 4 "$plain" /top-file
+holds "a range" [ "$(cat "$WORK/out")" = "$(tail -c +4 "$WORK/whole" | head -c 4)" ]
+status 0 cat --offset 1M "$plain" /top-file
+holds "behind the end" [ ! -s "$WORK/out" ]
+status 0 cat "$plain" /top-file top-file
+holds "twice" [ "$(wc -c < "$WORK/out")" -eq 22 ]
+status 2 cat --offset -1 "$plain" /top-file
+status 2 cat --offset 99999999999999999999 "$plain" /top-file
+status 2 cat --on-error never "$plain" /top-file
+status 1 cat "$plain" /nowhere /top-file
+holds "the rest is written" cmp "$WORK/out" "$WORK/whole"
+status 1 cat "$plain" /
+holds "a directory" err_has 'not a regular file'
+
+# Damage: a sector of a large file, in its only copy.
+victim=$F/subvolumes/dev1.img
+largest=$("$PROGRAM" -q "$victim" | grep 'source/large.bin$' | head -n 1)
+cp --sparse=always "$victim" "$WORK/bad.img"
+status 0 extents --json "$victim" "$largest"
+offset=$(grep -oE '"places":\[\{"logical":[0-9]+,"length":[0-9]+,"copies":\[\{"device":1,"offset":[0-9]+' "$WORK/out" |
+    head -n 1 | grep -oE '[0-9]+$')
+if [ -n "$offset" ]; then
+    "$PROGRAM" cat "$victim" "$largest" > "$WORK/whole"
+    printf nonsense | dd of="$WORK/bad.img" bs=1 seek="$offset" conv=notrunc 2> /dev/null
+    status 1 cat "$WORK/bad.img" "$largest"
+    holds "names the file and the device" err_has 'cannot be read: inode [0-9]+ of tree [0-9]+ at [0-9]+: data at [0-9]+: no good copy: copy 1 on device 1 at [0-9]+: crc32c checksum mismatch'
+    status 1 cat --on-error=zero "$WORK/bad.img" "$largest"
+    holds "as long as it was" [ "$(wc -c < "$WORK/out")" -eq "$(wc -c < "$WORK/whole")" ]
+    holds "a map of what is bad" err_has 'damage: .*: bytes [0-9]+ to [0-9]+ cannot be read, zeros in their place'
+    status 1 cat --on-error=skip "$WORK/bad.img" "$largest"
+    holds "shorter" [ "$(wc -c < "$WORK/out")" -lt "$(wc -c < "$WORK/whole")" ]
+    status 0 cat --no-checksums "$WORK/bad.img" "$largest"
+    holds "what is there" grep -aq nonsense "$WORK/out"
+else
+    fail "extents tells of no place of $largest"
+fi
+
+# Degraded: the same bytes with what is left.
+mapfile -t more < <(devices raid6-4)
+mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort -z)
+"$PROGRAM" cat "${more[@]}" "$F/raid6-4/dev1.img" "${paths[@]}" > "$WORK/whole" 2> "$WORK/err"
+"$PROGRAM" cat -q -d "$F/raid6-4/dev4.img" "$F/raid6-4/dev2.img" "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
+holds "two of four devices of a RAID6" cmp "$WORK/whole" "$WORK/out"
+
+# Extents.
+status 0 extents "$F/compressed/dev1.img" "$("$PROGRAM" -q "$F/compressed/dev1.img" | head -n 1)"
+holds "a table" grep -qE '^ +0: ' "$WORK/out"
+status 1 extents "$plain" /nowhere
+finish

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The stream: many files in order, work on the workers, errors, and every file ended exactly once. */
+#include "support/data_image.h"
+
+enum { FILES = 700, LARGE = 300, LARGE_SIZE = 6 << 20 };
+
+/* Files that all read the same extents; number LARGE is larger than a block. */
+struct job {
+    struct data_image *image;
+    uint64_t sizes[FILES];
+    size_t given, ended;
+    size_t current;  /* whose parts come */
+    uint64_t offset; /* of its next part */
+    size_t stop_at;  /* file at which `take` fails; FILES: never */
+    size_t complete;
+    bool work[FILES];     /* done by a worker */
+    uint64_t read[FILES]; /* bytes, by the workers */
+};
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct job *job = context;
+    *got = job->given < FILES;
+    if (!*got)
+        return NULL;
+    uint64_t size = job->sizes[job->given];
+    *file = (struct bw_stream_file){.data = data_image_file(job->image, size, false),
+                                    .length = UINT64_MAX,
+                                    .user = (void *)(uintptr_t)job->given++};
+    return NULL;
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct job *job = context;
+    size_t number = (uintptr_t)file->user;
+    assert_int_equal(number, job->current);
+    assert_int_equal(part->offset, job->offset);
+    if (number == job->stop_at)
+        return bw_error_create(BW_ERROR_STOPPED, "enough");
+    if (part->kind == BW_DATA_BYTES && part->offset < DATA_SIZE)
+        assert_memory_equal(part->bytes, job->image->data + part->offset,
+                            part->length < DATA_SIZE - part->offset ? part->length
+                                                                    : DATA_SIZE - part->offset);
+    job->offset += part->length;
+    return NULL;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct job *job = context;
+    size_t number = (uintptr_t)file->user;
+    assert_int_equal(number, job->ended);
+    if (complete && !job->work[number])
+        assert_int_equal(job->offset, job->sizes[number]);
+    job->ended++;
+    job->complete += complete;
+    job->current = job->ended;
+    job->offset = 0;
+    return NULL;
+}
+
+static struct bw_error *count_bytes(void *context, const struct bw_data_part *part)
+{
+    *(uint64_t *)context += part->length;
+    return NULL;
+}
+
+static struct bw_error *work(void *context, struct bw_data_reader *reader, const struct bw_stream_file *file)
+{
+    struct job *job = context;
+    size_t number = (uintptr_t)file->user;
+    job->work[number] = true;
+    return bw_data_read(reader, &file->data, 0, UINT64_MAX, count_bytes, &job->read[number]);
+}
+
+static struct bw_error *work_and_fail(void *context, struct bw_data_reader *reader,
+                                      const struct bw_stream_file *file)
+{
+    if ((uintptr_t)file->user == 50)
+        return bw_error_create(BW_ERROR_SYSTEM, "no room");
+    return work(context, reader, file);
+}
+
+static struct data_image *make(void)
+{
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    data_image_checksums(image, 0, 200);
+    for (unsigned i = 0; i < LARGE_SIZE / DATA_SIZE; i++)
+        data_image_plain(image, (uint64_t)i * DATA_SIZE, 0, 190 * SECTOR);
+    data_image_inode(image, LARGE_SIZE, 0);
+    data_image_open(image, NULL);
+    return image;
+}
+
+static struct job begin(struct data_image *image)
+{
+    struct job job = {.image = image, .stop_at = FILES};
+    for (size_t i = 0; i < FILES; i++)
+        job.sizes[i] = i == LARGE ? LARGE_SIZE : i * 37 % 9000;
+    return job;
+}
+
+static const unsigned threads[] = {1, 2, 8};
+
+static void test_order(void **state)
+{
+    (void)state;
+    struct data_image *image = make();
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        struct job job = begin(image);
+        expect_success(bw_stream_run(
+            image->fs,
+            &(struct bw_stream){
+                .threads = threads[i], .next = next, .take = take, .finish = finish, .context = &job}));
+        assert_int_equal(job.ended, FILES);
+        assert_int_equal(job.complete, FILES);
+    }
+    data_image_free(image);
+}
+
+static void test_work(void **state)
+{
+    (void)state;
+    struct data_image *image = make();
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        struct job job = begin(image);
+        expect_success(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
+                                                                    .next = next,
+                                                                    .work = work,
+                                                                    .work_limit = 5000,
+                                                                    .take = take,
+                                                                    .finish = finish,
+                                                                    .context = &job}));
+        assert_int_equal(job.complete, FILES);
+        for (size_t file = 0; file < FILES; file++) {
+            assert_int_equal(job.work[file], job.sizes[file] <= 5000);
+            assert_int_equal(job.read[file], job.work[file] ? job.sizes[file] : 0);
+        }
+    }
+    data_image_free(image);
+}
+
+static void test_stop(void **state)
+{
+    (void)state;
+    struct data_image *image = make();
+    static const size_t stops[] = {1, 299, LARGE, 699};
+    for (size_t i = 0; i < COUNT(threads); i++)
+        for (size_t stop = 0; stop < COUNT(stops); stop++) {
+            struct job job = begin(image);
+            job.stop_at = stops[stop];
+            expect_error(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
+                                                                      .next = next,
+                                                                      .take = take,
+                                                                      .finish = finish,
+                                                                      .context = &job}),
+                         BW_ERROR_STOPPED, "enough");
+            assert_int_equal(job.complete, stops[stop]);
+            assert_int_equal(job.ended, job.given);
+        }
+    data_image_free(image);
+}
+
+static void test_failing_work(void **state)
+{
+    (void)state;
+    struct data_image *image = make();
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        struct job job = begin(image);
+        expect_error(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
+                                                                  .next = next,
+                                                                  .work = work_and_fail,
+                                                                  .work_limit = UINT64_MAX,
+                                                                  .take = take,
+                                                                  .finish = finish,
+                                                                  .context = &job}),
+                     BW_ERROR_SYSTEM, "no room");
+        assert_true(job.complete <= 50);
+        assert_int_equal(job.ended, job.given);
+    }
+    data_image_free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_failing_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
