@@ -6,46 +6,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-static char type_letter(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return '-';
-    case S_IFDIR:
-        return 'd';
-    case S_IFLNK:
-        return 'l';
-    case S_IFCHR:
-        return 'c';
-    case S_IFBLK:
-        return 'b';
-    case S_IFIFO:
-        return 'p';
-    case S_IFSOCK:
-        return 's';
-    default:
-        return '?';
-    }
-}
-
-/* Execution, and the bit that changes what it means: small if both are set. */
-static char execution_letter(bool execute, bool special, char letter)
-{
-    if (special)
-        return execute ? letter : (char)(letter - 'a' + 'A');
-    return execute ? 'x' : '-';
-}
+#include "record/long_line.h"
 
 void cmd_mode_text(uint32_t mode, char text[static CMD_MODE_LENGTH + 1])
 {
-    *text++ = type_letter(mode);
-    for (unsigned shift = 9; shift; shift -= 3) {
-        uint32_t bits = mode >> (shift - 3);
-        *text++ = bits & 4 ? 'r' : '-';
-        *text++ = bits & 2 ? 'w' : '-';
-        *text++ = execution_letter(bits & 1, mode >> (8 + shift / 3) & 1, shift == 3 ? 't' : 's');
-    }
-    *text = '\0';
+    *bw_mode_letters(text, mode) = '\0';
 }
 
 bool cmd_mode_is_device(uint32_t mode)

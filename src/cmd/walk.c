@@ -4,17 +4,21 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "cmd/command.h"
 #include "cmd/rows.h"
+#include "cmd/selection.h"
 
-enum { OPTION_SUBVOLUME = 256, OPTION_NO_SNAPSHOTS, OPTION_SUMMARY };
+enum { OPTION_SUBVOLUME = 256, OPTION_NO_SNAPSHOTS, OPTION_SUMMARY, OPTION_LONG, OPTION_SORT };
 
 struct walk_state {
     struct bw_walk_options options;
     struct cmd_rows_settings rows;
+    struct cmd_selection selection;
     bool null_terminated;
     bool summary;
 };
@@ -31,6 +35,10 @@ static const struct cmd_option options[] = {
     {CMD_OPTION_IEC, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)"},
     {CMD_OPTION_SI, "si", NULL, "sizes as 1.57MB"},
     {CMD_OPTION_RAW, "raw", NULL, "sizes and times as plain numbers (default unless on a terminal)"},
+    {OPTION_LONG, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path"},
+    {OPTION_SORT, "sort", "WORD",
+     "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk"},
+    CMD_SELECTION_OPTIONS,
     {OPTION_SUBVOLUME, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'"},
     {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
     {'j', "threads", "N",
@@ -38,6 +46,20 @@ static const struct cmd_option options[] = {
     {OPTION_SUMMARY, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr"},
     {0},
 };
+
+static bool set_order(enum bw_walk_order *order, const char *word)
+{
+    static const char *const words[] = {[BW_WALK_UNSORTED] = "none",
+                                        [BW_WALK_BY_PATH] = "path",
+                                        [BW_WALK_BY_SIZE] = "size",
+                                        [BW_WALK_BY_MTIME] = "mtime"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *order = (enum bw_walk_order)i;
+            return true;
+        }
+    return false;
+}
 
 static bool set(void *state, int letter, const char *argument)
 {
@@ -58,8 +80,13 @@ static bool set(void *state, int letter, const char *argument)
             return false;
         walk->options.threads = (unsigned)number;
         return true;
+    case OPTION_LONG:
+        return walk->options.long_lines = true;
+    case OPTION_SORT:
+        return set_order(&walk->options.order, argument);
     default:
-        return cmd_rows_set(&walk->rows, letter, argument);
+        return cmd_rows_set(&walk->rows, letter, argument) ||
+               cmd_selection_set(&walk->selection, letter, argument);
     }
 }
 
@@ -134,21 +161,28 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     return usage ? status : STATUS_PARTIAL;
 }
 
-static int run(const struct cmd_common *common, void *state)
+/* What is to be written, and of which files. */
+static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **rows)
 {
-    struct walk_state *walk = state;
     bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    BW_TRY(cmd_selection_apply(&walk->selection, &walk->options));
+    BW_TRY(cmd_rows_create(&walk->rows, walk->options.terminator, terminal, rows));
+    walk->options.rows = *rows;
+    if (*rows && walk->options.long_lines)
+        return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    struct bw_error *error = asks(walk)
-                                 ? cmd_rows_list_columns()
-                                 : cmd_rows_create(&walk->rows, walk->options.terminator, terminal, &rows);
-    if (error)
-        return cmd_fail(common, error);
-    walk->options.rows = rows;
-    int status = asks(walk) ? STATUS_OK : walk_image(common, walk);
+    struct bw_error *error = asks(walk) ? cmd_rows_list_columns() : make_ready(walk, &rows);
+    int status = error ? cmd_fail(common, error) : asks(walk) ? STATUS_OK : walk_image(common, walk);
     bw_rows_destroy(rows);
+    cmd_selection_free(&walk->selection);
     return status;
 }
 
@@ -161,6 +195,9 @@ const struct command cmd_walk = {
         "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and include all\n"
         "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong\n"
         "usage or not a btrfs file system; 3 a feature of the image is not supported.\n"
+        "\nThe filters are those of find(1), and all given have to be met; but several --name are any of\n"
+        "them. With --type, directories and others are listed as find shows them, subvolumes as "
+        "directories.\n"
         "\n-o and --json tell more of each file than its path; what is not known is - in a column, and left\n"
         "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, NUL, a "
         "backslash.\n",
@@ -169,6 +206,7 @@ const struct command cmd_walk = {
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
+                "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
                 "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
     .options = options,
     .set = set,

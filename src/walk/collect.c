@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "walk/attributes.h"
 #include "walk/task.h"
 
@@ -28,6 +29,8 @@ struct row {
     uint32_t directory;  /* index of what was entered */
     uint32_t attributes; /* index of its attributes */
     uint16_t name_length;
+    uint8_t type;
+    bool made_up;
 };
 
 struct order {
@@ -36,8 +39,9 @@ struct order {
 };
 
 struct bw_collector {
-    const struct bw_rows *rows;
-    struct bw_lookup *lookup; /* NULL: names are enough */
+    const struct bw_file_writer *writer;
+    const struct bw_selection *selection; /* NULL: all is written */
+    struct bw_lookup *lookup;             /* NULL: names are enough */
     bool memory_short;
     struct bw_buffer bytes; /* paths of directories, names */
     struct entered *entered;
@@ -51,13 +55,16 @@ struct bw_collector {
     struct bw_buffer path;
 };
 
-struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader, const struct bw_rows *rows)
+struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader,
+                                         const struct bw_file_writer *writer,
+                                         const struct bw_selection *selection)
 {
     struct bw_collector *collector = calloc(1, sizeof *collector);
-    unsigned needs = bw_rows_needs(rows);
+    unsigned needs = writer->needs | (selection ? bw_selection_needs(selection) : 0);
     if (!collector)
         return NULL;
-    collector->rows = rows;
+    collector->writer = writer;
+    collector->selection = selection;
     collector->lookup = needs ? bw_lookup_create(reader, needs) : NULL;
     if (collector->lookup || !needs)
         return collector;
@@ -89,16 +96,19 @@ void bw_collector_enter(struct bw_collector *collector, const char *path, size_t
     bw_buffer_append(&collector->bytes, path, length);
 }
 
-void bw_collector_add(struct bw_collector *collector, uint64_t number, const void *name, size_t name_length)
+void bw_collector_add(struct bw_collector *collector, const struct bw_collected *what, const void *name,
+                      size_t name_length)
 {
     if (!BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity)) {
         collector->memory_short = true;
         return;
     }
-    collector->items[collector->count++] = (struct row){.number = number,
+    collector->items[collector->count++] = (struct row){.number = what->number,
                                                         .name_offset = collector->bytes.length,
                                                         .directory = (uint32_t)collector->entered_count - 1,
-                                                        .name_length = (uint16_t)name_length};
+                                                        .name_length = (uint16_t)name_length,
+                                                        .type = what->type,
+                                                        .made_up = what->made_up};
     bw_buffer_append(&collector->bytes, name, name_length);
 }
 
@@ -249,33 +259,64 @@ static void set_path(struct bw_collector *collector, const struct row *row, cons
     file->path_length = path->length;
 }
 
-static void write_rows(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
-                       struct bw_buffer *text)
+/* As a mount shows the directory that it puts where a subvolume would be. */
+static void make_up(struct bw_file *file, struct bw_inode *inode)
 {
-    struct bw_file file = {.subvolume = scope->tree->id, .type = BW_FILE_REGULAR};
+    file->number = BW_EMPTY_DIRECTORY;
+    if (!file->inode)
+        return;
+    *inode = bw_empty_directory_inode(file->inode);
+    file->inode = inode;
+}
+
+/* Writes a file, unless its inode says that it is not wanted. */
+static bool write_row(const struct bw_collector *collector, const struct bw_task_scope *scope,
+                      const struct bw_file *file, struct bw_buffer *text)
+{
+    if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
+        return false;
+    if (scope->choice)
+        BW_PROBE(bw_graph_probes(scope->fs->graph), path__emit, path,
+                 &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
+    collector->writer->append(collector->writer, file, text);
+    return true;
+}
+
+static size_t write_rows(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
+                         struct bw_buffer *text)
+{
+    struct bw_file file = {.subvolume = scope->tree->id};
+    struct bw_inode made_up;
+    size_t written = 0;
     for (size_t i = 0; i < collector->count; i++) {
         const struct row *row = &collector->items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);
         if (collector->path.failed)
-            return;
+            return written;
         file.number = row->number;
+        file.type = row->type;
         if (collector->lookup)
             set_attributes(collector, row, &file);
-        bw_rows_append_file(collector->rows, &file, text);
+        if (row->made_up)
+            make_up(&file, &made_up);
+        written += write_row(collector, scope, &file, text);
         bw_output_offer(scope->output, number, text);
     }
+    return written;
 }
 
-void bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
-                        struct bw_buffer *text)
+size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
+                          struct bw_buffer *text)
 {
+    size_t written = 0;
     bool ready = !collector->memory_short && !collector->bytes.failed;
     if (ready && collector->count && !bw_output_stopped(scope->output)) {
         ready = !collector->lookup || look_up(collector, scope);
         if (ready)
-            write_rows(collector, scope, number, text);
+            written = write_rows(collector, scope, number, text);
     }
     if (!ready || collector->path.failed)
         bw_output_fail(scope->output, bw_error_no_memory());
     collector->count = collector->entered_count = collector->bytes.length = 0;
+    return written;
 }

@@ -10,15 +10,26 @@
 
 #include "base/buffer.h"
 #include "btree/block.h"
-#include "record/rows.h"
+#include "walk/selection.h"
+#include "walk/writers.h"
 
 struct bw_task_scope;
 
 /** Files that wait for their attributes; of one worker. */
 struct bw_collector;
 
-/** Makes an empty one; NULL if memory runs out. */
-struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader, const struct bw_rows *rows);
+/** Something to be collected. */
+struct bw_collected {
+    uint64_t number; /**< of its inode */
+    uint8_t type;    /**< BW_FILE_* */
+    bool made_up;    /**< stands for a subvolume that is not there: number is that of the directory around */
+};
+
+/** Makes an empty one; of what is added, `selection` (NULL: none) chooses by inode. NULL if memory runs out.
+ */
+struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader,
+                                         const struct bw_file_writer *writer,
+                                         const struct bw_selection *selection);
 /** Frees it; NULL is allowed. */
 void bw_collector_destroy(struct bw_collector *collector);
 
@@ -26,16 +37,17 @@ void bw_collector_destroy(struct bw_collector *collector);
  * called anew after a flush. */
 void bw_collector_enter(struct bw_collector *collector, const char *path, size_t length);
 
-/** Adds a regular file of that directory. */
-void bw_collector_add(struct bw_collector *collector, uint64_t number, const void *name, size_t name_length);
+/** Adds an entry of that directory. */
+void bw_collector_add(struct bw_collector *collector, const struct bw_collected *what, const void *name,
+                      size_t name_length);
 
 /** Whether it is time to flush. */
 bool bw_collector_is_full(const struct bw_collector *collector);
 
 /** Looks up the attributes and appends the rows to `text`, which is offered to the output as task `number`'s.
- * Nothing is left in the collector. */
-void bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
-                        struct bw_buffer *text);
+ * Nothing is left in the collector. Returns how many rows that were. */
+size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
+                          struct bw_buffer *text);
 
 /** Reports, at the end of a subvolume, how many inodes were found wanting beyond those reported singly. */
 void bw_collector_report_rest(const struct bw_task_scope *scope);

@@ -11,16 +11,17 @@ struct directory_header {
     uint32_t length; /* bytes of the entries that follow */
 };
 
-enum { KIND_FILE, KIND_NUMBERED_FILE, KIND_DIRECTORY, KIND_SUBVOLUME };
+/* What has a number has a kind that tells its type. */
+enum { KIND_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
-static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry, uint8_t file_kind)
+static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry, bool numbered)
 {
     bool subvolume = entry->location.type == BW_ROOT_ITEM, directory = entry->type == BW_FILE_DIRECTORY;
-    if (!subvolume && !directory && entry->type != BW_FILE_REGULAR)
+    if (!subvolume && !directory && entry->type != BW_FILE_REGULAR && !numbered)
         return;
-    const uint8_t head[2] = {subvolume   ? KIND_SUBVOLUME
-                             : directory ? KIND_DIRECTORY
-                                         : file_kind,
+    const uint8_t head[2] = {subvolume               ? KIND_SUBVOLUME
+                             : directory || numbered ? (uint8_t)(KIND_TYPE + entry->type)
+                                                     : KIND_FILE,
                              (uint8_t)entry->name_length};
     bw_buffer_append(digest, head, sizeof head);
     bw_buffer_append(digest, entry->name, entry->name_length);
@@ -28,7 +29,7 @@ static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *en
         bw_buffer_append(digest, &entry->location.objectid, sizeof entry->location.objectid);
 }
 
-static bool append_item(struct bw_buffer *digest, const struct bw_item *item, uint8_t file_kind)
+static bool append_item(struct bw_buffer *digest, const struct bw_item *item, bool numbered)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
@@ -37,7 +38,7 @@ static bool append_item(struct bw_buffer *digest, const struct bw_item *item, ui
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (!bw_name_is_valid(entry.name, entry.name_length))
             return false;
-        append_entry(digest, &entry, file_kind);
+        append_entry(digest, &entry, numbered);
     }
     return !bw_cursor_bad(&cursor);
 }
@@ -54,7 +55,6 @@ static void close_directory(struct bw_buffer *digest, size_t start)
 
 bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *digest)
 {
-    const uint8_t file_kind = numbered ? KIND_NUMBERED_FILE : KIND_FILE;
     struct directory_header header = {0};
     size_t start = SIZE_MAX;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
@@ -71,7 +71,7 @@ bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer 
             start = digest->length;
             bw_buffer_append(digest, &header, sizeof header);
         }
-        if (!bw_leaf_item(leaf, slot, &item) || !append_item(digest, &item, file_kind))
+        if (!bw_leaf_item(leaf, slot, &item) || !append_item(digest, &item, numbered))
             return false;
     }
     close_directory(digest, start);
@@ -99,7 +99,9 @@ bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *
     *entry = (struct bw_dir_entry){.location = {0, BW_INODE_ITEM, 0},
                                    .name = (const uint8_t *)cursor->next + 2,
                                    .name_length = (uint8_t)cursor->next[1],
-                                   .type = kind <= KIND_NUMBERED_FILE ? BW_FILE_REGULAR : BW_FILE_DIRECTORY};
+                                   .type = kind == KIND_FILE        ? BW_FILE_REGULAR
+                                           : kind == KIND_SUBVOLUME ? BW_FILE_DIRECTORY
+                                                                    : (uint8_t)(kind - KIND_TYPE)};
     cursor->next += 2 + entry->name_length;
     if (kind == KIND_SUBVOLUME)
         entry->location.type = BW_ROOT_ITEM;

@@ -2,8 +2,8 @@
 /*
  * Digests: what a walk needs of a leaf, and no more. A leaf that several snapshots share is read and checked
  * once; its digest, about a tenth of its size, answers for it from then on. Only regular files, directories
- * and subvolumes are in it, grouped by the directory they are entries of. A walk that lists names alone has
- * no use for the inodes of files, so they are in it only if it is numbered.
+ * and subvolumes are in it, grouped by the directory they are entries of. A walk that lists their names alone
+ * has no use for the inodes of files, nor for other types: they are in it only if it is numbered.
  */
 #ifndef BW_WALK_DIGEST_H
 #define BW_WALK_DIGEST_H

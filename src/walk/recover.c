@@ -9,13 +9,13 @@
 
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "btree/scan.h"
 #include "format/items.h"
+#include "format/names.h"
 #include "fs/damage.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
@@ -35,7 +35,7 @@ struct recovery {
     struct bw_lost_list lost;    /* all that is known to be lost */
     struct bw_lost_list handled; /* what the rounds before this one have looked for */
     struct bw_map unreachable;   /* directories whose way up is lost */
-    struct bw_map listed;        /* hashes of directory and name of the files brought back */
+    struct bw_map listed;        /* hashes of directory and name of what was brought back */
     struct bw_map indexed;       /* directories whose readable DIR_INDEX items are in index_names */
     uint64_t seed;               /* of the hashes */
     struct bw_map index_names;   /* hashes of directory and name */
@@ -104,6 +104,42 @@ static uint32_t climb(struct recovery *recovery, uint64_t inode, struct way_up *
     return index;
 }
 
+/* The image must not be able to choose names that fall together. */
+static uint64_t name_hash(const struct recovery *recovery, uint64_t directory, const void *name,
+                          size_t name_length)
+{
+    return XXH64(name, name_length, directory ^ recovery->seed);
+}
+
+/* What became of a name. */
+enum { LISTED = 1, LEFT_OUT = 2 };
+
+/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may tell it once more.
+ * False if it is left out, with all that is below it. */
+static bool list_once(struct recovery *recovery, uint32_t directory, const struct bw_collected *what,
+                      const void *name, size_t name_length)
+{
+    struct bw_subvolume_walk *walk = recovery->walk;
+    uint64_t hash = name_hash(recovery, walk->directories.items[directory].inode, name, name_length);
+    uint32_t state = bw_map_get(&recovery->listed, hash);
+    if (state == UINT32_MAX) {
+        state = bw_subvolume_walk_list(walk, directory, what, name, name_length) ? LISTED : LEFT_OUT;
+        walk->memory_short |= !bw_map_put(&recovery->listed, hash, state);
+    }
+    return state == LISTED;
+}
+
+/* Adds a directory to the table, and lists it; BW_NO_DIRECTORY if it is left out, or lies too deep. */
+static uint32_t add_directory(struct recovery *recovery, uint64_t inode, uint32_t parent, const void *name,
+                              size_t name_length)
+{
+    const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
+    if (!list_once(recovery, parent, &what, name, name_length) ||
+        !bw_subvolume_walk_enters(recovery->walk, parent))
+        return BW_NO_DIRECTORY;
+    return bw_subvolume_walk_add(recovery->walk, inode, parent, name, name_length);
+}
+
 /* The table index of a directory, which is added with all the unknown ones above it; BW_NO_DIRECTORY if it
  * can't. */
 static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
@@ -112,9 +148,9 @@ static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
     uint32_t index = climb(recovery, inode, &way);
     while (index != BW_NO_DIRECTORY && way.count) {
         const struct step *step = &way.steps[--way.count];
-        bw_map_put(&recovery->unreachable, step->inode, 0);
-        index =
-            bw_subvolume_walk_add(recovery->walk, step->inode, index, step->up.name, step->up.name_length);
+        index = add_directory(recovery, step->inode, index, step->up.name, step->up.name_length);
+        if (index != BW_NO_DIRECTORY)
+            bw_map_put(&recovery->unreachable, step->inode, 0);
     }
     free(way.steps);
     return index;
@@ -125,19 +161,10 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const st
 {
     uint8_t type = BW_FILE_UNKNOWN;
     if (recovery->inode == inode)
-        return S_ISDIR(recovery->mode)   ? BW_FILE_DIRECTORY
-               : S_ISREG(recovery->mode) ? BW_FILE_REGULAR
-                                         : BW_FILE_UNKNOWN;
+        return bw_file_type_of_mode(recovery->mode);
     BW_AUTO_ERROR struct bw_error *error = bw_directory_entry_type(
         recovery->walk->fs, recovery->walk->scope.tree, ref->parent, ref->name, ref->name_length, &type);
     return error ? BW_FILE_UNKNOWN : type;
-}
-
-/* The image must not be able to choose names that fall together. */
-static uint64_t name_hash(const struct recovery *recovery, uint64_t directory, const void *name,
-                          size_t name_length)
-{
-    return XXH64(name, name_length, directory ^ recovery->seed);
 }
 
 /* A directory may become known when others that were brought back are walked: its names wait for that. */
@@ -159,21 +186,21 @@ static void bring_back(struct recovery *recovery, const struct found_name *found
 {
     struct bw_subvolume_walk *walk = recovery->walk;
     if (!bw_name_is_valid(found->name, found->name_length) || found->inode <= BW_SUBVOLUME_ROOT_INODE ||
-        (found->type != BW_FILE_DIRECTORY && found->type != BW_FILE_REGULAR))
+        (found->type != BW_FILE_DIRECTORY && !bw_subvolume_walk_lists(walk, found->type)))
         return;
     uint32_t directory = ensure_directory(recovery, found->directory);
     if (directory == BW_NO_DIRECTORY) {
         wait_for_directory(recovery, found);
-    } else if (found->type == BW_FILE_REGULAR) {
-        /* A leaf that only a lenient scan can read may tell the same name once more. */
-        uint64_t hash = name_hash(recovery, found->directory, found->name, found->name_length);
-        if (bw_map_get(&recovery->listed, hash) != UINT32_MAX)
-            return;
-        walk->memory_short |= !bw_map_put(&recovery->listed, hash, 1);
-        bw_subvolume_walk_list(walk, directory, found->inode, found->name, found->name_length);
-    } else if (bw_directories_find(&walk->directories, found->inode) == BW_NO_DIRECTORY) {
-        bw_subvolume_walk_add(walk, found->inode, directory, found->name, found->name_length);
-        bw_map_put(&recovery->unreachable, found->inode, 0);
+        return;
+    }
+    const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY;
+    const struct bw_collected what = {.number = found->inode, .type = found->type};
+    if (found->type == BW_FILE_DIRECTORY) {
+        if (!known && add_directory(recovery, found->inode, directory, found->name, found->name_length) !=
+                          BW_NO_DIRECTORY)
+            bw_map_put(&recovery->unreachable, found->inode, 0);
+    } else if (found->type != BW_FILE_UNKNOWN || !known) {
+        list_once(recovery, directory, &what, found->name, found->name_length);
     }
 }
 

@@ -16,9 +16,11 @@
 enum { DIGEST_CACHE_SIZE = 10 << 20 };
 
 bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
-                            const struct bw_walk_options *options, struct bw_walk_summary *summary)
+                            const struct bw_walk_options *options, const struct bw_file_writer *writer,
+                            struct bw_walk_summary *summary)
 {
-    *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .summary = summary};
+    *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .writer = writer, .summary = summary};
+    walk->choice = bw_choice_of(options, &walk->is_plain);
     bw_output_init(&walk->output, options->consume, options->context);
     if (options->threads > 4)
         walk->output.window = 2 * options->threads;
@@ -122,7 +124,8 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     if (!walk->scratch[worker])
-        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests, walk->options->rows);
+        walk->scratch[worker] =
+            bw_task_scratch_create(&walk->fs->reader, walk->digests, walk->writer, walk->choice.selection);
     if (walk->scratch[worker]) {
         bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
         return;
@@ -162,19 +165,22 @@ void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, ui
     walk->entries[walk->entry_count++] = (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
 }
 
-/* An entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale.
- */
+bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent, uint64_t directory,
+                           uint64_t id, const void *name, size_t name_length)
+{
+    const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
+    return subvolume && !subvolume->deleted && subvolume->parent == parent &&
+           subvolume->directory == directory && subvolume->name_length == name_length &&
+           memcmp(bw_subvolume_name(table, subvolume), name, name_length) == 0;
+}
+
 static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
                             const struct bw_found_subvolume *found, uint32_t directory)
 {
-    const struct bw_subvolume_table *table = &walk->fs->subvolumes;
-    const struct bw_subvolume *subvolume = bw_subvolume_find(table, found->id);
     const char *name = result->names.data + found->name_offset;
-    if (!subvolume || subvolume->deleted || subvolume->parent != walk->scope.tree->id ||
-        subvolume->directory != found->directory || subvolume->name_length != found->name_length ||
-        memcmp(bw_subvolume_name(table, subvolume), name, found->name_length) != 0)
-        return;
-    bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
+    if (bw_subvolume_confirms(&walk->fs->subvolumes, walk->scope.tree->id, found->directory, found->id, name,
+                              found->name_length))
+        bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
 }
 
 static uint32_t resolve(uint32_t parent, const uint32_t *places)
@@ -254,20 +260,9 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
     return add_adopted_tasks(walk);
 }
 
-static void flush_listed(struct bw_subvolume_walk *walk)
-{
-    struct bw_buffer text = {0};
-    if (!walk->listed)
-        return;
-    bw_output_restart(&walk->output);
-    bw_output_begin(&walk->output, 0, &text);
-    bw_collector_flush(walk->listed, &walk->scope, 0, &text);
-    bw_output_finish(&walk->output, 0, &text);
-}
-
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    flush_listed(walk);
+    bw_subvolume_walk_flush(walk);
     walk->scope.wave = walk->wave;
     walk->scope.adopted = walk->adopted;
     walk->scope.adopted_count = walk->adopted_count;
@@ -301,87 +296,47 @@ struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
-/* Writes a path that was listed outside of any task. */
-static void write_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *path)
-{
-    struct bw_buffer text = {0};
-    bw_output_restart(&walk->output);
-    bw_output_begin(&walk->output, 0, &text);
-    if (walk->scope.escape)
-        bw_escape_append(&text, path->data, path->length);
-    else
-        bw_buffer_append(&text, path->data, path->length);
-    bw_buffer_append_byte(&text, walk->scope.terminator);
-    text.failed |= path->failed;
-    bw_output_finish(&walk->output, 0, &text);
-}
-
-/* Rows wait for each other, but not longer than to the next wave: the order is that of the paths. */
-static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *directory, uint64_t inode,
-                           const void *name, size_t name_length)
-{
-    if (!walk->listed)
-        walk->listed = bw_collector_create(&walk->fs->reader, walk->scope.rows);
-    if (!walk->listed || directory->failed) {
-        walk->memory_short = true;
-        return;
-    }
-    bw_collector_enter(walk->listed, directory->data, directory->length);
-    bw_collector_add(walk->listed, inode, name, name_length);
-    if (bw_collector_is_full(walk->listed))
-        flush_listed(walk);
-}
-
-void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, uint64_t inode,
-                            const void *name, size_t name_length)
-{
-    struct bw_buffer path = {0};
-    if (walk->scope.silent)
-        return;
-    bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
-    bw_directories_path(&walk->directories, directory, &path);
-    size_t directory_length = path.length;
-    bw_buffer_append(&path, name, name_length);
-    BW_PROBE(bw_graph_probes(walk->fs->graph), path__emit, path,
-             &(struct bw_path_event){walk->scope.tree->id, inode, path.data, path.length});
-    if (walk->scope.rows) {
-        path.length = directory_length;
-        collect_listed(walk, &path, inode, name, name_length);
-    } else {
-        write_listed(walk, &path);
-    }
-    bw_buffer_free(&path);
-    walk->summary->files++;
-}
-
-void bw_subvolume_walk_end(struct bw_subvolume_walk *walk)
-{
-    flush_listed(walk);
-    bw_collector_report_rest(&walk->scope);
-}
-
-struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
-                                       const char *prefix, size_t prefix_length, bool silent)
+static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
 {
     walk->scope = (struct bw_task_scope){.fs = walk->fs,
-                                         .tree = &subvolume->tree,
+                                         .tree = &top->subvolume->tree,
                                          .directories = &walk->directories,
                                          .lost_blocks = &walk->lost_blocks,
-                                         .prefix = prefix,
-                                         .prefix_length = prefix_length,
-                                         .silent = silent,
-                                         .escape = walk->options->escape && !walk->options->rows,
+                                         .prefix = top->prefix,
+                                         .prefix_length = top->prefix_length,
+                                         .silent = top->silent,
+                                         .escape = walk->options->escape && !walk->writer,
                                          .terminator = walk->options->terminator,
                                          .output = &walk->output,
-                                         .rows = walk->options->rows,
+                                         .writer = walk->writer,
+                                         .choice = walk->is_plain ? NULL : &walk->choice,
                                          .wanting = &walk->wanting};
     walk->pending_count = walk->lost_count = walk->adopted_count = 0;
     walk->wanting = 0;
     bw_map_clear(&walk->lost_blocks);
     walk->wave = 1;
-    if (!bw_directories_reset(&walk->directories, BW_SUBVOLUME_ROOT_INODE) ||
+}
+
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
+{
+    begin(walk, top);
+    if (!bw_directories_reset(&walk->directories, top->inode) ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();
-    walk->pending[walk->pending_count++] = (struct bw_pending){BW_SUBVOLUME_ROOT_INODE, 0};
+    if (!bw_subvolume_walk_list_top(walk, top->inode) || top->shallow ||
+        !bw_choice_enters(&walk->choice, bw_choice_depth(&walk->choice, top->prefix, top->prefix_length)))
+        return NULL;
+    walk->pending[walk->pending_count++] = (struct bw_pending){top->inode, 0};
     return bw_subvolume_walk_waves(walk);
+}
+
+struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                          const struct bw_collected *what, const char *name,
+                                          size_t name_length)
+{
+    begin(walk, top);
+    if (!bw_directories_reset(&walk->directories, top->inode))
+        return bw_error_no_memory();
+    bw_subvolume_walk_list(walk, 0, what, name, name_length);
+    return walk->memory_short ? bw_error_no_memory() : NULL;
 }

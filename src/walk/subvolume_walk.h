@@ -19,6 +19,16 @@ struct bw_adopted_leaf {
     uint32_t wave;          /**< in which the way to it was lost */
 };
 
+/** Where the walk of a subvolume begins. */
+struct bw_walk_top {
+    const struct bw_subvolume *subvolume;
+    uint64_t inode;     /**< of a directory there */
+    const char *prefix; /**< its absolute path, '/' at both ends */
+    size_t prefix_length;
+    bool silent;  /**< nothing in it is listed */
+    bool shallow; /**< nothing in it is looked at */
+};
+
 /** A directory entry that leads into another subvolume. */
 struct bw_subvolume_entry {
     uint64_t id;
@@ -30,6 +40,9 @@ struct bw_subvolume_walk {
     struct bw_fs *fs;
     const struct bw_walk_options *options;
     struct bw_walk_summary *summary;
+    const struct bw_file_writer *writer; /**< NULL: paths of regular files */
+    struct bw_choice choice;             /**< what is listed */
+    bool is_plain;                       /**< which is all regular files */
     struct bw_ordered_output output;
     struct bw_pool *pool;
     struct bw_task_scratch **scratch; /**< one a worker, made when first needed */
@@ -49,7 +62,7 @@ struct bw_subvolume_walk {
     struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
     size_t adopted_count, adopted_capacity;
     bool memory_short;
-    struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with rows */
+    struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with a writer */
     atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or cut off */
 
     /* What was found on the way: subvolumes to walk later. */
@@ -58,16 +71,22 @@ struct bw_subvolume_walk {
     struct bw_buffer paths;
 };
 
-/** Prepares a walk; false if memory runs out. */
+/** Prepares a walk, whose `writer` may be NULL only if it lists all regular files, by their paths; false if
+ * memory runs out. */
 bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
-                            const struct bw_walk_options *options, struct bw_walk_summary *summary);
+                            const struct bw_walk_options *options, const struct bw_file_writer *writer,
+                            struct bw_walk_summary *summary);
 
 /** Releases everything; returns the error that ended the output, if one did. */
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 
-/** Walks a subvolume whose top directory has the absolute path `prefix` ('/' at both ends). */
-struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_subvolume *subvolume,
-                                       const char *prefix, size_t prefix_length, bool silent);
+/** Walks a subvolume, or what is below a directory of it. */
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_walk_top *top);
+
+/** Lists a single entry with the name in the directory `top`. */
+struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+                                          const struct bw_collected *what, const char *name,
+                                          size_t name_length);
 
 /** Walks all directories known so far through the adopted leaves alone. */
 struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk);
@@ -86,9 +105,22 @@ void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost
 void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory,
                                  const char *name, size_t name_length);
 
-/** Lists one file, outside of any task. For recovery. */
-void bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory, uint64_t inode,
-                            const void *name, size_t name_length);
+/** Whether entries of a type are listed at all. */
+bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type);
+
+/** Whether directories in a directory (index in the table) are entered, and do not lie too deep. */
+bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t directory);
+
+/** Lists an entry of a directory (index in the table), outside of any task, if it is of those that are
+ * listed. False if it, and what may be below it, is left out. For recovery. */
+bool bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
+                            const struct bw_collected *what, const void *name, size_t name_length);
+
+/** Lists the directory that the walk of a subvolume begins at. False if it is left out, with all in it. */
+bool bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode);
+
+/** Writes what was listed outside of tasks; none may be under way. */
+void bw_subvolume_walk_flush(struct bw_subvolume_walk *walk);
 
 /** Ends the walk of a subvolume: nothing that was listed is held back. */
 void bw_subvolume_walk_end(struct bw_subvolume_walk *walk);

@@ -3,7 +3,7 @@
  * Running a task: choosing leaves by the directories known, reading them in batches, and going through their
  * DIR_INDEX items. This is the hot path of the whole program.
  */
-#include "walk/task.h"
+#include "walk/sweep.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,52 +14,18 @@
 #include "format/items.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
-#include "walk/collect.h"
-#include "walk/leaves.h"
-
-/* A directory in reach of the task. */
-struct record {
-    uint64_t inode;
-    uint32_t directory; /* index in the table, or in `found` with BW_FOUND_LOCAL */
-    uint32_t next_leaf; /* the first of its leaves that has not been gone through */
-};
-
-struct bw_task_scratch {
-    struct bw_leaves leaves;
-    struct bw_wanted_leaf leaf;
-    struct record *records;
-    size_t record_count, record_capacity;
-    struct bw_map by_inode;         /* inode to record */
-    struct bw_buffer prefix;        /* path of the directory being gone through, as it is printed */
-    struct bw_buffer raw;           /* the same before escaping */
-    struct bw_collector *collector; /* NULL: paths are written at once */
-};
-
-/* What becomes of the files that are found. */
-enum listing { LIST_NOTHING, LIST_PATHS, LIST_ROWS };
-
-/* A task under way. */
-struct sweep {
-    const struct bw_task_scope *scope;
-    struct bw_task_scratch *scratch;
-    struct bw_task *task;
-    struct bw_task_result *result;
-    size_t number;
-    uint32_t leaf;      /* the leaf being gone through; UINT32_MAX between leaves */
-    bool prefix_is_set; /* the scratch's prefix is that of the directory being gone through */
-    enum listing listing;
-    bool watched; /* somebody watches the probes of entries or of paths */
-    struct bw_buffer text;
-};
 
 struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests, const struct bw_rows *rows)
+                                               struct bw_digest_cache *digests,
+                                               const struct bw_file_writer *writer,
+                                               const struct bw_selection *selection)
 {
     struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch)
         return NULL;
-    scratch->collector = rows ? bw_collector_create(reader, rows) : NULL;
-    if (bw_leaves_create(&scratch->leaves, reader, digests, rows != NULL) && (scratch->collector || !rows))
+    scratch->collector = writer ? bw_collector_create(reader, writer, selection) : NULL;
+    if (bw_leaves_create(&scratch->leaves, reader, digests, writer != NULL) &&
+        (scratch->collector || !writer))
         return scratch;
     bw_task_scratch_destroy(scratch);
     return NULL;
@@ -88,19 +54,19 @@ void bw_task_result_free(struct bw_task_result *result)
     *result = (struct bw_task_result){0};
 }
 
-static void no_memory(struct sweep *sweep)
+static void no_memory(struct bw_sweep *sweep)
 {
     bw_output_fail(sweep->scope->output, bw_error_no_memory());
 }
 
-static void complain(struct sweep *sweep, uint64_t inode, const char *what)
+static void complain(struct bw_sweep *sweep, uint64_t inode, const char *what)
 {
     bw_fs_report(sweep->scope->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
                                  sweep->scope->tree->id, inode, what));
 }
 
-static void add_lost_range(struct sweep *sweep, const struct bw_lost_range *range)
+static void add_lost_range(struct bw_sweep *sweep, const struct bw_lost_range *range)
 {
     struct bw_task_result *result = sweep->result;
     if (BW_ARRAY_RESERVE(result->lost, result->lost_count, result->lost_capacity))
@@ -111,7 +77,7 @@ static void add_lost_range(struct sweep *sweep, const struct bw_lost_range *rang
 
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
-    struct sweep *sweep = context;
+    struct bw_sweep *sweep = context;
     bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
     const struct bw_tree_block_expectation *expectation = &pointer->expectation;
     add_lost_range(sweep,
@@ -120,7 +86,7 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
 }
 
 /* An entry that cannot be read, in a leaf that can: recovery may know it from the inode. */
-static void lose_entry(struct sweep *sweep, const struct bw_key *key, const char *what)
+static void lose_entry(struct bw_sweep *sweep, const struct bw_key *key, const char *what)
 {
     complain(sweep, key->objectid, what);
     if (key->offset < UINT64_MAX)
@@ -135,7 +101,7 @@ static void lose_entry(struct sweep *sweep, const struct bw_key *key, const char
  * leaf, or UINT64_MAX between leaves: entries of a greater inode will still be met there, so it need not be
  * read again.
  */
-static void add_record(struct sweep *sweep, uint64_t inode, uint32_t directory, uint64_t position)
+static void add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t directory, uint64_t position)
 {
     struct bw_task_scratch *scratch = sweep->scratch;
     struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
@@ -146,13 +112,13 @@ static void add_record(struct sweep *sweep, uint64_t inode, uint32_t directory, 
         no_memory(sweep);
         return;
     }
-    scratch->records[scratch->record_count++] = (struct record){inode, directory, first};
+    scratch->records[scratch->record_count++] = (struct bw_sweep_record){inode, directory, first};
     for (uint32_t leaf = first; leaf <= last; leaf++)
         if (leaf != sweep->leaf || inode < position)
             bw_leaves_want(&scratch->leaves, leaf);
 }
 
-static bool in_reach(const struct sweep *sweep, uint64_t inode)
+static bool in_reach(const struct bw_sweep *sweep, uint64_t inode)
 {
     const struct bw_block_pointer *pointer = &sweep->task->pointer;
     struct bw_key first = bw_first_entry_key(inode), last = bw_last_entry_key(inode);
@@ -160,7 +126,7 @@ static bool in_reach(const struct sweep *sweep, uint64_t inode)
            bw_key_compare(&last, &pointer->expectation.end_key) < 0;
 }
 
-static uint32_t keep_name(struct sweep *sweep, const struct bw_dir_entry *entry)
+static uint32_t keep_name(struct bw_sweep *sweep, const struct bw_dir_entry *entry)
 {
     uint32_t offset = (uint32_t)sweep->result->names.length;
     bw_buffer_append(&sweep->result->names, entry->name, entry->name_length);
@@ -169,40 +135,41 @@ static uint32_t keep_name(struct sweep *sweep, const struct bw_dir_entry *entry)
     return offset;
 }
 
-static void found_directory(struct sweep *sweep, const struct record *parent,
-                            const struct bw_dir_entry *entry)
+bool bw_sweep_found_directory(struct bw_sweep *sweep, const struct bw_sweep_record *parent,
+                              const struct bw_dir_entry *entry)
 {
     struct bw_task_result *result = sweep->result;
     uint64_t inode = entry->location.objectid, position = parent->inode;
     uint32_t parent_directory = parent->directory;
     if (inode <= BW_SUBVOLUME_ROOT_INODE) {
         complain(sweep, parent->inode, "an entry points to an inode that cannot be one");
-        return;
+        return false;
     }
     const struct bw_directory_table *directories = sweep->scope->directories;
     uint32_t known = bw_directories_find(directories, inode);
     if (known != BW_NO_DIRECTORY &&
         bw_directories_is(directories, known, parent_directory, entry->name, entry->name_length))
-        return; /* recovery knew it already */
+        return false; /* recovery knew it already */
     if (known != BW_NO_DIRECTORY || bw_map_get(&sweep->scratch->by_inode, inode) != UINT32_MAX) {
         complain(sweep, inode, "it has a second entry");
-        return;
+        return false;
     }
     uint32_t index = (uint32_t)result->found_count | BW_FOUND_LOCAL;
     if (index == UINT32_MAX ||
         !BW_ARRAY_RESERVE(result->found, result->found_count, result->found_capacity)) {
         no_memory(sweep);
-        return;
+        return false;
     }
     bool walked = in_reach(sweep, inode);
     result->found[result->found_count++] = (struct bw_found_directory){
         inode, parent_directory, keep_name(sweep, entry), entry->name_length, walked};
     if (walked)
         add_record(sweep, inode, index, position);
+    return true;
 }
 
-static void found_subvolume(struct sweep *sweep, const struct record *parent,
-                            const struct bw_dir_entry *entry)
+void bw_sweep_found_subvolume(struct bw_sweep *sweep, const struct bw_sweep_record *parent,
+                              const struct bw_dir_entry *entry)
 {
     struct bw_task_result *result = sweep->result;
     if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count, result->subvolume_capacity)) {
@@ -215,7 +182,7 @@ static void found_subvolume(struct sweep *sweep, const struct record *parent,
 }
 
 /* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
-static void append_path(const struct sweep *sweep, uint32_t directory, struct bw_buffer *path)
+static void append_path(const struct bw_sweep *sweep, uint32_t directory, struct bw_buffer *path)
 {
     const struct bw_task_result *result = sweep->result;
     size_t length = 0, start;
@@ -236,7 +203,7 @@ static void append_path(const struct sweep *sweep, uint32_t directory, struct bw
     }
 }
 
-static void set_prefix(struct sweep *sweep, uint32_t directory)
+void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory)
 {
     struct bw_buffer *raw = sweep->scope->escape ? &sweep->scratch->raw : &sweep->scratch->prefix;
     raw->length = 0;
@@ -249,12 +216,14 @@ static void set_prefix(struct sweep *sweep, uint32_t directory)
     if (raw->failed || sweep->scratch->prefix.failed)
         no_memory(sweep);
     sweep->prefix_is_set = true;
+    sweep->entered = false;
 }
 
-static inline void emit(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+static inline void emit(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                        const struct bw_dir_entry *entry)
 {
     if (!sweep->prefix_is_set)
-        set_prefix(sweep, directory->directory);
+        bw_sweep_set_prefix(sweep, directory->directory);
     const struct bw_buffer *prefix = &sweep->scratch->prefix;
     struct bw_buffer *text = &sweep->text;
     sweep->result->files++;
@@ -269,33 +238,35 @@ static inline void emit(struct sweep *sweep, const struct record *directory, con
     bw_buffer_append_byte(text, sweep->scope->terminator);
 }
 
-/* Its attributes are not known yet. */
-static void collect(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+void bw_sweep_collect(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                      const struct bw_collected *what, const struct bw_dir_entry *entry)
 {
     struct bw_collector *collector = sweep->scratch->collector;
-    if (!sweep->prefix_is_set) {
-        set_prefix(sweep, directory->directory);
+    if (!sweep->prefix_is_set)
+        bw_sweep_set_prefix(sweep, directory->directory);
+    if (!sweep->entered)
         bw_collector_enter(collector, sweep->scratch->prefix.data, sweep->scratch->prefix.length);
-    }
-    sweep->result->files++;
-    bw_collector_add(collector, entry->location.objectid, entry->name, entry->name_length);
+    sweep->entered = true;
+    bw_collector_add(collector, what, entry->name, entry->name_length);
 }
 
-static void flush_rows(struct sweep *sweep)
+static void flush_rows(struct bw_sweep *sweep)
 {
-    bw_collector_flush(sweep->scratch->collector, sweep->scope, sweep->number, &sweep->text);
-    sweep->prefix_is_set = false;
+    sweep->result->files +=
+        bw_collector_flush(sweep->scratch->collector, sweep->scope, sweep->number, &sweep->text);
+    sweep->entered = false;
 }
 
 /* Somebody watches entries or paths. In a function of its own, which builds the path once more: the way of
  * those whom nobody watches stays short. */
-__attribute__((cold, noinline)) static void watch_entry(struct sweep *sweep, const struct record *directory,
-                                                        const struct bw_dir_entry *entry)
+__attribute__((cold, noinline)) static void
+watch_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory, const struct bw_dir_entry *entry)
 {
     const struct bw_task_scope *scope = sweep->scope;
     struct bw_probes *probes = bw_graph_probes(scope->fs->graph);
     BW_PROBE(probes, dirent, dirent, &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
-    if (entry->location.type == BW_ROOT_ITEM || entry->type != BW_FILE_REGULAR || !sweep->listing)
+    if (entry->location.type == BW_ROOT_ITEM || entry->type != BW_FILE_REGULAR || !sweep->listing ||
+        scope->choice)
         return;
     struct bw_buffer path = {0};
     bw_buffer_append(&path, scope->prefix, scope->prefix_length);
@@ -306,24 +277,39 @@ __attribute__((cold, noinline)) static void watch_entry(struct sweep *sweep, con
     bw_buffer_free(&path);
 }
 
-static void take_entry(struct sweep *sweep, const struct record *directory, const struct bw_dir_entry *entry)
+/* Whether that was all there was to do. */
+static bool take_specially(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                           const struct bw_dir_entry *entry)
 {
     if (sweep->watched)
         watch_entry(sweep, directory, entry);
+    if (!sweep->scope->choice)
+        return false;
+    bw_sweep_choose(sweep, directory, entry);
+    return true;
+}
+
+static void take_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                       const struct bw_dir_entry *entry)
+{
+    if (sweep->special && take_specially(sweep, directory, entry))
+        return;
     if (entry->location.type == BW_ROOT_ITEM)
-        found_subvolume(sweep, directory, entry);
+        bw_sweep_found_subvolume(sweep, directory, entry);
     else if (entry->type == BW_FILE_DIRECTORY)
-        found_directory(sweep, directory, entry);
+        bw_sweep_found_directory(sweep, directory, entry);
     else if (entry->type != BW_FILE_REGULAR)
         return;
-    else if (sweep->listing == LIST_PATHS)
+    else if (sweep->listing == BW_LIST_PATHS)
         emit(sweep, directory, entry);
-    else if (sweep->listing == LIST_ROWS)
-        collect(sweep, directory, entry);
+    else if (sweep->listing == BW_LIST_ROWS)
+        bw_sweep_collect(sweep, directory,
+                         &(struct bw_collected){.number = entry->location.objectid, .type = entry->type},
+                         entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they have not been gone through. */
-static bool enter_directory(struct sweep *sweep, uint64_t inode, struct record *directory)
+static bool enter_directory(struct bw_sweep *sweep, uint64_t inode, struct bw_sweep_record *directory)
 {
     uint32_t index = bw_map_get(&sweep->scratch->by_inode, inode);
     if (index == UINT32_MAX || sweep->scratch->records[index].next_leaf > sweep->leaf)
@@ -334,8 +320,8 @@ static bool enter_directory(struct sweep *sweep, uint64_t inode, struct record *
     return true;
 }
 
-static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t slot,
-                      const struct record *directory)
+static void take_item(struct bw_sweep *sweep, const struct bw_node *leaf, uint32_t slot,
+                      const struct bw_sweep_record *directory)
 {
     struct bw_item item;
     struct bw_dir_entry entry;
@@ -355,9 +341,9 @@ static void take_item(struct sweep *sweep, const struct bw_node *leaf, uint32_t 
         lose_entry(sweep, &item.key, "an entry is cut off");
 }
 
-static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)
+static void take_leaf(struct bw_sweep *sweep, const struct bw_node *leaf)
 {
-    struct record directory = {0};
+    struct bw_sweep_record directory = {0};
     bool entered = false;
     uint64_t current = 0;
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
@@ -377,10 +363,10 @@ static void take_leaf(struct sweep *sweep, const struct bw_node *leaf)
 }
 
 /* The same for the digest of a leaf. */
-static void take_digest(struct sweep *sweep, const struct bw_buffer *digest)
+static void take_digest(struct bw_sweep *sweep, const struct bw_buffer *digest)
 {
     struct bw_digest_cursor cursor = bw_digest_cursor_of(digest), entries;
-    struct record directory = {0};
+    struct bw_sweep_record directory = {0};
     struct bw_dir_entry entry;
     uint64_t inode;
     while (bw_digest_next_directory(&cursor, &inode, &entries)) {
@@ -391,7 +377,7 @@ static void take_digest(struct sweep *sweep, const struct bw_buffer *digest)
     }
 }
 
-static void run(struct sweep *sweep)
+static void run(struct bw_sweep *sweep)
 {
     struct bw_probes *probes = bw_graph_probes(sweep->scope->fs->graph);
     struct bw_leaves *leaves = &sweep->scratch->leaves;
@@ -406,30 +392,31 @@ static void run(struct sweep *sweep)
         sweep->leaf = leaf->number;
         /* Asked once a leaf, and not for each of its entries. */
         sweep->watched = BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
+        sweep->special = sweep->watched || sweep->scope->choice;
         if (leaf->has_digest)
             take_digest(sweep, &leaf->digest);
         else
             take_leaf(sweep, &leaf->view);
-        if (sweep->listing == LIST_ROWS && bw_collector_is_full(sweep->scratch->collector))
+        if (sweep->listing == BW_LIST_ROWS && bw_collector_is_full(sweep->scratch->collector))
             flush_rows(sweep);
         bw_output_offer(sweep->scope->output, sweep->number, &sweep->text);
     }
-    if (sweep->listing == LIST_ROWS)
+    if (sweep->listing == BW_LIST_ROWS)
         flush_rows(sweep);
 }
 
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,
                  size_t number)
 {
-    struct sweep sweep = {.scope = scope,
-                          .scratch = scratch,
-                          .task = task,
-                          .result = &task->result,
-                          .number = number,
-                          .leaf = UINT32_MAX,
-                          .listing = scope->silent ? LIST_NOTHING
-                                     : scope->rows ? LIST_ROWS
-                                                   : LIST_PATHS};
+    struct bw_sweep sweep = {.scope = scope,
+                             .scratch = scratch,
+                             .task = task,
+                             .result = &task->result,
+                             .number = number,
+                             .leaf = UINT32_MAX,
+                             .listing = scope->silent   ? BW_LIST_NOTHING
+                                        : scope->writer ? BW_LIST_ROWS
+                                                        : BW_LIST_PATHS};
     bw_output_begin(scope->output, number, &sweep.text);
     scratch->record_count = 0;
     bw_map_clear(&scratch->by_inode);

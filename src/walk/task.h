@@ -12,10 +12,12 @@
 
 #include "base/map.h"
 #include "btree/block.h"
-#include "record/rows.h"
+#include "fs/subvolume.h"
+#include "walk/choice.h"
 #include "walk/digest.h"
 #include "walk/directory_table.h"
 #include "walk/ordered_output.h"
+#include "walk/writers.h"
 
 /** A directory that is to be walked. */
 struct bw_pending {
@@ -35,6 +37,11 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
 
 struct bw_adopted_leaf;
 
+/** Whether subvolume `id` hangs in directory `directory` of subvolume `parent` under this name. An entry is a
+ * link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale. */
+bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent, uint64_t directory,
+                           uint64_t id, const void *name, size_t name_length);
+
 /** What the tasks of one wave share. Nobody changes it while they run, but for `wanting`. */
 struct bw_task_scope {
     struct bw_fs *fs;
@@ -48,10 +55,11 @@ struct bw_task_scope {
     bool escape;
     char terminator;
     struct bw_ordered_output *output;
-    const struct bw_rows *rows;            /**< what to write of files; NULL: paths */
+    const struct bw_file_writer *writer;   /**< what to write of files; NULL: paths, as below */
+    const struct bw_choice *choice;        /**< what to list, with a writer; NULL: regular files */
     const struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
     size_t adopted_count;
-    atomic_uint_fast64_t *wanting; /**< inodes whose attributes are missing or cut off, with rows */
+    atomic_uint_fast64_t *wanting; /**< inodes whose attributes are missing or cut off, with a writer */
 };
 
 /** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the
@@ -108,9 +116,11 @@ struct bw_task {
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them; `digests` and `rows` may be NULL. NULL if memory runs out. */
+/** Allocates them; all but the reader may be NULL. NULL if memory runs out. */
 struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests, const struct bw_rows *rows);
+                                               struct bw_digest_cache *digests,
+                                               const struct bw_file_writer *writer,
+                                               const struct bw_selection *selection);
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 

@@ -4,6 +4,7 @@
  * subvolume is walked when the walk of its parent has found its entry.
  */
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -11,7 +12,9 @@
 #include "btrfs-walk/walk.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "walk/recover.h"
+#include "walk/sorted.h"
 
 enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 32 };
 
@@ -43,28 +46,29 @@ static struct bw_error *find_parents(struct visit *visit)
     return NULL;
 }
 
-/* Walks one subvolume; `prefix` is its path. A snapshot that is left out may still lead to others. */
-static struct bw_error *visit_subvolume(struct visit *visit, uint64_t id, const char *prefix,
-                                        size_t prefix_length)
+/* Walks one subvolume. A snapshot that is left out may still lead to others. */
+static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_walk_top *given)
 {
-    const struct bw_subvolume *subvolume = bw_subvolume_find(&visit->fs->subvolumes, id);
+    struct bw_walk_top top = *given;
+    const uint64_t id = top.subvolume->tree.id;
     if (bw_map_get(&visit->visited, id) != UINT32_MAX)
         return NULL;
     if (!bw_map_put(&visit->visited, id, 1))
         return bw_error_no_memory();
-    bool silent = visit->options->no_snapshots && subvolume->is_snapshot;
-    if (silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
+    top.silent = visit->options->no_snapshots && top.subvolume->is_snapshot;
+    if (top.silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
         return NULL;
-    BW_TRY(bw_subvolume_walk_run(&visit->walk, subvolume, prefix, prefix_length, silent));
+    BW_TRY(bw_subvolume_walk_run(&visit->walk, &top));
     BW_TRY(bw_recover(&visit->walk));
     bw_subvolume_walk_end(&visit->walk);
-    visit->walk.summary->subvolumes++;
-    visit->walk.summary->directories += visit->walk.directories.count;
+    visit->walk.summary->subvolumes += !top.shallow;
+    visit->walk.summary->directories += top.shallow ? 0 : visit->walk.directories.count;
     return NULL;
 }
 
-/* Walks the subvolumes whose entries were found, and those that they lead to in turn. */
-static struct bw_error *visit_found(struct visit *visit)
+/* Walks the subvolumes whose entries were found, and those that they lead to in turn; or, if not even that is
+ * wanted, lists their top directories. */
+static struct bw_error *visit_found(struct visit *visit, bool shallow)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
     struct bw_buffer prefix = {0};
@@ -74,54 +78,134 @@ static struct bw_error *visit_found(struct visit *visit)
         /* The walk adds to its paths and may move them. */
         prefix.length = 0;
         bw_buffer_append(&prefix, walk->paths.data + entry.path_offset, entry.path_length);
-        error = prefix.failed ? bw_error_no_memory()
-                              : visit_subvolume(visit, entry.id, prefix.data, prefix.length);
+        const struct bw_walk_top top = {.subvolume = bw_subvolume_find(&visit->fs->subvolumes, entry.id),
+                                        .inode = BW_SUBVOLUME_ROOT_INODE,
+                                        .prefix = prefix.data,
+                                        .prefix_length = prefix.length,
+                                        .shallow = shallow};
+        error = prefix.failed ? bw_error_no_memory() : visit_subvolume(visit, &top);
     }
     bw_buffer_free(&prefix);
     return error;
 }
 
-static struct bw_error *visit_one(struct visit *visit, const char *name)
+static struct bw_error *find_subvolume(struct visit *visit, const struct bw_subvolume **subvolume)
 {
+    uint64_t id = BW_TOP_SUBVOLUME;
+    if (visit->options->subvolume)
+        BW_TRY(bw_subvolume_lookup(visit->fs, visit->options->subvolume, &id));
+    *subvolume = bw_subvolume_find(&visit->fs->subvolumes, id);
+    return NULL;
+}
+
+static struct bw_error *visit_one(struct visit *visit)
+{
+    struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE};
     struct bw_buffer path = {0};
-    uint64_t id;
-    BW_TRY(bw_subvolume_lookup(visit->fs, name, &id));
-    struct bw_error *error = bw_subvolume_path(visit->fs, id, &path);
+    BW_TRY(find_subvolume(visit, &top.subvolume));
+    struct bw_error *error = bw_subvolume_path(visit->fs, top.subvolume->tree.id, &path);
+    top.prefix = path.data;
+    top.prefix_length = path.length;
+    if (!error) {
+        bw_choice_start(&visit->walk.choice, path.data, path.length);
+        error = visit_subvolume(visit, &top);
+    }
+    if (!error && bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY))
+        error = visit_found(visit, true);
+    bw_buffer_free(&path);
+    return error;
+}
+
+/* The absolute path of a directory, '/' at both ends. */
+static struct bw_error *directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                       uint64_t inode, struct bw_buffer *path)
+{
+    struct bw_buffer inside = {0};
+    struct bw_error *error = bw_subvolume_path(fs, subvolume->tree.id, path);
     if (!error)
-        error = visit_subvolume(visit, id, path.data, path.length);
+        error = bw_directory_path(fs, &subvolume->tree, inode, &inside);
+    bw_buffer_append(path, inside.data, inside.length);
+    if (!error && (inside.failed || path->failed))
+        error = bw_error_no_memory();
+    bw_buffer_free(&inside);
+    return error;
+}
+
+/* The last name of a path that does not lead to a directory which has entries. */
+static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,
+                                     const struct bw_place *place)
+{
+    const bool made_up = bw_place_is_empty(place);
+    const struct bw_collected what = {
+        .number = made_up ? place->directory : place->inode, .type = place->type, .made_up = made_up};
+    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
+    const char *name = visit->options->start, *end = name + strlen(name);
+    while (end > name && end[-1] == '/')
+        end--;
+    const char *slash = memrchr(name, '/', (size_t)(end - name));
+    name = slash ? slash + 1 : name;
+    BW_TRY(bw_subvolume_walk_single(&visit->walk, top, &what, name, (size_t)(end - name)));
+    bw_subvolume_walk_end(&visit->walk);
+    return NULL;
+}
+
+static struct bw_error *visit_start(struct visit *visit)
+{
+    struct bw_walk_top top = {0};
+    struct bw_buffer path = {0};
+    struct bw_place place;
+    BW_TRY(find_subvolume(visit, &top.subvolume));
+    BW_TRY(bw_lookup(visit->fs, top.subvolume, visit->options->start, false, &place));
+    const bool single = place.type != BW_FILE_DIRECTORY || bw_place_is_empty(&place);
+    top.subvolume = place.subvolume;
+    top.inode = single ? place.directory : place.inode;
+    struct bw_error *error = directory_path(visit->fs, top.subvolume, top.inode, &path);
+    top.prefix = path.data;
+    top.prefix_length = path.length;
+    if (!error) {
+        bw_choice_start(&visit->walk.choice, path.data, path.length);
+        error = single ? visit_single(visit, &top, &place) : visit_subvolume(visit, &top);
+    }
+    if (!error)
+        error = visit_found(visit, false);
     bw_buffer_free(&path);
     return error;
 }
 
 static struct bw_error *visit_all(struct visit *visit)
 {
-    if (visit->options->no_snapshots)
-        BW_TRY(find_parents(visit));
-    if (!bw_subvolume_find(&visit->fs->subvolumes, BW_TOP_SUBVOLUME)) {
+    struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE, .prefix = "/", .prefix_length = 1};
+    top.subvolume = bw_subvolume_find(&visit->fs->subvolumes, BW_TOP_SUBVOLUME);
+    if (!top.subvolume) {
         bw_fs_report(visit->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
         return NULL;
     }
-    BW_TRY(visit_subvolume(visit, BW_TOP_SUBVOLUME, "/", 1));
-    return visit_found(visit);
+    bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
+    BW_TRY(visit_subvolume(visit, &top));
+    return visit_found(visit, false);
 }
 
-struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
-                         struct bw_walk_summary *summary)
+static struct bw_error *visit_what_is_asked(struct visit *visit)
 {
-    struct bw_walk_summary unused;
-    struct bw_walk_options options = *given;
-    struct visit visit = {.fs = fs, .options = &options};
-    summary = summary ? summary : &unused;
-    *summary = (struct bw_walk_summary){0};
-    options.threads = thread_count(given->threads);
+    const struct bw_walk_options *options = visit->options;
+    if (options->no_snapshots)
+        BW_TRY(find_parents(visit));
+    if (options->start)
+        return visit_start(visit);
+    return options->subvolume ? visit_one(visit) : visit_all(visit);
+}
+
+/* The walk itself, in its own order. */
+static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_options *options,
+                                      const struct bw_file_writer *writer, struct bw_walk_summary *summary)
+{
+    struct visit visit = {.fs = fs, .options = options};
     struct bw_error *error = NULL;
-    if (!bw_subvolume_walk_init(&visit.walk, fs, &options, summary))
+    if (!bw_subvolume_walk_init(&visit.walk, fs, options, writer, summary))
         error = bw_error_no_memory();
-    else if (options.subvolume)
-        error = visit_one(&visit, options.subvolume);
     else
-        error = visit_all(&visit);
+        error = visit_what_is_asked(&visit);
     struct bw_error *output_error = bw_subvolume_walk_destroy(&visit.walk);
     bw_map_free(&visit.visited);
     bw_map_free(&visit.parents);
@@ -129,4 +213,43 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
         return error;
     bw_error_free(error);
     return output_error;
+}
+
+/* What there is when damage or memory ends the walk is passed on, too. */
+static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_options *given,
+                                    const struct bw_file_writer *inner, struct bw_walk_summary *summary)
+{
+    struct bw_sorted sorted = {0};
+    struct bw_walk_options options = *given;
+    const struct bw_file_writer writer = bw_sorted_writer(inner, options.order);
+    options.consume = bw_sorted_take;
+    options.context = &sorted;
+    struct bw_error *error = walk_unsorted(fs, &options, &writer, summary);
+    struct bw_error *output_error = bw_sorted_end(&sorted, given->consume, given->context);
+    if (!error)
+        return output_error;
+    bw_error_free(output_error);
+    return error;
+}
+
+struct bw_error *bw_walk_with(struct bw_fs *fs, const struct bw_walk_options *given,
+                              const struct bw_file_writer *writer, struct bw_walk_summary *summary)
+{
+    struct bw_walk_summary unused;
+    struct bw_walk_options options = *given;
+    summary = summary ? summary : &unused;
+    *summary = (struct bw_walk_summary){0};
+    options.threads = thread_count(given->threads);
+    return options.order ? walk_sorted(fs, &options, writer, summary)
+                         : walk_unsorted(fs, &options, writer, summary);
+}
+
+struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
+                         struct bw_walk_summary *summary)
+{
+    const struct bw_file_writer writer = bw_text_file_writer(options);
+    bool plain;
+    bw_choice_of(options, &plain);
+    plain = plain && !options->rows && !options->long_lines && !options->order;
+    return bw_walk_with(fs, options, plain ? NULL : &writer, summary);
 }

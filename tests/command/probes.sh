@@ -123,6 +123,12 @@ said "a lost block" " block-read-done call=[0-9]+ error=-117 "
 run 2 "what ends the work" --probe error "$WORK/nowhere"
 said "what ends the work" " error .*severity=fatal"
 
+# Extents are decompressed when somebody wants what is in them.
+"$ROOT/scripts/unpack-fixtures" "$images" compressed || exit 1
+run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" /zlib/large /lzo/large /zstd/large
+equal "decompression begun and ended" "$(events decompress-start)" "$(events decompress-done)"
+for algorithm in zlib lzo zstd; do said "decompression" " decompress-done .* error=0 .* algorithm=$algorithm "; done
+
 # Filters.
 run 0 "a filter" -j 1 --probe 'block-read-done' --probe-filter 'level > 0 && !(tree == 1)' "$deep"
 said "a filter" " level=[1-9]"

@@ -28,6 +28,7 @@ enum {
     OPTION_TWICE = 16,
     OPTION_SUBVOLUME = 32,
     OPTION_MISSING = 64,
+    OPTION_ALL_TYPES = 128,
 };
 
 /* What came out of one walk. */
@@ -53,6 +54,8 @@ static void check_component(const char *name, size_t length)
 
 static void check_path(const char *path, size_t length)
 {
+    if (length == 1 && path[0] == '/')
+        return; /* the top directory */
     if (length < 2 || path[0] != '/')
         fuzz_fail("a path is not absolute");
     for (const char *name = path + 1, *end = path + length; name <= end;) {
@@ -168,6 +171,14 @@ static void walk_edited(const struct base_image *base, const uint8_t head[HEAD])
     options.no_snapshots = head[1] & OPTION_NO_SNAPSHOTS;
     options.escape = head[1] & OPTION_ESCAPE;
     options.terminator = options.escape ? '\n' : '\0';
+    if (head[1] & OPTION_ALL_TYPES) {
+        static const char *const starts[] = {NULL, "/", "/directory", "high/moved"};
+        options.types = BW_WALK_ALL;
+        options.order = head[2] >> 2 & 3;
+        options.start = starts[head[2] >> 4 & 3];
+        options.has_maxdepth = head[2] >> 6;
+        options.maxdepth = head[2] >> 6;
+    }
     if (head[1] & OPTION_SUBVOLUME)
         options.subvolume = subvolume_names[head[3] % (sizeof subvolume_names / sizeof *subvolume_names)];
     int descriptor = next_descriptor();

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Every condition of a selection with its borders; dates; what is refused. */
+#include "support/walk_helpers.h"
+#include "walk/selection.h"
+#include "walk/selection_parts.h"
+#include "walk/time_parse.h"
+
+static struct bw_selection *make(const char *condition, const char *argument)
+{
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    assert_true(bw_selection_is_empty(selection));
+    expect_success(bw_selection_add(selection, condition, argument));
+    assert_false(bw_selection_is_empty(selection));
+    return selection;
+}
+
+static struct bw_named named_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t length = strlen(path);
+    return (struct bw_named){path, length, slash[1] ? strlen(slash + 1) : length, 300, BW_FILE_REGULAR};
+}
+
+static bool takes_path(const char *condition, const char *argument, const char *path)
+{
+    struct bw_selection *selection = make(condition, argument);
+    const struct bw_named named = named_of(path);
+    assert_int_equal(bw_selection_needs(selection), 0);
+    bool taken = bw_selection_takes_name(selection, &named);
+    assert_false(bw_selection_excludes(selection, &named));
+    bw_selection_destroy(selection);
+    return taken;
+}
+
+/* Names. */
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *condition, *argument, *path;
+        bool taken;
+    } cases[] = {
+        {"name", "*.txt", "/a/b.txt", true},   {"name", "*.txt", "/a.txt/b", false},
+        {"name", "*.TXT", "/a/b.txt", false},  {"name", "*", "/a/.hidden", true},
+        {"name", "a*", "/a/b", false},         {"name", "/", "/", true},
+        {"name", "?", "/a/\xc3\x84", true},    {"iname", "*.TXT", "/a/b.txt", true},
+        {"iname", "*.txt", "/a/B.TXT", true},  {"iname", "\xc3\xa4*", "/\xc3\x84-rger", true},
+        {"iname", "[A-C]", "/b", true},        {"iname", "[a-c]", "/B", true},
+        {"iname", "b\xff", "/B\xff", true},    {"iname", "b\xff", "/B\xfe", false},
+        {"path", "/a/*", "/a/b/c", true},      {"path", "*", "/", true},
+        {"path", "/a", "/a/b", false},         {"path", "*c", "/a/b/c", true},
+        {"path", "/a?b", "/a/b", true},        {"path", "[!x]a[/]b", "/a/b", true},
+        {"regex", "/a/.*", "/a/b/c", true},    {"regex", "/a", "/a/b", false},
+        {"regex", "a/b", "/a/b", false},       {"regex", "/a|/a/b", "/a/b", true},
+        {"regex", "/(a|b)/\\1", "/b/b", true}, {"regex", "/(a|b)/\\1", "/b/a", false},
+        {"regex", "/.{2}", "/\xc3\x84", true}, {"regex", "/.*", "/new\nline", true},
+        {"inum", "300", "/a", true},           {"inum", "+300", "/a", false},
+        {"inum", "+299", "/a", true},          {"inum", "-300", "/a", false},
+        {"inum", "-301", "/a", true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        if (takes_path(cases[i].condition, cases[i].argument, cases[i].path) != cases[i].taken)
+            fail_msg("--%s '%s' on %s", cases[i].condition, cases[i].argument, cases[i].path);
+}
+
+/* The longest name there can be, of letters that grow when they become small. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    char path[2 + BW_NAME_MAX] = "/";
+    for (size_t i = 0; i + 2 <= BW_NAME_MAX; i += 2)
+        memcpy(path + 1 + i, "\xc8\xba", 3);
+    assert_true(takes_path("iname", "*\xe2\xb1\xa5", path));
+    assert_true(takes_path("iname", "*\xc8\xba", path));
+    assert_false(takes_path("iname", "*a", path));
+}
+
+static void test_any_name(void **state)
+{
+    (void)state;
+    struct bw_selection *selection = make("name", "*.a");
+    const struct bw_named a = named_of("/x.a"), b = named_of("/x.B"), c = named_of("/x.c");
+    expect_success(bw_selection_add(selection, "iname", "*.b"));
+    assert_true(bw_selection_takes_name(selection, &a));
+    assert_true(bw_selection_takes_name(selection, &b));
+    assert_false(bw_selection_takes_name(selection, &c));
+    expect_success(bw_selection_add(selection, "path", "*B"));
+    assert_false(bw_selection_takes_name(selection, &a));
+    assert_true(bw_selection_takes_name(selection, &b));
+    expect_success(bw_selection_add(selection, "path", "*/y*"));
+    assert_false(bw_selection_takes_name(selection, &b));
+    bw_selection_destroy(selection);
+}
+
+static void test_exclude(void **state)
+{
+    (void)state;
+    struct bw_selection *selection = make("exclude", "*.o");
+    expect_success(bw_selection_add(selection, "exclude", "/tmp/*"));
+    const struct bw_named by_name = named_of("/a/b.o"), by_path = named_of("/tmp/a/b"),
+                          none = named_of("/a/tmp");
+    assert_true(bw_selection_excludes(selection, &by_name));
+    assert_true(bw_selection_excludes(selection, &by_path));
+    assert_false(bw_selection_excludes(selection, &none));
+    assert_true(bw_selection_takes_name(selection, &none));
+    bw_selection_destroy(selection);
+}
+
+/* Inodes. */
+
+static bool takes_file(const char *condition, const char *argument, const struct bw_inode *inode,
+                       uint8_t type)
+{
+    struct bw_selection *selection = make(condition, argument);
+    const struct bw_file file = {.path = "/a", .path_length = 2, .type = type, .inode = inode};
+    const struct bw_file unknown = {.path = "/a", .path_length = 2, .type = type};
+    assert_int_equal(bw_selection_needs(selection), BW_FILE_NEEDS_INODE);
+    assert_false(bw_selection_takes_inode(selection, &unknown));
+    bool taken = bw_selection_takes_inode(selection, &file);
+    bw_selection_destroy(selection);
+    return taken;
+}
+
+static void expect_taken(const char *condition, const char *argument, const struct bw_inode *inode,
+                         bool taken)
+{
+    if (takes_file(condition, argument, inode, BW_FILE_REGULAR) != taken)
+        fail_msg("--%s %s takes a file %s", condition, argument, taken ? "not" : "that it should not");
+}
+
+/* Rounded up to whole units before it is compared. */
+static void test_size(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *argument;
+        uint64_t size;
+        bool taken;
+    } cases[] = {
+        {"0", 0, true},
+        {"0", 1, false},
+        {"+0", 0, false},
+        {"+0", 1, true},
+        {"-1", 0, true},
+        {"-1", 1, false},
+        {"1", 1, true},
+        {"1", 512, true},
+        {"1", 513, false},
+        {"2", 513, true},
+        {"+1", 512, false},
+        {"+1", 513, true},
+        {"1b", 512, true},
+        {"100c", 100, true},
+        {"100c", 99, false},
+        {"+100c", 101, true},
+        {"-100c", 99, true},
+        {"-100c", 100, false},
+        {"1w", 1, true},
+        {"1w", 3, false},
+        {"1k", 1024, true},
+        {"1k", 1025, false},
+        {"-1k", 1, false},
+        {"-1k", 0, true},
+        {"1M", 1, true},
+        {"1M", 1048576, true},
+        {"+1M", 1048577, true},
+        {"+1M", 1048576, false},
+        {"-1M", 1, false},
+        {"-1M", 0, true},
+        {"1G", 1, true},
+        {"2T", (UINT64_C(1) << 40) + 1, true},
+        {"0", UINT64_MAX, false},
+        {"18014398509481984k", UINT64_MAX, true},
+        {"18446744073709551615c", UINT64_MAX, true},
+        {"+18446744073709551614c", UINT64_MAX, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_taken("size", cases[i].argument, &(struct bw_inode){.size = cases[i].size}, cases[i].taken);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    const struct bw_inode inode = {.uid = UINT32_MAX, .gid = 100, .link_count = 2};
+    expect_taken("uid", "4294967295", &inode, true);
+    expect_taken("uid", "-4294967295", &inode, false);
+    expect_taken("uid", "+4294967294", &inode, true);
+    expect_taken("uid", "18446744073709551615", &inode, false);
+    expect_taken("gid", "100", &inode, true);
+    expect_taken("gid", "0", &inode, false);
+    expect_taken("links", "2", &inode, true);
+    expect_taken("links", "+1", &inode, true);
+    expect_taken("links", "+2", &inode, false);
+    expect_taken("links", "-2", &inode, false);
+}
+
+static void test_perm(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *argument;
+        uint32_t mode;
+        bool taken;
+    } cases[] = {
+        {"644", 0100644, true},    {"644", 0104644, false},  {"4644", 0104644, true},
+        {"-444", 0100644, true},   {"-022", 0100620, false}, {"/022", 0100620, true},
+        {"/022", 0100600, false},  {"/0", 0100000, true},    {"-0", 0100000, true},
+        {"0", 0100000, true},      {"0", 0100001, false},    {"/7000", 0101000, true},
+        {"-6000", 0104000, false},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_taken("perm", cases[i].argument, &(struct bw_inode){.mode = cases[i].mode}, cases[i].taken);
+}
+
+static void test_empty(void **state)
+{
+    (void)state;
+    const struct bw_inode none = {0}, some = {.size = 1};
+    assert_true(takes_file("empty", NULL, &none, BW_FILE_REGULAR));
+    assert_true(takes_file("empty", NULL, &none, BW_FILE_DIRECTORY));
+    assert_false(takes_file("empty", NULL, &some, BW_FILE_REGULAR));
+    assert_false(takes_file("empty", NULL, &some, BW_FILE_DIRECTORY));
+    assert_false(takes_file("empty", NULL, &none, BW_FILE_FIFO));
+}
+
+static void test_newer(void **state)
+{
+    (void)state;
+    const struct bw_inode inode = {.mtime = INT64_C(981173106789000000)};
+    expect_taken("newer", "2001-02-03 04:05:06", &inode, true);
+    expect_taken("newer", "2001-02-03 04:05:07", &inode, false);
+    expect_taken("newer", "@981173106.789", &inode, false);
+    expect_taken("newer", "@981173106.788999999", &inode, true);
+    expect_taken("newer", "@0", &(struct bw_inode){.mtime = -1}, false);
+    expect_taken("newer", "@-1", &(struct bw_inode){.mtime = -1}, true);
+}
+
+static void test_mtime(void **state)
+{
+    (void)state;
+    const int64_t day = INT64_C(86400000000000), now = 100 * day;
+    static const struct {
+        const char *argument;
+        int64_t days; /* ago, in halves; one nanosecond more or less in `step` */
+        int64_t step;
+        bool taken;
+    } cases[] = {
+        {"0", 0, 0, true},    {"0", 2, -1, true},  {"0", 2, 0, false},   {"1", 2, 0, true},
+        {"1", 4, -1, true},   {"1", 4, 0, false},  {"+0", 2, -1, false}, {"+0", 2, 0, true},
+        {"+1", 4, -1, false}, {"+1", 4, 0, true},  {"-1", 2, -1, true},  {"-1", 2, 0, false},
+        {"-0", 0, 0, false},  {"-0", -1, 0, true}, {"0", -1, 0, false},  {"+0", -1, 0, false},
+        {"-1", -1, 0, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_selection *selection = make("mtime", cases[i].argument);
+        const struct bw_inode inode = {.mtime = now - cases[i].days * day / 2 - cases[i].step};
+        const struct bw_file file = {.inode = &inode, .type = BW_FILE_REGULAR};
+        selection->now = now;
+        if (bw_selection_takes_inode(selection, &file) != cases[i].taken)
+            fail_msg("--mtime %s, case %zu", cases[i].argument, i);
+        bw_selection_destroy(selection);
+    }
+    expect_taken("mtime", "+1000", &(struct bw_inode){.mtime = INT64_MIN}, true);
+    expect_taken("mtime", "-0", &(struct bw_inode){.mtime = INT64_MAX}, true);
+}
+
+/* Refusals. */
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *condition, *argument;
+    } cases[] = {
+        {"name", "[a"},          {"iname", "a\\"},
+        {"path", "[[:alpha:]]"}, {"regex", "("},
+        {"regex", "a{2,1}"},     {"size", ""},
+        {"size", "+"},           {"size", "1x"},
+        {"size", "1kk"},         {"size", "k"},
+        {"size", "--1"},         {"size", " 1"},
+        {"size", "1.5M"},        {"size", "18446744073709551616"},
+        {"uid", "root"},         {"uid", ""},
+        {"uid", "1 "},           {"perm", "888"},
+        {"perm", "u+x"},         {"perm", "10000"},
+        {"perm", "+111"},        {"perm", "-"},
+        {"mtime", "0.5"},        {"links", "0x1"},
+        {"inum", "-"},           {"newer", "today"},
+        {"newer", ""},           {"newer", "2001-02"},
+        {"exclude", "["},        {"nothing", "1"},
+    };
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_error(bw_selection_add(selection, cases[i].condition, cases[i].argument), BW_ERROR_USAGE,
+                     cases[i].condition);
+    assert_true(bw_selection_is_empty(selection));
+    bw_selection_destroy(selection);
+    bw_selection_destroy(NULL);
+}
+
+/* Dates. */
+
+static void test_times(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t seconds, nanoseconds;
+    } cases[] = {
+        {"1970-01-01", 0, 0},
+        {"1970-01-01T00:00Z", 0, 0},
+        {"1969-12-31 23:59:59", -1, 0},
+        {"2000-02-29", 951782400, 0},
+        {"2000-03-01", 951868800, 0},
+        {"1900-03-01", -2203891200, 0},
+        {"2024-12-31 23:59:60", 1735689600, 0},
+        {"2001-02-03 04:05:06.789", 981173106, 789000000},
+        {"2001-02-03 04:05:06.1234567891", 981173106, 123456789},
+        {"2001-02-03 04:05+02:30", 981164100, 0},
+        {"2001-02-03 04:05-0230", 981182100, 0},
+        {"2001-02-03T04+02", 0, -1},
+        {"2001-02-03+02", 981151200, 0},
+        {"1678-01-01", -9214560000, 0},
+        {"@0", 0, 0},
+        {"@-0.5", 0, -500000000},
+        {"@1.000000001", 1, 1},
+        {"@9223372036", 9223372036, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int64_t time;
+        if (cases[i].nanoseconds == -1) {
+            assert_false(bw_time_parse(cases[i].text, &time));
+            continue;
+        }
+        assert_true(bw_time_parse(cases[i].text, &time));
+        assert_int_equal(time, cases[i].seconds * 1000000000 + cases[i].nanoseconds);
+    }
+}
+
+static void test_bad_times(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "2001-02-29",
+        "1900-02-29",
+        "2001-00-01",
+        "2001-13-01",
+        "2001-04-31",
+        "2001-04-00",
+        "2001-4-1",
+        "20010401",
+        "2001-04-01 24:00",
+        "2001-04-01 12:60",
+        "2001-04-01 12:00:61",
+        "2001-04-01 12:00:00.",
+        "2001-04-01 12:00Zulu",
+        "2001-04-01 12:00+1",
+        "2001-04-01 12:00+01:",
+        "2001-04-01 12:00+24",
+        "2001-04-01 ",
+        "@",
+        "@x",
+        "@1.",
+        "@-",
+        "@9223372037",
+        "@99999999999999999999",
+        "1600-01-01",
+        "2300-01-01",
+        "0000-01-01",
+    };
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        int64_t time;
+        if (bw_time_parse(texts[i], &time))
+            fail_msg("%s is a time", texts[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_long_names), cmocka_unit_test(test_any_name),
+        cmocka_unit_test(test_exclude),   cmocka_unit_test(test_size),       cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_perm),      cmocka_unit_test(test_empty),      cmocka_unit_test(test_newer),
+        cmocka_unit_test(test_mtime),     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_times),
+        cmocka_unit_test(test_bad_times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
