@@ -61,7 +61,8 @@ struct bw_walk_options {
     enum bw_walk_order order;
     bool escape;     /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
     char terminator; /**< byte behind each path, usually '\n' or 0 */
-    /** What to write of each file (bw_rows_create()); NULL: its path, as `escape` and `terminator` say. */
+    /** What to write of each file: rows of the record fileinfo (bw_rows_create()); NULL: its path, as `escape`
+     * and `terminator` say. */
     const struct bw_rows *rows;
     bool long_lines;  /**< without rows: lines as `ls -l` writes them, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */

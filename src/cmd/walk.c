@@ -179,8 +179,11 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    struct bw_error *error = asks(walk) ? cmd_rows_list_columns() : make_ready(walk, &rows);
-    int status = error ? cmd_fail(common, error) : asks(walk) ? STATUS_OK : walk_image(common, walk);
+    bool only_asks = asks(walk);
+    struct bw_error *error = only_asks ? cmd_rows_list_columns() : make_ready(walk, &rows);
+    int status = error ? cmd_fail(common, error) : only_asks ? STATUS_OK : walk_image(common, walk);
+    if (error && only_asks)
+        status = STATUS_PARTIAL; /* only stdout can have failed */
     bw_rows_destroy(rows);
     cmd_selection_free(&walk->selection);
     return status;

@@ -124,6 +124,11 @@ static void make_ready(struct bw_rows *rows, const struct bw_member_list *list,
     rows->room = room_of(rows);
 }
 
+const struct bw_record *bw_rows_record(const struct bw_rows *rows)
+{
+    return rows->record;
+}
+
 struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *options,
                                 struct bw_rows **result)
 {

@@ -10,6 +10,9 @@
 #include "btrfs-walk/rows.h"
 #include "record/record_types.h"
 
+/** The record that the rows are of. */
+const struct bw_record *bw_rows_record(const struct bw_rows *rows);
+
 /** What must be known of a file to write its row: BW_FILE_NEEDS_* flags, 0 if its name is enough. */
 unsigned bw_rows_needs(const struct bw_rows *rows);
 

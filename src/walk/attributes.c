@@ -411,6 +411,16 @@ void bw_lookup_run(struct bw_lookup *lookup, const struct bw_task_scope *scope,
     lookup->values.length = 0;
     for (size_t i = 0; i < count; i++)
         attributes[i].inode_state = attributes[i].compression_state = BW_ATTRIBUTE_MISSING;
-    if (count)
-        look_below(lookup, &root, 0, (uint32_t)(2 * count));
+    if (!count)
+        return;
+    struct bw_probes *probes = bw_xlator_probes(lookup->reader->top);
+    struct bw_key_event event = {.event = {.call = 0},
+                                 .tree = scope->tree->id,
+                                 .first = {attributes[0].number, BW_INODE_ITEM, 0},
+                                 .last = {attributes[count - 1].number, BW_XATTR_ITEM, UINT64_MAX}};
+    uint64_t start = BW_PROBE_START(probes, key__search__done);
+    BW_PROBE(probes, key__search__start, key_start, &event);
+    look_below(lookup, &root, 0, (uint32_t)(2 * count));
+    event.event.ns = start ? bw_probes_now(probes) - start : 0;
+    BW_PROBE(probes, key__search__done, key_done, &event);
 }

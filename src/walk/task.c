@@ -24,8 +24,10 @@ struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *read
     if (!scratch)
         return NULL;
     scratch->collector = writer ? bw_collector_create(reader, writer, selection) : NULL;
-    if (bw_leaves_create(&scratch->leaves, reader, digests, writer != NULL) &&
-        (scratch->collector || !writer))
+    /* Who watches entries wants to see their inodes, also of leaves that are remembered. */
+    const struct bw_probes *probes = bw_xlator_probes(reader->top);
+    bool numbered = writer || BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
+    if (bw_leaves_create(&scratch->leaves, reader, digests, numbered) && (scratch->collector || !writer))
         return scratch;
     bw_task_scratch_destroy(scratch);
     return NULL;

@@ -13,6 +13,7 @@
 #include "fs/directory.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
+#include "record/rows.h"
 #include "walk/recover.h"
 #include "walk/sorted.h"
 
@@ -247,6 +248,9 @@ struct bw_error *bw_walk_with(struct bw_fs *fs, const struct bw_walk_options *gi
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary)
 {
+    if (options->rows && bw_rows_record(options->rows) != &bw_fileinfo_record)
+        return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
+                               bw_fileinfo_record.name, bw_rows_record(options->rows)->name);
     const struct bw_file_writer writer = bw_text_file_writer(options);
     bool plain;
     bw_choice_of(options, &plain);

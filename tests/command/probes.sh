@@ -53,6 +53,11 @@ while read -r probe; do
     esac
 done < "$WORK/all"
 
+# Entries of leaves that snapshots share are remembered; their inodes are told all the same.
+"$ROOT/scripts/unpack-fixtures" "$images" subvolumes || exit 1
+run 0 "inodes" --probe path-emit "$images/subvolumes/dev1.img"
+if grep -q ' inode=0 ' "$WORK/err"; then fail "a path without an inode"; else pass; fi
+
 # Results do not depend on who watches.
 run 0 "nobody watches" "$deep"
 cp "$WORK/out" "$WORK/want"
