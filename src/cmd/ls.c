@@ -240,7 +240,7 @@ const struct command cmd_ls = {
     "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and groups are\n"
     "numbers, times are in UTC.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk ls disk.img                  the top directory\n"
-                "  btrfs-walk ls -la disk.img /home/me     one directory, with all that ls -l tells\n"
+                "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
                 "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n",
     .options = options,
     .set = set,

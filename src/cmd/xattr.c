@@ -189,7 +189,7 @@ const struct command cmd_xattr = {
     .details = CMD_PATHS_DETAILS
     "The form is that of getfattr: name=\"text\", or hexadecimal where the value is no text; setfattr\n"
     "--restore reads it. Access control lists are told once more in comments.\n" CMD_PATHS_STATUS,
-    .examples = "  btrfs-walk xattr disk.img /home/me/file          all attributes of a file\n"
+    .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
                 "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,
     .set = set,
