@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of the extract command: an extraction under way, and the functions of its stream. */
+#ifndef BW_CMD_EXTRACT_H
+#define BW_CMD_EXTRACT_H
+
+#include "cmd/bad_ranges.h"
+#include "cmd/export.h"
+#include "cmd/progress.h"
+#include "export/details.h"
+#include "export/made_directories.h"
+#include "export/links.h"
+#include "export/target_file.h"
+
+enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is listed */ };
+
+/** An extraction under way. */
+struct extract {
+    struct cmd_export export;
+    struct bw_target target;
+    struct bw_target look; /**< the same folder, for whoever reads ahead */
+    struct bw_target_file file;
+    bool began;  /**< the file whose parts are coming */
+    bool failed; /**< and could not be */
+    struct bw_links links;
+    struct bw_made_directories directories;
+    struct bw_details details;
+    struct bw_buffer text; /**< the target of a link, symbolic or hard */
+    struct cmd_bad_ranges bad;
+    struct cmd_progress progress;
+    struct bw_error *missed[EXTRACT_LISTED];
+    uint64_t missed_count;
+};
+
+/** Takes what could not be extracted or restored, to be listed at the end; takes the error. `context` is the
+ * struct extract. */
+void extract_miss(void *context, struct bw_error *error);
+
+/** The functions of the stream; `context` is the struct extract. */
+struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got);
+struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
+                              const struct bw_data_part *part);
+struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
+
+/** Restores the attributes of all directories, at the end. */
+struct bw_error *extract_finish_directories(struct extract *extract);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The number of a device node as the format has it: the kernel's own, 20 bits of it for the minor number. */
+#ifndef BW_EXPORT_DEVICE_H
+#define BW_EXPORT_DEVICE_H
+
+#include "format/items.h"
+
+static inline unsigned bw_inode_device_major(const struct bw_inode *inode)
+{
+    return (unsigned)(inode->device >> 20);
+}
+
+static inline unsigned bw_inode_device_minor(const struct bw_inode *inode)
+{
+    return (unsigned)(inode->device & 0xfffff);
+}
+
+#endif

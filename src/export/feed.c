@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The queue between the walk and who asks for its files. It is short: the walk waits when it is far enough
+ * ahead, so that memory does not depend on the image. Items are used again, with their room for a path.
+ */
+#include "export/feed.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "fs/fs.h"
+#include "walk/entries.h"
+
+enum { QUEUE_ITEMS = 2048 };
+
+struct bw_feed {
+    struct bw_fs *fs;
+    struct bw_feed_options options;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct bw_feed_item *first, **last; /* of the queue */
+    size_t count;
+    struct bw_feed_item *spare;
+    bool ended, stop;
+    struct bw_error *error;               /* what ended the walk; NULL once it was handed out */
+    const struct bw_subvolume *subvolume; /* of the entry before: the walk's thread alone */
+};
+
+static const struct bw_subvolume *subvolume_of(struct bw_feed *feed, uint64_t id)
+{
+    if (!feed->subvolume || feed->subvolume->tree.id != id)
+        feed->subvolume = bw_subvolume_find(&feed->fs->subvolumes, id);
+    return feed->subvolume;
+}
+
+static uint32_t type_of(uint8_t type)
+{
+    static const uint32_t types[] = {
+        [BW_FILE_REGULAR] = S_IFREG,      [BW_FILE_DIRECTORY] = S_IFDIR, [BW_FILE_CHARACTER_DEVICE] = S_IFCHR,
+        [BW_FILE_BLOCK_DEVICE] = S_IFBLK, [BW_FILE_FIFO] = S_IFIFO,      [BW_FILE_SOCKET] = S_IFSOCK,
+        [BW_FILE_SYMLINK] = S_IFLNK,
+    };
+    return type < sizeof types / sizeof *types ? types[type] : 0;
+}
+
+static struct bw_feed_item *take_spare(struct bw_feed *feed)
+{
+    pthread_mutex_lock(&feed->lock);
+    struct bw_feed_item *item = feed->spare;
+    if (item)
+        feed->spare = item->next;
+    pthread_mutex_unlock(&feed->lock);
+    return item ? item : calloc(1, sizeof *item);
+}
+
+static void free_item(struct bw_feed_item *item)
+{
+    bw_error_free(item->error);
+    bw_buffer_free(&item->path);
+    free(item);
+}
+
+static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_file *file)
+{
+    struct bw_buffer path = item->path;
+    path.length = 0;
+    bw_buffer_append(&path, file->path, file->path_length);
+    bw_buffer_append_byte(&path, '\0');
+    *item = (struct bw_feed_item){.path = path,
+                                  .subvolume = subvolume_of(feed, file->subvolume),
+                                  .number = file->number,
+                                  .type = type_of(file->type),
+                                  .unchecked = feed->options.unchecked};
+    item->path.length -= !path.failed;
+    if (!file->inode)
+        return;
+    item->has_inode = true;
+    item->inode = *file->inode;
+    item->type = file->inode->mode & S_IFMT; /* what the inode says counts, as for the kernel */
+}
+
+/* Puts an item at the end of the queue when there is room. */
+static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
+{
+    item->next = NULL;
+    pthread_mutex_lock(&feed->lock);
+    while (feed->count >= QUEUE_ITEMS && !feed->stop)
+        pthread_cond_wait(&feed->changed, &feed->lock);
+    bool stop = feed->stop;
+    *feed->last = item;
+    feed->last = &item->next;
+    if (feed->count++ == 0)
+        pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    return stop ? bw_error_create(BW_ERROR_STOPPED, "nobody wants more") : NULL;
+}
+
+static struct bw_error *visit(void *context, const struct bw_file *file)
+{
+    struct bw_feed *feed = context;
+    struct bw_feed_item *item = take_spare(feed);
+    if (!item)
+        return bw_error_no_memory();
+    fill(feed, item, file);
+    if (!item->path.failed && item->subvolume)
+        return enqueue(feed, item);
+    free_item(item);
+    return bw_error_no_memory();
+}
+
+/* One walk. That its start does not exist does not end the others. */
+static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned types)
+{
+    struct bw_walk_options options = feed->options.walk;
+    options.start = start;
+    options.types = types;
+    struct bw_error *error = feed->options.names_only
+                                 ? bw_walk_names(feed->fs, &options, visit, feed, NULL)
+                                 : bw_walk_entries(feed->fs, &options, visit, feed, NULL);
+    bool another = error && start && error->code != BW_ERROR_STOPPED && error->code != BW_ERROR_NO_MEMORY &&
+                   error->code != BW_ERROR_USAGE;
+    if (another)
+        feed->options.missed(feed->options.context, error);
+    return another ? NULL : error;
+}
+
+static struct bw_error *walk_all(struct bw_feed *feed)
+{
+    for (const unsigned *types = feed->options.passes; *types; types++) {
+        if (!feed->options.start_count)
+            BW_TRY(walk(feed, NULL, *types));
+        for (size_t i = 0; i < feed->options.start_count; i++)
+            BW_TRY(walk(feed, feed->options.starts[i], *types));
+    }
+    return NULL;
+}
+
+static void *run(void *argument)
+{
+    struct bw_feed *feed = argument;
+    struct bw_error *error = walk_all(feed);
+    pthread_mutex_lock(&feed->lock);
+    feed->error = error;
+    feed->ended = true;
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    return NULL;
+}
+
+struct bw_error *bw_feed_create(struct bw_fs *fs, const struct bw_feed_options *options,
+                                struct bw_feed **result)
+{
+    struct bw_feed *feed = calloc(1, sizeof *feed);
+    if (!feed)
+        return bw_error_no_memory();
+    feed->fs = fs;
+    feed->options = *options;
+    feed->last = &feed->first;
+    pthread_mutex_init(&feed->lock, NULL);
+    pthread_cond_init(&feed->changed, NULL);
+    int problem = pthread_create(&feed->thread, NULL, run, feed);
+    feed->has_thread = !problem;
+    if (problem) {
+        bw_feed_destroy(feed);
+        return bw_error_from_errno(problem, "cannot start a thread");
+    }
+    *result = feed;
+    return NULL;
+}
+
+struct bw_error *bw_feed_next(struct bw_feed *feed, struct bw_feed_item **item)
+{
+    pthread_mutex_lock(&feed->lock);
+    while (!feed->first && !feed->ended)
+        pthread_cond_wait(&feed->changed, &feed->lock);
+    *item = feed->first;
+    struct bw_error *error = *item ? NULL : BW_TAKE(feed->error);
+    if (*item) {
+        feed->first = (*item)->next;
+        if (!feed->first)
+            feed->last = &feed->first;
+        /* Waking the walk for each would cost more than walking. */
+        if (feed->count-- == QUEUE_ITEMS / 2)
+            pthread_cond_broadcast(&feed->changed);
+    }
+    pthread_mutex_unlock(&feed->lock);
+    return error;
+}
+
+void bw_feed_release(struct bw_feed *feed, struct bw_feed_item *item)
+{
+    bw_error_free(BW_TAKE(item->error));
+    pthread_mutex_lock(&feed->lock);
+    item->next = feed->spare;
+    feed->spare = item;
+    pthread_mutex_unlock(&feed->lock);
+}
+
+static void free_items(struct bw_feed_item *item)
+{
+    while (item) {
+        struct bw_feed_item *next = item->next;
+        free_item(item);
+        item = next;
+    }
+}
+
+void bw_feed_destroy(struct bw_feed *feed)
+{
+    if (!feed)
+        return;
+    pthread_mutex_lock(&feed->lock);
+    feed->stop = true;
+    pthread_cond_broadcast(&feed->changed);
+    pthread_mutex_unlock(&feed->lock);
+    if (feed->has_thread)
+        pthread_join(feed->thread, NULL);
+    free_items(feed->first);
+    free_items(feed->spare);
+    bw_error_free(feed->error);
+    pthread_cond_destroy(&feed->changed);
+    pthread_mutex_destroy(&feed->lock);
+    free(feed);
+}
+
+struct bw_stream_file bw_feed_stream_file(struct bw_feed_item *item)
+{
+    struct bw_stream_file file = {.user = item};
+    if (item->type != S_IFREG || !item->has_inode || item->skipped)
+        return file;
+    file.data = bw_data_file_of(&item->subvolume->tree, item->number, &item->inode);
+    file.data.unchecked |= item->unchecked;
+    file.length = UINT64_MAX;
+    return file;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Hashes of files: libgcrypt's and libxxhash's, behind one face. */
+#include "export/hash.h"
+
+#include <gcrypt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "format/checksum.h"
+
+static const struct {
+    const char *name;
+    int number; /* libgcrypt's; 0: it has none */
+} algorithms[BW_HASH_ALGORITHMS] = {
+    [BW_HASH_SHA256] = {"sha256", GCRY_MD_SHA256},
+    [BW_HASH_MD5] = {"md5", GCRY_MD_MD5},
+    [BW_HASH_BLAKE2B] = {"blake2b", GCRY_MD_BLAKE2B_512},
+    [BW_HASH_XXH64] = {"xxh64", 0},
+};
+
+struct bw_hash {
+    int number;
+    gcry_md_hd_t gcrypt; /* NULL for xxh64 */
+    XXH64_state_t *xxhash;
+};
+
+const char *bw_hash_name(enum bw_hash_algorithm algorithm)
+{
+    return algorithm < BW_HASH_ALGORITHMS ? algorithms[algorithm].name : NULL;
+}
+
+void bw_hash_prepare(void)
+{
+    bw_checksum_prepare(BW_CHECKSUM_SHA256); /* whoever comes first sets libgcrypt up */
+}
+
+static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm algorithm)
+{
+    if (!hash->number) {
+        hash->xxhash = XXH64_createState();
+        return hash->xxhash ? NULL : bw_error_no_memory();
+    }
+    gcry_error_t problem = gcry_md_open(&hash->gcrypt, hash->number, 0);
+    if (!problem)
+        return NULL;
+    return gcry_err_code(problem) == GPG_ERR_ENOMEM
+               ? bw_error_no_memory()
+               : bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
+                                 bw_hash_name(algorithm), gcry_strerror(problem));
+}
+
+struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash **result)
+{
+    struct bw_hash *hash = calloc(1, sizeof *hash);
+    if (!hash)
+        return bw_error_no_memory();
+    hash->number = algorithms[algorithm].number;
+    struct bw_error *error = open_hash(hash, algorithm);
+    if (error) {
+        bw_hash_destroy(hash);
+        return error;
+    }
+    bw_hash_begin(hash);
+    *result = hash;
+    return NULL;
+}
+
+void bw_hash_destroy(struct bw_hash *hash)
+{
+    if (!hash)
+        return;
+    gcry_md_close(hash->gcrypt);
+    XXH64_freeState(hash->xxhash);
+    free(hash);
+}
+
+void bw_hash_begin(struct bw_hash *hash)
+{
+    if (hash->gcrypt)
+        gcry_md_reset(hash->gcrypt);
+    else
+        XXH64_reset(hash->xxhash, 0);
+}
+
+void bw_hash_add(struct bw_hash *hash, const void *bytes, size_t length)
+{
+    if (hash->gcrypt)
+        gcry_md_write(hash->gcrypt, bytes, length);
+    else
+        XXH64_update(hash->xxhash, bytes, length);
+}
+
+void bw_hash_add_zeros(struct bw_hash *hash, uint64_t length)
+{
+    static const uint8_t zeros[32 << 10];
+    for (uint64_t step; length; length -= step) {
+        step = length < sizeof zeros ? length : sizeof zeros;
+        bw_hash_add(hash, zeros, (size_t)step);
+    }
+}
+
+/* The bytes of the result, and how many they are. */
+static size_t finish(struct bw_hash *hash, uint8_t bytes[static BW_HASH_DIGITS / 2])
+{
+    size_t length = sizeof(XXH64_canonical_t);
+    if (hash->gcrypt) {
+        length = gcry_md_get_algo_dlen(hash->number);
+        memcpy(bytes, gcry_md_read(hash->gcrypt, hash->number), length);
+    } else {
+        XXH64_canonicalFromHash((XXH64_canonical_t *)bytes, XXH64_digest(hash->xxhash));
+    }
+    return length;
+}
+
+void bw_hash_end(struct bw_hash *hash, char text[static BW_HASH_TEXT])
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t bytes[BW_HASH_DIGITS / 2];
+    size_t length = finish(hash, bytes);
+    for (size_t i = 0; i < length; i++) {
+        *text++ = digits[bytes[i] >> 4];
+        *text++ = digits[bytes[i] & 15];
+    }
+    *text = '\0';
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Files of which more than one name leaves an image: the first name gets the content, all others become links
+ * to it. Safe from any thread.
+ */
+#ifndef BW_EXPORT_LINKS_H
+#define BW_EXPORT_LINKS_H
+
+#include <pthread.h>
+
+#include "base/buffer.h"
+#include "base/map.h"
+
+/** The files so far. */
+struct bw_links {
+    pthread_mutex_t lock;
+    struct bw_map numbers; /**< of files, by a hash of subvolume and inode */
+    struct bw_linked_file *files;
+    size_t count, capacity;
+    struct bw_buffer names;             /**< of directories, and in them */
+    size_t directory, directory_length; /**< of the last name, in `names` */
+};
+
+/** What is known of a file when it is met. */
+struct bw_link {
+    bool is_first; /**< it was not met before */
+    bool made;     /**< its first name was made: see bw_links_made() */
+    size_t number; /**< of the file */
+};
+
+/** Starts. */
+void bw_links_init(struct bw_links *links);
+/** Frees what it holds. */
+void bw_links_free(struct bw_links *links);
+
+/** Meets a name of an inode; `path` ends with NUL. False if memory runs out. */
+bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, const char *path,
+                   struct bw_link *link);
+
+/** Looks at a file again. False if it was never met. */
+bool bw_links_find(struct bw_links *links, uint64_t subvolume, uint64_t inode, struct bw_link *link);
+
+/** Says that the first name of a file was made. */
+void bw_links_made(struct bw_links *links, size_t number);
+
+/** Appends the first name of a file. */
+void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path);
+
+#endif

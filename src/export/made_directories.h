@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The directories that have left an image: their attributes come last, when nothing more is made in them. */
+#ifndef BW_EXPORT_MADE_DIRECTORIES_H
+#define BW_EXPORT_MADE_DIRECTORIES_H
+
+#include "base/buffer.h"
+#include "format/items.h"
+#include "fs/subvolume.h"
+
+/** A directory. */
+struct bw_made_directory {
+    size_t path, path_length; /**< in the names */
+    const struct bw_subvolume *subvolume;
+    uint64_t number; /**< of its inode */
+    int64_t atime, ctime, mtime;
+    uint32_t uid, gid, mode;
+};
+
+/** In the order they were made: a directory before those in it. All zeros is none. */
+struct bw_made_directories {
+    struct bw_made_directory *items;
+    size_t count, capacity;
+    struct bw_buffer names;
+};
+
+/** Frees what it holds. */
+void bw_made_directories_free(struct bw_made_directories *directories);
+
+/** Adds one. */
+struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
+                                         size_t length, const struct bw_subvolume *subvolume, uint64_t number,
+                                         const struct bw_inode *inode);
+
+/** What is known of its inode. */
+struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory);
+
+#endif

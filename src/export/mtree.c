@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo. */
+#include "export/mtree.h"
+
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "export/device.h"
+
+void bw_mtree_append_head(struct bw_buffer *text)
+{
+    bw_buffer_format(text, "#mtree\n");
+}
+
+/* As vis(3) with VIS_OCTAL does it. */
+static void append_escaped(struct bw_buffer *text, const char *bytes)
+{
+    for (const unsigned char *next = (const unsigned char *)bytes; *next; next++) {
+        bool plain = *next > ' ' && *next < 0x7f && !strchr("\\#=*?[", *next);
+        if (plain)
+            bw_buffer_append_byte(text, (char)*next);
+        else
+            bw_buffer_format(text, "\\%03o", *next);
+    }
+}
+
+static const char *type_name(uint32_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG:
+        return "file";
+    case S_IFDIR:
+        return "dir";
+    case S_IFLNK:
+        return "link";
+    case S_IFCHR:
+        return "char";
+    case S_IFBLK:
+        return "block";
+    case S_IFIFO:
+        return "fifo";
+    default:
+        return "socket";
+    }
+}
+
+static void append_time(struct bw_buffer *text, int64_t nanoseconds)
+{
+    const int64_t second = 1000000000;
+    int64_t rest = nanoseconds % second + (nanoseconds % second < 0 ? second : 0);
+    bw_buffer_format(text, " time=%" PRId64 ".%09" PRId64, (nanoseconds - rest) / second, rest);
+}
+
+void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry)
+{
+    const struct bw_inode *inode = entry->inode;
+    bool in_top = entry->path[0] == '.' && (!entry->path[1] || entry->path[1] == '/');
+    bw_buffer_format(text, "%s", in_top ? "" : "./");
+    append_escaped(text, entry->path);
+    bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
+                     type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid, inode->link_count);
+    append_time(text, inode->mtime);
+    if (S_ISREG(inode->mode))
+        bw_buffer_format(text, " size=%" PRIu64, inode->size);
+    if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode))
+        bw_buffer_format(text, " device=linux,%u,%u", bw_inode_device_major(inode),
+                         bw_inode_device_minor(inode));
+    if (entry->symlink) {
+        bw_buffer_format(text, " link=");
+        append_escaped(text, entry->symlink);
+    }
+    if (entry->hash)
+        bw_buffer_format(text, " sha256digest=%s", entry->hash);
+    bw_buffer_append_byte(text, '\n');
+}

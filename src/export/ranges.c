@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Joining the pieces of a file to ranges of data. */
+#include "export/ranges.h"
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+enum {
+    LEAST_HOLE = 4096,
+    MOST_RANGES = 1 << 16, /* each takes memory here, in libarchive and in the archive */
+};
+
+void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
+{
+    *ranges = (struct bw_ranges){0};
+    bw_extents_init(&ranges->cursor, fs);
+}
+
+void bw_ranges_free(struct bw_ranges *ranges)
+{
+    bw_extents_free(&ranges->cursor);
+    free(ranges->ranges);
+}
+
+static bool is_hole(const struct bw_extent_piece *piece)
+{
+    return piece->kind == BW_EXTENT_HOLE ||
+           (piece->kind == BW_EXTENT_STORED && piece->extent.type == BW_FILE_EXTENT_PREALLOC);
+}
+
+static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
+{
+    struct bw_archive_range *last = ranges->count ? &ranges->ranges[ranges->count - 1] : NULL;
+    if (last && (offset - (last->offset + last->length) < LEAST_HOLE || ranges->count == MOST_RANGES)) {
+        last->length = offset + length - last->offset;
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
+        return bw_error_no_memory();
+    ranges->ranges[ranges->count++] = (struct bw_archive_range){offset, length};
+    return NULL;
+}
+
+struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file)
+{
+    struct bw_extent_piece piece;
+    bool got = true;
+    uint64_t data = 0;
+    ranges->count = 0;
+    ranges->is_sparse = false;
+    if (file->size <= LEAST_HOLE)
+        return NULL;
+    bw_extents_seek(&ranges->cursor, file, 0, file->size);
+    for (;;) {
+        BW_TRY(bw_extents_next(&ranges->cursor, &piece, &got));
+        if (!got)
+            break;
+        if (piece.kind == BW_EXTENT_BAD)
+            bw_error_free(piece.error);
+        if (!is_hole(&piece))
+            BW_TRY(add(ranges, piece.offset, piece.length));
+    }
+    for (size_t i = 0; i < ranges->count; i++)
+        data += ranges->ranges[i].length;
+    ranges->is_sparse = file->size - data >= LEAST_HOLE;
+    return NULL;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Where a file has data, and where it has holes: for formats that say so in front of the data. */
+#ifndef BW_EXPORT_RANGES_H
+#define BW_EXPORT_RANGES_H
+
+#include "data/extents.h"
+#include "export/archive.h"
+
+/** The ranges of one file. One thread at a time may use it. */
+struct bw_ranges {
+    struct bw_extent_cursor cursor;
+    struct bw_archive_range *ranges; /**< of data, ascending */
+    size_t count, capacity;
+    bool is_sparse; /**< it has holes that are worth it */
+};
+
+/** Starts. */
+void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
+/** Frees what it holds. */
+void bw_ranges_free(struct bw_ranges *ranges);
+
+/** Finds those of a file. Of a file with very many holes the last ones are taken for data. What cannot be
+ * read counts as data. Fails only for want of memory. */
+struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file);
+
+#endif

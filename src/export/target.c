@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Making directories, links and nodes in the folder of an extraction; each by its name in a directory that is
+ * held open. */
+#include "export/target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "export/target_path.h"
+
+struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
+{
+    struct bw_buffer text = {0};
+    bw_buffer_append(&text, path, length);
+    bw_buffer_append_byte(&text, '\0');
+    struct bw_error *error = bw_error_from_errno(number, "/%s: %s", text.data ? text.data : "", what);
+    bw_buffer_free(&text);
+    return error;
+}
+
+static struct bw_error *impossible(const char *path, size_t length)
+{
+    struct bw_buffer text = {0};
+    bw_buffer_append(&text, path, length);
+    bw_buffer_append_byte(&text, '\0');
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_CORRUPT, "/%s: no file can have such a name", text.data ? text.data : "");
+    bw_buffer_free(&text);
+    return error;
+}
+
+static void look_at_folder(struct bw_target *target)
+{
+    target->privileged = geteuid() == 0;
+    target->has_default_acl = fgetxattr(target->folder, "system.posix_acl_default", NULL, 0) > 0;
+}
+
+struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
+                                struct bw_target *target)
+{
+    *target = (struct bw_target){.options = *options, .folder = -1, .directory = -1};
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return bw_error_from_errno(errno, "cannot make %s", path);
+    target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (target->folder < 0)
+        return bw_error_from_errno(errno, "cannot open %s as a directory", path);
+    target->directory = target->folder;
+    bw_buffer_append_byte(&target->path, '\0');
+    if (target->path.failed) {
+        bw_target_close(target);
+        return bw_error_no_memory();
+    }
+    look_at_folder(target);
+    return NULL;
+}
+
+static void leave(struct bw_target *target)
+{
+    if (target->directory != target->folder)
+        close(target->directory);
+    target->directory = target->folder;
+    target->path.length = 0;
+    bw_buffer_append_byte(&target->path, '\0');
+}
+
+void bw_target_close(struct bw_target *target)
+{
+    if (!target->path.data && !target->options.missed)
+        return;
+    leave(target);
+    if (target->folder >= 0)
+        close(target->folder);
+    bw_buffer_free(&target->path);
+    *target = (struct bw_target){.folder = -1, .directory = -1};
+}
+
+/* Opens a directory, unless it is the one that is open; `length` is that of its path. */
+static struct bw_error *enter_directory(struct bw_target *target, const char *path, size_t length)
+{
+    if (target->path.length == length + 1 && memcmp(target->path.data, path, length) == 0)
+        return NULL;
+    leave(target);
+    target->path.length = 0;
+    bw_buffer_append(&target->path, path, length);
+    bw_buffer_append_byte(&target->path, '\0');
+    if (target->path.failed)
+        return bw_error_no_memory();
+    int opened = length
+                     ? bw_target_open_below(target->folder, target->path.data, target->options.step_by_step)
+                     : target->folder;
+    if (opened >= 0) {
+        target->directory = opened;
+        return NULL;
+    }
+    int problem = errno;
+    leave(target);
+    return bw_target_error(problem, "cannot open its directory", path, length);
+}
+
+struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length)
+{
+    if (!bw_target_path_is_valid(path, length))
+        return impossible(path, length);
+    const char *slash = memrchr(path, '/', length);
+    const char *name = slash ? slash + 1 : path;
+    size_t name_length = (size_t)(path + length - name);
+    BW_TRY(enter_directory(target, path, slash ? (size_t)(slash - path) : 0));
+    memcpy(target->name, name, name_length);
+    target->name[name_length] = '\0';
+    return NULL;
+}
+
+/* Whether the open directory lists target->name in exactly these letters. */
+static bool lists_name(const struct bw_target *target)
+{
+    int opened = openat(target->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = opened < 0 ? NULL : fdopendir(opened);
+    if (!directory) {
+        if (opened >= 0)
+            close(opened);
+        return true;
+    }
+    bool found = false;
+    for (struct dirent *entry; !found && (entry = readdir(directory));)
+        found = strcmp(entry->d_name, target->name) == 0;
+    closedir(directory);
+    return found;
+}
+
+struct bw_error *bw_target_taken(const struct bw_target *target, const char *path, size_t length)
+{
+    return bw_target_error(EEXIST,
+                           lists_name(target) ? "not written"
+                                              : "not written: a name that differs only in letters is there",
+                           path, length);
+}
+
+/* What is there under target->name, links not followed; false if nothing is. */
+static bool exists(const struct bw_target *target, struct stat *status)
+{
+    return fstatat(target->directory, target->name, status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length)
+{
+    struct stat status;
+    BW_TRY(bw_target_enter(target, path, length));
+    if (mkdirat(target->directory, target->name, 0700) == 0)
+        return NULL;
+    int problem = errno;
+    if (problem != EEXIST)
+        return bw_target_error(problem, "cannot make the directory", path, length);
+    return exists(target, &status) && S_ISDIR(status.st_mode) && lists_name(target)
+               ? NULL
+               : bw_target_taken(target, path, length);
+}
+
+struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
+                                    struct bw_error *(*made)(void *context, const char *path, size_t length),
+                                    void *context)
+{
+    for (size_t end = 0; end < length; end++) {
+        struct stat status;
+        if (path[end] != '/')
+            continue;
+        BW_TRY(bw_target_enter(target, path, end));
+        if (exists(target, &status))
+            continue; /* what is no directory is found out by who goes on from there */
+        BW_TRY(bw_target_make_directory(target, path, end));
+        BW_TRY(made(context, path, end));
+    }
+    return NULL;
+}
+
+static bool is_link_to(const struct bw_target *target, const char *link)
+{
+    char found[4096];
+    ssize_t length = readlinkat(target->directory, target->name, found, sizeof found);
+    return length >= 0 && (size_t)length == strlen(link) && memcmp(found, link, (size_t)length) == 0;
+}
+
+struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
+                                        const char *link)
+{
+    BW_TRY(bw_target_enter(target, path, length));
+    if (symlinkat(link, target->directory, target->name) == 0)
+        return NULL;
+    if (errno != EEXIST)
+        return bw_target_error(errno, "cannot make the symbolic link", path, length);
+    return target->options.skip_existing && is_link_to(target, link) ? NULL
+                                                                     : bw_target_taken(target, path, length);
+}
+
+struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length, mode_t type,
+                                     dev_t device)
+{
+    struct stat status;
+    BW_TRY(bw_target_enter(target, path, length));
+    if (mknodat(target->directory, target->name, type | 0600, device) == 0)
+        return NULL;
+    if (errno != EEXIST)
+        return bw_target_error(errno, "cannot make the special file", path, length);
+    bool same = target->options.skip_existing && exists(target, &status) &&
+                (status.st_mode & S_IFMT) == type && (S_ISFIFO(type) || status.st_rdev == device);
+    return same ? NULL : bw_target_taken(target, path, length);
+}
+
+/* A second descriptor of the directory that `existing` is in, and its last name. */
+static struct bw_error *open_existing(struct bw_target *target, const char *existing, size_t length,
+                                      int *directory, char name[static sizeof target->name])
+{
+    BW_TRY(bw_target_enter(target, existing, length));
+    memcpy(name, target->name, sizeof target->name);
+    *directory = fcntl(target->directory, F_DUPFD_CLOEXEC, 0);
+    return *directory < 0 ? bw_target_error(errno, "cannot open its directory", existing, length) : NULL;
+}
+
+static bool is_same_file(const struct bw_target *target, int directory, const char *name)
+{
+    struct stat here, there;
+    return exists(target, &here) && fstatat(directory, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+static struct bw_error *link_to(struct bw_target *target, const char *path, size_t length, int directory,
+                                const char *name)
+{
+    BW_TRY(bw_target_enter(target, path, length));
+    if (linkat(directory, name, target->directory, target->name, 0) == 0)
+        return NULL;
+    if (errno != EEXIST)
+        return bw_target_error(errno, "cannot make the hard link", path, length);
+    return target->options.skip_existing && is_same_file(target, directory, name)
+               ? NULL
+               : bw_target_taken(target, path, length);
+}
+
+struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
+                                     const char *existing, size_t existing_length)
+{
+    int directory;
+    char name[sizeof target->name];
+    BW_TRY(open_existing(target, existing, existing_length, &directory, name));
+    struct bw_error *error = link_to(target, path, length, directory, name);
+    close(directory);
+    return error;
+}

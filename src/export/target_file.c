@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete. File systems
+ * that have no such files get one with a random name, which is renamed.
+ */
+#include "export/target_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum { TRIES = 100 };
+
+static bool is_same_time(const struct timespec *there, int64_t wanted)
+{
+    const int64_t second = 1000000000;
+    int64_t difference = wanted - ((int64_t)there->tv_sec * second + there->tv_nsec);
+    /* Some file systems know only seconds, some only even ones. */
+    return difference == 0 || (there->tv_nsec == 0 && difference > 0 && difference < 2 * second);
+}
+
+bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
+                        int64_t mtime)
+{
+    struct stat status;
+    struct bw_error *error = bw_target_enter(target, path, length);
+    if (error) {
+        bw_error_free(error);
+        return false;
+    }
+    return fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           S_ISREG(status.st_mode) && (uint64_t)status.st_size == size &&
+           is_same_time(&status.st_mtim, mtime);
+}
+
+static int open_temporary(struct bw_target_file *file)
+{
+    for (int i = 0; i < TRIES; i++) {
+        uint64_t number;
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            return -1;
+        snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016llx.part",
+                 (unsigned long long)number);
+        int opened = openat(file->target->directory, file->temporary,
+                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (opened >= 0 || errno != EEXIST)
+            return opened;
+    }
+    return -1;
+}
+
+static int open_unnamed(const struct bw_target *target)
+{
+    if (target->options.step_by_step) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
+    return openat(target->directory, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+}
+
+struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
+                                      struct bw_target_file *file)
+{
+    struct stat status;
+    *file = (struct bw_target_file){.target = target, .descriptor = -1};
+    BW_TRY(bw_target_enter(target, path, length));
+    /* Found out at once, and not when all is written. */
+    if (fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return bw_target_taken(target, path, length);
+    if (errno == ENAMETOOLONG)
+        return bw_target_error(errno, "cannot make the file", path, length);
+    file->descriptor = open_unnamed(target);
+    if (file->descriptor < 0 &&
+        (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
+        file->descriptor = open_temporary(file);
+    return file->descriptor < 0 ? bw_target_error(errno, "cannot make the file", path, length) : NULL;
+}
+
+struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset, const void *bytes,
+                                      size_t length)
+{
+    const char *next = bytes;
+    while (length) {
+        ssize_t written = pwrite(file->descriptor, next, length, (off_t)offset);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return bw_error_from_errno(written ? errno : EIO, "cannot write");
+        next += written;
+        offset += (uint64_t)written;
+        length -= (size_t)written;
+        file->end = offset > file->end ? offset : file->end;
+    }
+    return NULL;
+}
+
+void bw_target_file_abandon(struct bw_target_file *file)
+{
+    if (file->descriptor < 0)
+        return;
+    if (*file->temporary)
+        unlinkat(file->target->directory, file->temporary, 0);
+    close(file->descriptor);
+    file->descriptor = -1;
+}
+
+/* Without a name before. */
+static int link_unnamed(const struct bw_target_file *file)
+{
+    char number[40];
+    snprintf(number, sizeof number, "/proc/self/fd/%d", file->descriptor);
+    int result = linkat(AT_FDCWD, number, file->target->directory, file->target->name, AT_SYMLINK_FOLLOW);
+    if (result && errno == ENOENT) /* no /proc: root may do it like this */
+        result = linkat(file->descriptor, "", file->target->directory, file->target->name, AT_EMPTY_PATH);
+    return result;
+}
+
+static int rename_temporary(struct bw_target_file *file)
+{
+    int directory = file->target->directory;
+    const char *name = file->target->name;
+    int result = -1;
+    errno = EINVAL;
+    if (!file->target->options.step_by_step)
+        result = renameat2(directory, file->temporary, directory, name, RENAME_NOREPLACE);
+    if (result && (errno == EINVAL || errno == ENOSYS)) {
+        result = linkat(directory, file->temporary, directory, name, 0);
+        if (result == 0)
+            unlinkat(directory, file->temporary, 0);
+    }
+    if (result == 0)
+        *file->temporary = '\0';
+    return result;
+}
+
+struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
+                                       uint64_t size, const struct bw_target_attributes *attributes)
+{
+    struct bw_error *error = NULL;
+    if (size != file->end && ftruncate(file->descriptor, (off_t)size))
+        error = bw_target_error(errno, "cannot set its size", path, length);
+    if (!error)
+        bw_target_restore(file->target, file->descriptor, path, length, attributes);
+    if (!error && (*file->temporary ? rename_temporary(file) : link_unnamed(file)))
+        error = errno == EEXIST ? bw_target_taken(file->target, path, length)
+                                : bw_target_error(errno, "cannot give it its name", path, length);
+    bw_target_file_abandon(file);
+    return error;
+}

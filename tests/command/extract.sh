@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The extract command: what comes out is what is in the image, it can be gone on with, and it replaces nothing. As root,
+# also against the kernel's mount of the image.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+compressed=$BUILD/fixtures/compressed/dev1.img
+
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
+sums() { "$PROGRAM" sum -0 "$@" | sed -zE 's|^([0-9a-f]+  )/|\1|' | LC_ALL=C sort -z; }
+hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | LC_ALL=C sort -z); }
+
+out=$WORK/out
+for image in "$plain" "$compressed"; do
+    rm -rf "$out"
+    "$PROGRAM" extract -q -C "$out" "$image" > /dev/null 2>&1
+    sums "$image" > "$WORK/want"
+    hashes "$out" > "$WORK/have"
+    holds "contents" cmp "$WORK/want" "$WORK/have"
+    is "nothing unfinished is left" "$(find "$out" -name '.btrfs-walk-*')" ""
+done
+
+# Going on: a file that is missing and one that somebody has changed.
+list() { (cd "$out" && find . -type f -printf '%p %s %T@\n' | sort); }
+holds "nothing to do" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
+victim=$(cd "$out" && find . -type f -size +0 -links 1 | sort | head -n 1)
+changed=$(cd "$out" && find . -type f -size +0 -links 1 | sort | tail -n 1)
+list > "$WORK/before"
+rm "$out/$victim"
+holds "one file is missing" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed"
+is "and comes" "$(list | diff "$WORK/before" -)" ""
+echo mine > "$out/$changed"
+"$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" 2> "$WORK/err"
+is "status of a file that is another" $? 1
+holds "which is named" grep -qF "${changed#.}" "$WORK/err"
+is "and left alone" "$(cat "$out/$changed")" mine
+"$PROGRAM" extract -q -C "$out" "$compressed" 2> "$WORK/err"
+is "status where everything is there" $? 1
+holds "the list is bounded" [ "$(wc -l < "$WORK/err")" -le 102 ]
+
+# Parts.
+rm -rf "$out"
+holds "a folder" "$PROGRAM" extract -q -C "$out" "$compressed" /zstd
+sums "$compressed" /zstd > "$WORK/want"
+hashes "$out" > "$WORK/have"
+holds "contents of a folder" cmp "$WORK/want" "$WORK/have"
+rm -rf "$out"
+name=$(basename "$victim")
+holds "a filter" "$PROGRAM" extract -q -C "$out" --type f --name "$name" "$compressed"
+is "what it selects" "$(find "$out" -type f ! -name "$name")" ""
+
+# Links in the way, to a folder beside.
+rm -rf "$out"
+mkdir -p "$out" "$WORK/beside"
+for folder in $("$PROGRAM" --type d --maxdepth 1 "$compressed" | sed 's|^/||'); do ln -s ../beside "$out/$folder"; done
+"$PROGRAM" extract -q -C "$out" "$compressed" > /dev/null 2>&1
+is "status with links in the way" $? 1
+is "nothing is written behind them" "$(find "$WORK/beside" -mindepth 1)" ""
+
+# Wrong usage.
+"$PROGRAM" extract "$plain" > /dev/null 2>&1
+is "status without a folder" $? 2
+"$PROGRAM" extract -C "$WORK/no/folder" "$plain" > /dev/null 2>&1
+is "status of a folder that cannot be made" $? 2
+
+# What cannot be read.
+fault=debug/error-gen@device-1,kind=data
+"$PROGRAM" sum --insert $fault "$compressed" > /dev/null 2> "$WORK/err"
+if grep -q 'cannot be read' "$WORK/err"; then
+    rm -rf "$out"
+    "$PROGRAM" extract -q --insert $fault -C "$out" "$compressed" 2> "$WORK/err"
+    is "status with data that cannot be read" $? 1
+    is "files that can be" "$(find "$out" -type f | wc -l)" "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"
+    rm -rf "$out"
+    "$PROGRAM" extract -q --on-error=zero --insert $fault -C "$out" "$compressed" 2> "$WORK/err"
+    is "status with zeros" $? 1
+    is "files with zeros" "$(find "$out" -type f | wc -l)" "$("$PROGRAM" "$compressed" | wc -l)"
+fi
+
+# Against the mount; and names that differ in their letters' case, on a file system that does not tell them apart.
+mount_point=$WORK/mount
+mkdir "$mount_point"
+have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; done; }
+if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs rsync setfattr setfacl; then
+    truncate -s 300M "$WORK/image"
+    mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1
+else
+    rm -f "$WORK/image"
+fi
+if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_point" 2> /dev/null; then
+    (
+        cd "$mount_point" || exit 1
+        mkdir -p a/b/c d
+        head -c 300000 /dev/urandom > a/random
+        yes compressed | head -c 3000000 > a/zstd
+        ln a/random d/second
+        ln a/random a/b/third
+        ln -s ../a/zstd d/link
+        mkfifo d/fifo
+        mknod d/null c 1 3
+        truncate -s 100M d/hole
+        echo end | dd of=d/sparse bs=1 seek=50000000 status=none
+        fallocate -l 3M d/allocated
+        setfattr -n user.comment -v "some words" a/zstd
+        setfattr -n trusted.x -v y a/b
+        setfacl -m u:1000:rw,g:33:r a/random
+        setfacl -d -m u:1001:rwx a/b
+        chown 1000:1001 a/b/c
+        chmod 0500 a/b/c
+        chmod 1777 d
+        echo setuid > a/setuid
+        chmod 4711 a/setuid
+        touch -h -d '2001-02-03 04:05:06.789012345' d/link a/b
+        touch -d '1960-01-01 00:00:00.5' old
+        touch "$(printf 'new\nline')" 'back\slash' "$(printf 'bad\377')" "$(printf 'n%.0s' {1..255})"
+        btrfs -q subvolume create sub || btrfs subvolume create sub
+        echo in > sub/file
+        btrfs -q subvolume snapshot . snap || btrfs subvolume snapshot . snap
+        echo one > Case
+        echo two > case
+    ) > /dev/null 2>&1
+    umount "$mount_point"
+    mount -o loop,ro "$WORK/image" "$mount_point"
+    rm -rf "$out"
+    holds "extract as root" "$PROGRAM" extract -q --preserve -C "$out" "$WORK/image"
+    # The folder itself is ours; a subvolume's place in a snapshot has the time of the mount.
+    differences() { rsync -aHAXn --checksum -i --numeric-ids --delete "$mount_point/" "$1/" | grep -vE '^\.d\.\.t\.+ (\./|snap/sub/)$'; }
+    is "rsync's differences" "$(differences "$out")" ""
+    is "holes are holes" "$(du -k "$out/d/hole" | cut -f 1)" 0
+    rm -rf "$WORK/tarred"
+    mkdir "$WORK/tarred"
+    "$PROGRAM" tar -q "$WORK/image" | tar -xp -C "$WORK/tarred" --xattrs --xattrs-include='*' --acls --numeric-owner 2> /dev/null
+    # GNU tar does not believe in 1960.
+    is "rsync's differences to what tar extracts" "$(differences "$WORK/tarred" | grep -vE '[ /]old$')" ""
+    (cd "$mount_point" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z) | LC_ALL=C sort -z > "$WORK/want"
+    sums "$WORK/image" > "$WORK/have"
+    holds "sum against the mount" cmp "$WORK/want" "$WORK/have"
+    rm -rf "$out"
+    "$PROGRAM" extract -q -C "$out" "$WORK/image" > /dev/null 2>&1
+    is "no setuid without --preserve" "$(find "$out" -perm /7000)" ""
+    is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
+    umount "$mount_point"
+    truncate -s 40M "$WORK/fat"
+    if mkfs.vfat "$WORK/fat" > /dev/null 2>&1 && mount -o loop "$WORK/fat" "$mount_point" 2> /dev/null; then
+        "$PROGRAM" extract -q -C "$mount_point/out" --name '[Cc]ase' --maxdepth 1 "$WORK/image" > /dev/null 2> "$WORK/err"
+        is "status of names that differ in case" $? 1
+        holds "which are named" grep -qi 'differs only in' "$WORK/err"
+        is "one of them is there" "$(find "$mount_point/out" -iname case | wc -l)" 1
+        umount "$mount_point"
+    else
+        skip "no vfat"
+    fi
+else
+    skip "no root, no btrfs in the kernel, or no rsync: nothing is compared with a mount"
+fi
+finish

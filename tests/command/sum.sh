@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The sum and bodyfile commands: lines that sha256sum and its like accept, names of any bytes, folders, filters, files
+# that cannot be read.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+compressed=$BUILD/fixtures/compressed/dev1.img
+
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
+}
+is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
+
+# The hashes are those of what is extracted, and of what cat writes.
+for image in "$plain" "$compressed"; do
+    rm -rf "$WORK/out"
+    holds "extract" "$PROGRAM" extract -q -C "$WORK/out" "$image"
+    for pair in sha256:sha256sum md5:md5sum blake2b:b2sum xxh64:xxh64sum; do
+        command -v "${pair#*:}" > /dev/null || { skip "no ${pair#*:}"; continue; }
+        "$PROGRAM" sum --algorithm "${pair%:*}" "$image" | sed -E 's|^(\\?[0-9a-f]+  )/|\1|' > "$WORK/sums"
+        holds "${pair#*:} -c" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "${pair#*:}" "$WORK/sums"
+    done
+    is "a line a file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" "$("$PROGRAM" -0 "$image" | tr -dc '\0' | wc -c)"
+    is "the names of the walk" "$("$PROGRAM" sum -0 "$image" | sed -z 's/^[0-9a-f]*  //' | sort -z | md5sum)" \
+        "$("$PROGRAM" -0 "$image" | sort -z | md5sum)"
+    is "one thread or four" "$("$PROGRAM" sum -j 1 "$image" | md5sum)" "$("$PROGRAM" sum -j 4 "$image" | md5sum)"
+done
+
+first=$("$PROGRAM" "$compressed" | head -n 1)
+is "one file" "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" "$("$PROGRAM" cat "$compressed" "$first" | sha256sum | cut -d ' ' -f 1)"
+is "a folder" "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" "$("$PROGRAM" "$compressed" | grep -c '^/zstd/')"
+is "a filter" "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
+is "nothing is left of --type d" "$("$PROGRAM" sum --type d "$compressed")" ""
+
+"$PROGRAM" sum "$plain" /does/not/exist > "$WORK/lines" 2> "$WORK/err"
+is "status of a path that is not there" $? 1
+holds "which is named" grep -q does "$WORK/err"
+is "and has no line" "$(wc -c < "$WORK/lines")" 0
+"$PROGRAM" sum --algorithm crc32 "$plain" > /dev/null 2>&1
+is "status of an unknown algorithm" $? 2
+"$PROGRAM" sum --subvol nowhere "$plain" > /dev/null 2>&1
+is "status of an unknown subvolume" $? 2
+"$PROGRAM" sum "$plain" > /dev/full 2> "$WORK/err"
+is "status of a full disk" $? 1
+
+# Every read of data fails: no line, every file that has data outside its inode named.
+"$PROGRAM" sum --insert debug/error-gen@device-1,kind=data "$compressed" > "$WORK/lines" 2> "$WORK/err"
+status=$?
+if grep -q 'error-gen' "$WORK/err" && [ "$status" -ne 1 ]; then
+    skip "no faults for data: $(head -n 1 "$WORK/err")"
+else
+    is "status of files that cannot be read" "$status" 1
+    is "each has a line or a message" "$(($(wc -l < "$WORK/lines") + $(grep -c 'cannot be read' "$WORK/err")))" "$("$PROGRAM" "$compressed" | wc -l)"
+fi
+
+# Every fixture that a kernel could mount has the data that were read there, in files that are not too large for that.
+about() { sed -n "s/^$2: *//p" "$ROOT/fixtures/$1/about"; }
+list() {
+    if [ -e "$ROOT/fixtures/$1/sums0" ]; then cat "$ROOT/fixtures/$1/sums0"; else zstd -q -d -c "$ROOT/fixtures/$1/sums0.zst" 2> /dev/null; fi
+}
+for fixture in "$ROOT"/fixtures/*/about; do
+    name=$(basename "$(dirname "$fixture")")
+    from=$(about "$name" devices-from)
+    { list "$name" || list "${from:-$name}"; } | LC_ALL=C sort -z > "$WORK/want"
+    # Without some of its devices it is only a part, unless the copies are elsewhere.
+    [ -s "$WORK/want" ] && [ "$(about "$name" subset)" != yes ] || continue
+    missing=" $(about "$name" missing | tr '\n' ' ') "
+    arguments=()
+    for device in $(ls "$BUILD/fixtures/${from:-$name}"/dev*.img | sort -V); do
+        number=${device##*/dev}
+        [[ $missing == *" ${number%.img} "* ]] && continue
+        if [ "${#arguments[@]}" -eq 0 ]; then arguments=("$device"); else arguments+=(-d "$device"); fi
+    done
+    # shellcheck disable=SC2046 # several arguments
+    "$PROGRAM" sum -q -0 --size -1073741825c $(about "$name" args) "${arguments[@]}" 2> "$WORK/err" | LC_ALL=C sort -z > "$WORK/have"
+    LC_ALL=C comm -z -23 "$WORK/want" "$WORK/have" > "$WORK/lacking"
+    if [ -s "$WORK/lacking" ]; then fail "$name: not what a kernel reads: $(head -c 200 "$WORK/lacking" | tr '\0' '\n' | head -n 1) $(head -n 1 "$WORK/err")"; else pass; fi
+done
+
+# Body files.
+"$PROGRAM" bodyfile "$plain" > "$WORK/body"
+is "fields of a body file" "$(awk -F '|' 'NF != 11' "$WORK/body")" ""
+is "its files" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" "$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)"
+is "its top" "$(head -n 1 "$WORK/body" | cut -d '|' -f 1-4)" "0|/|5-256|d/drwxr-xr-x"
+finish

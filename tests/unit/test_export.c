@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What export/ does without an image: hashes against known ones, the table of hard links, lines of mtree. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "export/hash.h"
+#include "export/links.h"
+#include "export/mtree.h"
+
+static void test_hashes(void **state)
+{
+    static const struct {
+        enum bw_hash_algorithm algorithm;
+        const char *name, *empty, *abc;
+    } cases[] = {
+        {BW_HASH_SHA256, "sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {BW_HASH_MD5, "md5", "d41d8cd98f00b204e9800998ecf8427e", "900150983cd24fb0d6963f7d28e17f72"},
+        {BW_HASH_BLAKE2B, "blake2b",
+         "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419"
+         "d25e1031afee585313896444934eb04b903a685b1448b755d56f701afe9be2ce",
+         "ba80a53f981c4d0d6a2797b69f12f6e94c212f14685ac4b74b12bb6fdbffa2d1"
+         "7d87c5392aab792dc252d5de4533cc9518d38aa8dbf1925ab92386edd4009923"},
+        {BW_HASH_XXH64, "xxh64", "ef46db3751d8e999", "44bc2cf5ad770999"},
+    };
+    (void)state;
+    bw_hash_prepare();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bw_hash *hash;
+        char text[BW_HASH_TEXT];
+        assert_string_equal(bw_hash_name(cases[i].algorithm), cases[i].name);
+        assert_null(bw_hash_create(cases[i].algorithm, &hash));
+        bw_hash_end(hash, text);
+        assert_string_equal(text, cases[i].empty);
+        bw_hash_begin(hash);
+        bw_hash_add(hash, "a", 1);
+        bw_hash_add(hash, "bc", 2);
+        bw_hash_end(hash, text);
+        assert_string_equal(text, cases[i].abc);
+        bw_hash_destroy(hash);
+    }
+    assert_null(bw_hash_name(BW_HASH_ALGORITHMS));
+}
+
+static void test_zeros(void **state)
+{
+    static const uint8_t zeros[100001];
+    char one[BW_HASH_TEXT], other[BW_HASH_TEXT];
+    struct bw_hash *hash;
+    (void)state;
+    assert_null(bw_hash_create(BW_HASH_SHA256, &hash));
+    bw_hash_add(hash, zeros, sizeof zeros);
+    bw_hash_end(hash, one);
+    bw_hash_begin(hash);
+    bw_hash_add_zeros(hash, sizeof zeros);
+    bw_hash_end(hash, other);
+    assert_string_equal(one, other);
+    bw_hash_destroy(hash);
+}
+
+static void test_links(void **state)
+{
+    struct bw_links links;
+    struct bw_link link;
+    struct bw_buffer path = {0};
+    (void)state;
+    bw_links_init(&links);
+    assert_false(bw_links_find(&links, 5, 257, &link));
+    static const char *const names[] = {"top", "a/b/first", "a/b/second", "a/c/third", "a/b/fourth"};
+    for (uint64_t i = 0; i < 5; i++) {
+        assert_true(bw_links_meet(&links, 5, 300 + i, names[i], &link));
+        assert_true(link.is_first);
+        assert_int_equal(link.number, i);
+    }
+    /* The same inode of another subvolume is another file. */
+    assert_true(bw_links_meet(&links, 256, 301, "z", &link));
+    assert_true(link.is_first);
+    assert_true(bw_links_meet(&links, 5, 301, "other", &link));
+    assert_false(link.is_first || link.made);
+    bw_links_made(&links, link.number);
+    assert_true(bw_links_find(&links, 5, 301, &link));
+    assert_true(link.made);
+    for (size_t i = 0; i < 5; i++) {
+        path.length = 0;
+        bw_links_append_path(&links, i, &path);
+        assert_int_equal(path.length, strlen(names[i]));
+        assert_memory_equal(path.data, names[i], path.length);
+    }
+    bw_buffer_free(&path);
+    bw_links_free(&links);
+}
+
+static void test_mtree(void **state)
+{
+    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 3, .mtime = -1, .uid = 7, .link_count = 1};
+    const struct bw_archive_entry entry = {.path = "a b\n\\\xff", .inode = &inode, .hash = "00ff"};
+    struct bw_buffer text = {0};
+    (void)state;
+    bw_mtree_append_head(&text);
+    bw_mtree_append(&text, &entry);
+    bw_buffer_append_byte(&text, '\0');
+    assert_string_equal(text.data, "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
+                                   "time=-1.999999999 size=3 sha256digest=00ff\n");
+    bw_buffer_free(&text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_links),
+        cmocka_unit_test(test_mtree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
