@@ -19,7 +19,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -34,6 +34,18 @@ _btrfs_walk() {
     readlink:--probe-stats) previous= ;;
     xattr:--probe-list) previous= ;;
     xattr:--probe-stats) previous= ;;
+    cat:--probe-list) previous= ;;
+    cat:--probe-stats) previous= ;;
+    extents:--probe-list) previous= ;;
+    extents:--probe-stats) previous= ;;
+    sum:--probe-list) previous= ;;
+    sum:--probe-stats) previous= ;;
+    tar:--probe-list) previous= ;;
+    tar:--probe-stats) previous= ;;
+    extract:--probe-list) previous= ;;
+    extract:--probe-stats) previous= ;;
+    bodyfile:--probe-list) previous= ;;
+    bodyfile:--probe-stats) previous= ;;
     graph:--probe-list) previous= ;;
     graph:--probe-stats) previous= ;;
     esac
@@ -42,6 +54,22 @@ _btrfs_walk() {
     walk:-o | walk:--output) ;;
     walk:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     walk:--separator) ;;
+    walk:--sort) ;;
+    walk:--type) ;;
+    walk:--name) ;;
+    walk:--iname) ;;
+    walk:--path) ;;
+    walk:--regex) ;;
+    walk:--exclude) ;;
+    walk:--size) ;;
+    walk:--newer) ;;
+    walk:--mtime) ;;
+    walk:--uid) ;;
+    walk:--gid) ;;
+    walk:--perm) ;;
+    walk:--links) ;;
+    walk:--inum) ;;
+    walk:--maxdepth) ;;
     walk:--subvol) ;;
     walk:-j | walk:--threads) ;;
     walk:-d | walk:--device) _btrfs_walk_offer_file "$1" "$word" ;;
@@ -60,7 +88,7 @@ _btrfs_walk() {
     walk:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
     walk:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '-0 --print0 -o --output --json --json-header --header --separator --iec --si --raw --subvol --no-snapshots -j --threads --summary -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W '-0 --print0 -o --output --json --json-header --header --separator --iec --si --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -148,6 +176,206 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    cat:--offset) ;;
+    cat:--length) ;;
+    cat:--on-error) ;;
+    cat:-j | cat:--threads) ;;
+    cat:--subvol) ;;
+    cat:-d | cat:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    cat:-s | cat:--super) ;;
+    cat:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    cat:--xlator-option) ;;
+    cat:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    cat:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    cat:--probe) ;;
+    cat:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    cat:--probe-format) ;;
+    cat:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    cat:--probe-filter) ;;
+    cat:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    cat:--probe-max) ;;
+    cat:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    cat:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--offset --length --on-error --no-checksums -j --threads --subvol -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    extents:--subvol) ;;
+    extents:-d | extents:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    extents:-s | extents:--super) ;;
+    extents:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    extents:--xlator-option) ;;
+    extents:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    extents:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    extents:--probe) ;;
+    extents:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    extents:--probe-format) ;;
+    extents:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    extents:--probe-filter) ;;
+    extents:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    extents:--probe-max) ;;
+    extents:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    extents:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--json --subvol -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    sum:--algorithm) ;;
+    sum:--subvol) ;;
+    sum:-j | sum:--threads) ;;
+    sum:--type) ;;
+    sum:--name) ;;
+    sum:--iname) ;;
+    sum:--path) ;;
+    sum:--regex) ;;
+    sum:--exclude) ;;
+    sum:--size) ;;
+    sum:--newer) ;;
+    sum:--mtime) ;;
+    sum:--uid) ;;
+    sum:--gid) ;;
+    sum:--perm) ;;
+    sum:--links) ;;
+    sum:--inum) ;;
+    sum:--maxdepth) ;;
+    sum:-d | sum:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:-s | sum:--super) ;;
+    sum:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:--xlator-option) ;;
+    sum:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    sum:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:--probe) ;;
+    sum:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    sum:--probe-format) ;;
+    sum:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:--probe-filter) ;;
+    sum:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    sum:--probe-max) ;;
+    sum:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--algorithm -0 --zero --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    tar:-f | tar:--file) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:--format) ;;
+    tar:--on-error) ;;
+    tar:--subvol) ;;
+    tar:-j | tar:--threads) ;;
+    tar:--type) ;;
+    tar:--name) ;;
+    tar:--iname) ;;
+    tar:--path) ;;
+    tar:--regex) ;;
+    tar:--exclude) ;;
+    tar:--size) ;;
+    tar:--newer) ;;
+    tar:--mtime) ;;
+    tar:--uid) ;;
+    tar:--gid) ;;
+    tar:--perm) ;;
+    tar:--links) ;;
+    tar:--inum) ;;
+    tar:--maxdepth) ;;
+    tar:-d | tar:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:-s | tar:--super) ;;
+    tar:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:--xlator-option) ;;
+    tar:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    tar:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:--probe) ;;
+    tar:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    tar:--probe-format) ;;
+    tar:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:--probe-filter) ;;
+    tar:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    tar:--probe-max) ;;
+    tar:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '-f --file --format --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    extract:-C | extract:--directory) ;;
+    extract:--on-error) ;;
+    extract:--subvol) ;;
+    extract:-j | extract:--threads) ;;
+    extract:--type) ;;
+    extract:--name) ;;
+    extract:--iname) ;;
+    extract:--path) ;;
+    extract:--regex) ;;
+    extract:--exclude) ;;
+    extract:--size) ;;
+    extract:--newer) ;;
+    extract:--mtime) ;;
+    extract:--uid) ;;
+    extract:--gid) ;;
+    extract:--perm) ;;
+    extract:--links) ;;
+    extract:--inum) ;;
+    extract:--maxdepth) ;;
+    extract:-d | extract:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:-s | extract:--super) ;;
+    extract:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:--xlator-option) ;;
+    extract:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    extract:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:--probe) ;;
+    extract:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    extract:--probe-format) ;;
+    extract:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:--probe-filter) ;;
+    extract:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    extract:--probe-max) ;;
+    extract:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    bodyfile:--subvol) ;;
+    bodyfile:-j | bodyfile:--threads) ;;
+    bodyfile:--type) ;;
+    bodyfile:--name) ;;
+    bodyfile:--iname) ;;
+    bodyfile:--path) ;;
+    bodyfile:--regex) ;;
+    bodyfile:--exclude) ;;
+    bodyfile:--size) ;;
+    bodyfile:--newer) ;;
+    bodyfile:--mtime) ;;
+    bodyfile:--uid) ;;
+    bodyfile:--gid) ;;
+    bodyfile:--perm) ;;
+    bodyfile:--links) ;;
+    bodyfile:--inum) ;;
+    bodyfile:--maxdepth) ;;
+    bodyfile:-d | bodyfile:--device) _btrfs_walk_offer_file "$1" "$word" ;;
+    bodyfile:-s | bodyfile:--super) ;;
+    bodyfile:--graph) _btrfs_walk_offer_file "$1" "$word" ;;
+    bodyfile:--xlator-option) ;;
+    bodyfile:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
+    bodyfile:--statedump) _btrfs_walk_offer_file "$1" "$word" ;;
+    bodyfile:--probe) ;;
+    bodyfile:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'STYLE' -- "$word") ;;
+    bodyfile:--probe-format) ;;
+    bodyfile:--probe-output) _btrfs_walk_offer_file "$1" "$word" ;;
+    bodyfile:--probe-filter) ;;
+    bodyfile:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    bodyfile:--probe-max) ;;
+    bodyfile:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
+    bodyfile:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W '--subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose -h --help -V --version' -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     graph:-d | graph:--device) _btrfs_walk_offer_file "$1" "$word" ;;
     graph:-s | graph:--super) ;;
@@ -185,7 +413,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk
