@@ -11,7 +11,9 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2 libarchive
+PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2
+# What the program needs besides: who links the library needs it not.
+PROGRAM_PACKAGES := libarchive
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
@@ -24,15 +26,17 @@ override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSI
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
-  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
+  MISSING := $(strip $(foreach package,$(PACKAGES) $(PROGRAM_PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
   ifneq ($(MISSING),)
     $(error Missing libraries: $(MISSING). Install them with: sudo scripts/install-deps)
   endif
-  override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
+  override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES) $(PROGRAM_PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
+  PROGRAM_LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PROGRAM_PACKAGES)) $(LIBRARIES)
 endif
 
-LIBRARY_SOURCES := $(filter-out src/cmd/%,$(shell find src -name '*.c' | sort))
+EXPORT_SOURCES  := $(wildcard src/export/*.c)
+LIBRARY_SOURCES := $(filter-out src/cmd/% $(EXPORT_SOURCES),$(shell find src -name '*.c' | sort))
 PROGRAM_SOURCES := $(wildcard src/cmd/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 TEST_SOURCES    := $(wildcard tests/unit/test_*.c)
@@ -40,6 +44,7 @@ TEST_SOURCES    := $(wildcard tests/unit/test_*.c)
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
 PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
+EXPORT_OBJECTS  := $(call objects,$(EXPORT_SOURCES))
 SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
 SOAK            := $(BUILD)/tests/soak/soak
 TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) $(BUILD)/tests/fuzz-smoke $(SOAK)
@@ -47,6 +52,7 @@ FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tes
 SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
 PROGRAM := $(BUILD)/btrfs-walk
+EXPORT  := $(BUILD)/libexport.a
 STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
@@ -85,16 +91,21 @@ $(STATIC): $(LIBRARY_OBJECTS)
 $(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
 	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
-$(PROGRAM): $(PROGRAM_OBJECTS) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
+# Between the commands and the library; the tests want it, too.
+$(EXPORT): $(EXPORT_OBJECTS)
+	@rm -f $@
+	$(call quiet,AR)$(AR) rcs $@ $^
+
+$(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(PROGRAM_LIBRARIES)
 
 # The program knows best what it can do. A pattern, because one run makes all pages.
 $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
 	$(call quiet,MAN)scripts/make-manual --man $(PROGRAM) $(@D)
 
-$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(STATIC)
+$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	@mkdir -p $(@D)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(PROGRAM_LIBRARIES) -lcmocka
 
 # A test that loads layers: it finds the one object below the folder of its own name.
 $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
