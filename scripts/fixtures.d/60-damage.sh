@@ -230,7 +230,11 @@ PYTHON
 	wipe_block "$leaf"
 	# Names and types of files are kept with the directory: a leaf that holds
 	# nothing but their inodes is not needed, nor read.
-	[[ $3 != EXTENT_DATA ]] || return 0
+	# Their contents are lost.
+	if [[ $3 == EXTENT_DATA ]]; then
+		about 'sum-exit: 1'
+		return
+	fi
 	about 'exit: 1'
 	about 'subset: yes'
 	about 'stderr: .'
@@ -253,7 +257,11 @@ make_lost_root() {
 	settled
 	wipe_block "$(root_of "$tree")"
 	case $1 in
-	extent | csum | free-space | uuid) return ;;
+	csum)
+		about 'sum-exit: 1' # nothing vouches for contents
+		return
+		;;
+	extent | free-space | uuid) return ;;
 	esac
 	printf 'destroyed: the root block of the tree: %s\n' "$1" \
 		> "$out/lost-leaf"

@@ -18,6 +18,7 @@ static const struct cmd_option options[] = {
     {'R', "recursive", NULL, "also what is in the directories, and in theirs"},
     {'i', "inode", NULL, "in front of each name the number of its inode"},
     {'h', "human-readable", NULL, "sizes as 1.5K"},
+    CMD_SELECTION_OPTIONS,
     CMD_SUBVOLUME_OPTION,
     {0},
 };
@@ -36,9 +37,11 @@ static bool set(void *state, int letter, const char *argument)
         return ls->inodes = true;
     case 'h':
         return ls->people = true;
-    default:
+    case CMD_OPTION_SUBVOLUME:
         ls->subvolume = argument;
         return *argument != '\0';
+    default:
+        return cmd_selection_set(&ls->selection, letter, argument);
     }
 }
 
@@ -46,6 +49,7 @@ static bool set(void *state, int letter, const char *argument)
 struct waiting {
     char *path; /* ends with NUL */
     struct bw_place place;
+    unsigned depth; /* below what was named */
 };
 
 struct ls {
@@ -57,13 +61,13 @@ struct ls {
     bool headings, not_first;
 };
 
-static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place)
+static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place, unsigned depth)
 {
     if (!path || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
         free(path);
         return bw_error_no_memory();
     }
-    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place};
+    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place, depth};
     return NULL;
 }
 
@@ -98,13 +102,18 @@ static char *path_below(const char *path, const char *name, size_t length)
 }
 
 /* What is pushed last is listed next. */
-static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing *listing, const char *path)
+static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing *listing,
+                                          const struct waiting *directory)
 {
+    const unsigned depth = directory->depth + 1;
+    if (!ls->options->recursive || !bw_choice_enters(&ls->options->choice, depth))
+        return NULL;
     for (size_t i = listing->count; i-- > 0;) {
         const struct ls_entry *entry = &listing->entries[i];
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
-            BW_TRY(wait_for(ls, path_below(path, listing->bytes.data + entry->name, entry->name_length),
-                            &entry->place));
+            BW_TRY(wait_for(
+                ls, path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
+                &entry->place, depth));
     }
     return NULL;
 }
@@ -112,9 +121,8 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
 static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing, const char *heading)
 {
     struct bw_buffer text = {0};
-    ls_listing_sort(listing);
     if (ls->options->lines)
-        BW_TRY(ls_listing_fill(listing, &ls->paths));
+        BW_TRY(ls_listing_fill(listing, &ls->paths, true));
     if (ls->not_first)
         bw_buffer_append_byte(&text, '\n');
     ls->not_first = true;
@@ -128,6 +136,24 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
                                             : cmd_write(&ls->paths.output, text.data, text.length);
     bw_buffer_free(&text);
     return error;
+}
+
+/* What is entered and what is shown differ with filters, and a directory in which nothing is selected is not
+ * told of. */
+static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
+                                         const struct waiting *directory)
+{
+    const char *above = directory ? directory->path : "";
+    ls_listing_sort(listing);
+    if (ls->options->selects)
+        BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
+    if (directory)
+        BW_TRY(enter_directories(ls, listing, directory));
+    if (ls->options->selects)
+        BW_TRY(ls_listing_select(listing, &ls->paths, ls->options, above));
+    if (!listing->count && (ls->options->selects || !directory))
+        return NULL;
+    return write_listing(ls, listing, directory ? directory->path : NULL);
 }
 
 static struct bw_error *list(struct ls *ls, const struct waiting *directory)
@@ -146,9 +172,7 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
     struct bw_error *error =
         ls_listing_read(&listing, &ls->paths, ls->options, directory->path, &directory->place);
     if (!error)
-        error = write_listing(ls, &listing, directory->path);
-    if (!error && ls->options->recursive)
-        error = enter_directories(ls, &listing, directory->path);
+        error = select_and_write(ls, &listing, directory);
     ls_listing_free(&listing);
     return error;
 }
@@ -189,10 +213,10 @@ static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t
             return error;
         if (error)
             cmd_paths_miss(&ls->paths, error);
-        else if (place.type == BW_FILE_DIRECTORY)
-            BW_TRY(wait_for(ls, strdup(names[i]), &place));
-        else
+        else if (place.type != BW_FILE_DIRECTORY)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
+        else if (bw_choice_enters(&ls->options->choice, 0))
+            BW_TRY(wait_for(ls, strdup(names[i]), &place, 0));
     }
     return NULL;
 }
@@ -205,8 +229,8 @@ static struct bw_error *list_all(struct ls *ls)
     ls->headings = ls->options->recursive || common->path_count > 1;
     struct bw_error *error = common->path_count ? sort_out(ls, common->paths, common->path_count, &files)
                                                 : sort_out(ls, top, 1, &files);
-    if (!error && files.count)
-        error = write_listing(ls, &files, NULL);
+    if (!error)
+        error = select_and_write(ls, &files, NULL);
     ls_listing_free(&files);
     return error ? error : list_waiting(ls);
 }
@@ -221,15 +245,24 @@ static void free_ls(struct ls *ls)
     free(ls->listed);
 }
 
-static int run(const struct cmd_common *common, void *state)
+static int list_image(const struct cmd_common *common, const struct ls_state *state)
 {
     struct ls ls = {.options = state};
-    int status = cmd_paths_open(common, ls.options->subvolume, &ls.paths);
+    int status = cmd_paths_open(common, state->subvolume, &ls.paths);
     if (status)
         return status;
     struct bw_error *error = list_all(&ls);
     free_ls(&ls);
     return cmd_paths_close(&ls.paths, error);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct ls_state *ls = state;
+    struct bw_error *error = ls_selection_start(ls);
+    int status = error ? cmd_fail(common, error) : list_image(common, ls);
+    cmd_selection_free(&ls->selection);
+    return status;
 }
 
 const struct command cmd_ls = {
@@ -238,10 +271,13 @@ const struct command cmd_ls = {
     .summary = "Lists directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS
     "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and groups are\n"
-    "numbers, times are in UTC.\n" CMD_PATHS_STATUS,
+    "numbers, times are in UTC.\n"
+    "\nWith -R, filters in the words of find(1) leave of the entries those that meet all of them (of\n"
+    "several --name one), and only the directories in which there are some.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk ls disk.img                  the top directory\n"
                 "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
-                "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n",
+                "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
+                "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
     .options = options,
     .set = set,
     .run = run,

@@ -4,11 +4,16 @@
 #define BW_CMD_LS_H
 
 #include "cmd/paths.h"
+#include "cmd/selection.h"
+#include "walk/choice.h"
 
 /** What the options have set. */
 struct ls_state {
     const char *subvolume;
     bool all, lines, people, inodes, recursive;
+    struct cmd_selection selection;
+    struct bw_choice choice; /**< made of it */
+    bool selects;            /**< whether there are filters */
 };
 
 /** One line. */
@@ -44,11 +49,23 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
 /** Sorts by name, byte by byte. */
 void ls_listing_sort(struct ls_listing *listing);
 
-/** Reads inodes and targets of links, for long lines. What is not there is said, and shown as '?'. */
-struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths);
+/** Reads inodes and, if wanted, targets of links. What is not there is said, and shown as '?'. */
+struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets);
 
 /** Appends the lines; in front of long ones, if `total` is set, what they take on disk. */
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
                       const struct ls_state *options, bool total, struct bw_buffer *text);
+
+/** Makes the filters ready. BW_ERROR_USAGE: one of them is wrong, or they are of no use without -R. */
+struct bw_error *ls_selection_start(struct ls_state *state);
+
+/** Leaves out "." and "..", and what --exclude names: such directories are not entered. `path` is that of the
+ * listing's directory as the user sees it, "" if its names are paths themselves. */
+struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
+                                    const struct ls_state *state, const char *path);
+
+/** Leaves what all other filters select. */
+struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
+                                   const struct ls_state *state, const char *path);
 
 #endif

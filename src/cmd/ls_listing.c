@@ -160,21 +160,21 @@ static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
 }
 
 static struct bw_error *fill(struct ls_listing *listing, const struct cmd_paths *paths,
-                             struct ls_entry *entry)
+                             struct ls_entry *entry, bool targets)
 {
     if (!entry->has_inode)
         BW_TRY(read_alone(paths->session.fs, entry));
-    return (entry->inode.mode & 0170000) == 0120000 ? read_target(listing, paths, entry) : NULL;
+    return targets && (entry->inode.mode & 0170000) == 0120000 ? read_target(listing, paths, entry) : NULL;
 }
 
-struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths)
+struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets)
 {
     if (!listing->count)
         return NULL;
     BW_TRY(read_together(listing, paths->session.fs));
     for (size_t i = 0; i < listing->count; i++) {
         struct ls_entry *entry = &listing->entries[i];
-        struct bw_error *error = fill(listing, paths, entry);
+        struct bw_error *error = fill(listing, paths, entry, targets);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)

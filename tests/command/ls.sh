@@ -120,6 +120,51 @@ holds "names" [ -s "$WORK/out" ]
 expect "the image of a volfile" 0 - ls --graph "$WORK/volfile" /empty /top-file
 holds "both are paths" out_is $'/top-file\n\n/empty:'
 
+# Filters: with -R what they select is what the walk selects; directories in which nothing is are not told of.
+# No name in old-4k has a newline.
+old=$BUILD/fixtures/old-4k/dev1.img
+# paths: the entries that were listed, with the paths of their directories.
+paths() { awk '/^\/.*:$/ { sub(/:$/, ""); sub(/\/$/, ""); at = $0; next } $0 != "" { print at "/" $0 }' "$WORK/out" | sort; }
+while IFS= read -r filter; do
+    read -ra filters <<< "$filter"
+    types=(--type 'f,d,l,c,b,p,s') # the walk's own choice is files
+    [ "${filters[0]}" != --type ] || types=()
+    expect "-R $filter" 0 - ls -aR "${filters[@]}" "$old"
+    holds "-R $filter: as the walk" [ "$(paths)" = "$("$PROGRAM" "${types[@]}" "${filters[@]}" "$old" | sed '/^\/$/d' | sort)" ]
+    holds "-R $filter: something" [ -s "$WORK/out" ]
+done << 'FILTERS'
+--name *.txt
+--iname *.TXT --name large*
+--path /volume/*
+--regex /.*/part-0[1-3]\.c
+--size +20
+--empty
+--type d
+--type f,l
+--inum 257
+--perm 644 --links 2
+--uid 0 --maxdepth 2
+--exclude docs --exclude *.c
+--newer 2000-01-01 --mtime -99999
+FILTERS
+expect "a filter, and long lines" 0 - ls -lhR --type l "$plain" /docs
+holds "one with its target" out_is "/docs:
+total 4.0K
+$(grep ' -> ' "$WORK/out")"
+expect "a filter with inodes, not long" 0 - ls -R --type l --uid 0 "$plain" /docs
+holds "without its target" out_is $'/docs:\nsymbolic-link'
+expect "filters for what is named, too" 0 - ls -R --name 'top*' "$plain" /top-file /docs
+holds "only the file" out_is /top-file
+expect "nothing selected" 0 - ls -R --name none "$plain"
+holds "nothing told" out_is ''
+expect "filters know where a subvolume lies" 0 - ls -R --path '/home/*.txt' --subvol home "$subvolumes"
+holds "its files" out_has '\.txt$'
+expect "nothing below what is named" 0 - ls -R --maxdepth 0 "$plain" /docs
+holds "nothing" out_is ''
+expect "filters without -R" 2 'filters need -R' ls --name x "$plain"
+expect "a filter that makes no sense" 2 'size' ls -R --size many "$plain"
+expect "-h is not a filter" 0 - ls -hR --size -1M "$plain"
+
 # All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer that is partial.
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")
