@@ -92,6 +92,21 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    ls:--type) ;;
+    ls:--name) ;;
+    ls:--iname) ;;
+    ls:--path) ;;
+    ls:--regex) ;;
+    ls:--exclude) ;;
+    ls:--size) ;;
+    ls:--newer) ;;
+    ls:--mtime) ;;
+    ls:--uid) ;;
+    ls:--gid) ;;
+    ls:--perm) ;;
+    ls:--links) ;;
+    ls:--inum) ;;
+    ls:--maxdepth) ;;
     ls:--subvol) ;;
     ls:-d | ls:--device) _btrfs_walk_offer_file "$1" "$word" ;;
     ls:-s | ls:--super) ;;
@@ -109,7 +124,7 @@ _btrfs_walk() {
     ls:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
     ls:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W '-l --long -a --all -R --recursive -i --inode -h --human-readable --subvol -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose --help -V --version' -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W '-l --long -a --all -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox -q --quiet -v --verbose --help -V --version' -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
