@@ -160,8 +160,13 @@ static struct bw_error *write_files(struct cat *cat)
     if (!cat->files)
         return bw_error_no_memory();
     find_files(cat);
-    BW_TRY(bw_stream_run(cat->paths.session.fs, &stream));
-    return cmd_end_zeros(&cat->zeros, &cat->paths.output);
+    struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
+    /* A hole in front of what could not be read is part of the answer. */
+    struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);
+    if (!error)
+        return last;
+    bw_error_free(last);
+    return error;
 }
 
 static int run(const struct cmd_common *common, void *state)

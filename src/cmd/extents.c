@@ -122,6 +122,9 @@ static void print_extent(const struct answer *answer, const struct bw_extent_pie
         else
             print_copies(answer, at, &reply);
         bw_buffer_append_byte(answer->text, '\n');
+        /* Ten gigabytes may lie in as many stripes of 64 KiB. */
+        if (!cmd_paths_give(answer->paths, answer->text))
+            return;
         at.logical += length;
         at.length -= length;
     }
@@ -159,6 +162,8 @@ static void add_places(const struct answer *answer, struct stored at)
         if (!error)
             add_copies(answer, at, &reply);
         bw_json_end(answer->json);
+        if (!cmd_paths_give(answer->paths, answer->text))
+            break;
         at.logical += length;
         at.length -= length;
     }
@@ -223,7 +228,8 @@ static struct bw_error *tell_all(struct answer *answer, const struct bw_data_fil
     struct bw_error *error = NULL;
     bw_extents_init(&cursor, (struct bw_fs *)(uintptr_t)answer->fs);
     bw_extents_seek(&cursor, file, 0, INT64_MAX);
-    while (!(error = bw_extents_next(&cursor, &piece, &got)) && got) {
+    while (cmd_paths_give(answer->paths, answer->text) && !(error = bw_extents_next(&cursor, &piece, &got)) &&
+           got) {
         if (join_hole(&hole, &piece, file->size))
             continue;
         if (hole.length)

@@ -62,9 +62,26 @@ struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *p
     return error;
 }
 
+enum { WORTH_WRITING = 64 << 10 };
+
+bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text)
+{
+    if (paths->broken || text->failed)
+        return false;
+    if (text->length < WORTH_WRITING)
+        return true;
+    paths->broken = cmd_write(&paths->output, text->data, text->length);
+    text->length = 0;
+    return !paths->broken;
+}
+
 static struct bw_error *write_answer(struct cmd_paths *paths, const char *path, struct bw_error *error,
                                      const struct bw_buffer *text)
 {
+    if (paths->broken) {
+        bw_error_free(error);
+        return BW_TAKE(paths->broken);
+    }
     if (!error && text->failed)
         error = bw_error_no_memory();
     if (!error)

@@ -36,8 +36,9 @@ struct cmd_paths {
     struct cmd_session session;
     const struct bw_subvolume *from; /**< where paths begin */
     struct cmd_output output;
-    bool terminal; /**< stdout is one: names are escaped */
-    int status;    /**< so far */
+    bool terminal;           /**< stdout is one: names are escaped */
+    int status;              /**< so far */
+    struct bw_error *broken; /**< why stdout takes no more, if an answer found that out under way */
 };
 
 /** Opens the image and finds the subvolume (NULL: the top-level one). On failure says why and returns the
@@ -59,6 +60,10 @@ struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *p
 /** Appends the answer for a path. Its error costs only this path, and what it has appended is not written. */
 typedef struct bw_error *cmd_path_answer(void *context, struct cmd_paths *paths, const char *path,
                                          const struct bw_place *place, struct bw_buffer *text);
+
+/** Writes and empties the text of a long answer, as soon as it is worth it. False if that is in vain: the
+ * answer may end. */
+bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text);
 
 /** Writes the answers for all paths. Returns what ends the work: a stdout that takes no more. */
 struct bw_error *cmd_paths_answer(struct cmd_paths *paths, bool follow, cmd_path_answer *answer,

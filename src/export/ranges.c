@@ -10,6 +10,29 @@ enum {
     MOST_RANGES = 1 << 16, /* each takes memory here, in libarchive and in the archive */
 };
 
+/* Whether the hole between two ranges, or before an offset, is not worth it. */
+static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_range *before, uint64_t offset)
+{
+    return offset - (before->offset + before->length) < ranges->least_hole;
+}
+
+/* There are too many: holes up to twice the size, and again, are data from now on. Large ones stay. */
+static void join_small_holes(struct bw_ranges *ranges)
+{
+    while (ranges->count > MOST_RANGES / 2) {
+        size_t kept = 0;
+        ranges->least_hole *= 2;
+        for (size_t i = 1; i < ranges->count; i++) {
+            struct bw_archive_range *last = &ranges->ranges[kept], *range = &ranges->ranges[i];
+            if (is_near(ranges, last, range->offset))
+                last->length = range->offset + range->length - last->offset;
+            else
+                ranges->ranges[++kept] = *range;
+        }
+        ranges->count = kept + 1;
+    }
+}
+
 void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
 {
     *ranges = (struct bw_ranges){0};
@@ -31,9 +54,13 @@ static bool is_hole(const struct bw_extent_piece *piece)
 static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
 {
     struct bw_archive_range *last = ranges->count ? &ranges->ranges[ranges->count - 1] : NULL;
-    if (last && (offset - (last->offset + last->length) < LEAST_HOLE || ranges->count == MOST_RANGES)) {
+    if (last && is_near(ranges, last, offset)) {
         last->length = offset + length - last->offset;
         return NULL;
+    }
+    if (ranges->count == MOST_RANGES) {
+        join_small_holes(ranges);
+        return add(ranges, offset, length);
     }
     if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
         return bw_error_no_memory();
@@ -48,6 +75,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
     uint64_t data = 0;
     ranges->count = 0;
     ranges->is_sparse = false;
+    ranges->least_hole = LEAST_HOLE;
     if (file->size <= LEAST_HOLE)
         return NULL;
     bw_extents_seek(&ranges->cursor, file, 0, file->size);

@@ -11,7 +11,8 @@ struct bw_ranges {
     struct bw_extent_cursor cursor;
     struct bw_archive_range *ranges; /**< of data, ascending */
     size_t count, capacity;
-    bool is_sparse; /**< it has holes that are worth it */
+    uint64_t least_hole; /**< smaller ones count as data: 4 KiB, more in a file with very many */
+    bool is_sparse;      /**< it has holes that are worth it */
 };
 
 /** Starts. */
@@ -19,7 +20,7 @@ void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
 /** Frees what it holds. */
 void bw_ranges_free(struct bw_ranges *ranges);
 
-/** Finds those of a file. Of a file with very many holes the last ones are taken for data. What cannot be
+/** Finds those of a file. Of a file with very many holes the smallest are taken for data. What cannot be
  * read counts as data. Fails only for want of memory. */
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file);
 
