@@ -90,7 +90,7 @@ static struct bw_error *made_on_way(void *context, const char *path, size_t leng
     if (!error)
         return bw_made_directories_add(&extract->directories, path, length, place.subvolume, place.inode,
                                        &inode);
-    return endure(extract, error);
+    return endure(extract, bw_image_error(error));
 }
 
 /* Calls `make`; and again behind what it lacks of the way there. */
@@ -109,7 +109,10 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
 {
     if (!length_of(item))
         return NULL; /* the folder itself is the user's */
-    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item)));
+    bool ours;
+    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &ours));
+    if (!ours)
+        return NULL; /* nothing that exists is changed */
     return bw_made_directories_add(&extract->directories, path_of(item), length_of(item), item->subvolume,
                                    item->number, &item->inode);
 }
@@ -117,7 +120,8 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
 static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
 {
     extract->text.length = 0;
-    BW_TRY(bw_symlink_read(extract->export.session.fs, &item->subvolume->tree, item->number, &extract->text));
+    BW_TRY(bw_image_error(
+        bw_symlink_read(extract->export.session.fs, &item->subvolume->tree, item->number, &extract->text)));
     bw_buffer_append_byte(&extract->text, '\0');
     if (extract->text.failed)
         return bw_error_no_memory();

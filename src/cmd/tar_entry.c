@@ -99,7 +99,8 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
     }
     if (item->type != S_IFLNK || entry->hardlink)
         return tar->target.failed ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_symlink_read(tar->export.session.fs, &item->subvolume->tree, item->number, &tar->target));
+    BW_TRY(bw_image_error(
+        bw_symlink_read(tar->export.session.fs, &item->subvolume->tree, item->number, &tar->target)));
     bw_buffer_append_byte(&tar->target, '\0');
     entry->symlink = tar->target.data;
     return tar->target.failed ? bw_error_no_memory() : NULL;

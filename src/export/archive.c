@@ -53,7 +53,7 @@ static struct bw_error *refusal(struct bw_archive *archive, int result)
     const char *reason = archive_error_string(archive->archive);
     if (archive_errno(archive->archive) == ENOMEM)
         return bw_error_no_memory();
-    return bw_error_create(result == ARCHIVE_FATAL ? BW_ERROR_SYSTEM : BW_ERROR_UNSUPPORTED, "%s",
+    return bw_error_create(result == ARCHIVE_FATAL ? BW_ERROR_SYSTEM : BW_ERROR_USAGE, "%s",
                            reason ? reason : "the archive cannot hold it");
 }
 
@@ -122,6 +122,8 @@ static void set_times(struct archive_entry *inner, const struct bw_inode *inode)
     for (unsigned i = 0; i < 3; i++) {
         rest[i] = times[i] % second + (times[i] % second < 0 ? second : 0);
         seconds[i] = (times[i] - rest[i]) / second;
+        /* Of a time before 1970 libarchive writes second and fraction as if both had the sign. */
+        rest[i] = seconds[i] < 0 ? 0 : rest[i];
     }
     archive_entry_set_mtime(inner, seconds[0], (long)rest[0]);
     archive_entry_set_atime(inner, seconds[1], (long)rest[1]);

@@ -12,6 +12,16 @@
 
 struct bw_fs;
 
+/** An error of reading the image, such that its errno is not taken for one of writing. NULL stays NULL. */
+static inline struct bw_error *bw_image_error(struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_SYSTEM) {
+        error->code = BW_ERROR_CORRUPT;
+        error->system = 0;
+    }
+    return error;
+}
+
 /** The attributes of one inode, and the place in the tree. One thread at a time may use it. */
 struct bw_details {
     struct bw_fs *fs;

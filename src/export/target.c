@@ -117,9 +117,34 @@ struct bw_error *bw_target_enter(struct bw_target *target, const char *path, siz
     return NULL;
 }
 
-/* Whether the open directory lists target->name in exactly these letters. */
+/* Whether target->name with its first letter in the other case is the same file: only where case means
+ * nothing, or by chance. */
+static bool may_ignore_case(const struct bw_target *target)
+{
+    char other[sizeof target->name];
+    struct stat here, there;
+    bool ascii = true;
+    size_t letter = SIZE_MAX;
+    memcpy(other, target->name, sizeof other);
+    for (size_t i = 0; other[i]; i++) {
+        ascii = ascii && !(other[i] & 0x80);
+        if (letter == SIZE_MAX && ((other[i] | 0x20) >= 'a' && (other[i] | 0x20) <= 'z'))
+            letter = i;
+    }
+    if (letter == SIZE_MAX)
+        return !ascii;
+    other[letter] ^= 0x20;
+    return fstatat(target->directory, other, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+           fstatat(target->directory, target->name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/* Whether the open directory lists target->name in exactly these letters. To read all of it takes its time,
+ * so that is done only where it can be otherwise. */
 static bool lists_name(const struct bw_target *target)
 {
+    if (!may_ignore_case(target))
+        return true;
     int opened = openat(target->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = opened < 0 ? NULL : fdopendir(opened);
     if (!directory) {
@@ -148,18 +173,20 @@ static bool exists(const struct bw_target *target, struct stat *status)
     return fstatat(target->directory, target->name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length)
+struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
+                                          bool *ours)
 {
     struct stat status;
     BW_TRY(bw_target_enter(target, path, length));
-    if (mkdirat(target->directory, target->name, 0700) == 0)
+    *ours = mkdirat(target->directory, target->name, 0700) == 0;
+    if (*ours)
         return NULL;
-    int problem = errno;
-    if (problem != EEXIST)
-        return bw_target_error(problem, "cannot make the directory", path, length);
-    return exists(target, &status) && S_ISDIR(status.st_mode) && lists_name(target)
-               ? NULL
-               : bw_target_taken(target, path, length);
+    if (errno != EEXIST)
+        return bw_target_error(errno, "cannot make the directory", path, length);
+    if (!exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
+        return bw_target_taken(target, path, length);
+    *ours = target->options.skip_existing && status.st_uid == geteuid() && (status.st_mode & 07777) == 0700;
+    return NULL;
 }
 
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
@@ -173,8 +200,10 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
         BW_TRY(bw_target_enter(target, path, end));
         if (exists(target, &status))
             continue; /* what is no directory is found out by who goes on from there */
-        BW_TRY(bw_target_make_directory(target, path, end));
-        BW_TRY(made(context, path, end));
+        bool ours;
+        BW_TRY(bw_target_make_directory(target, path, end, &ours));
+        if (ours)
+            BW_TRY(made(context, path, end));
     }
     return NULL;
 }

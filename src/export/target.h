@@ -21,7 +21,7 @@
 
 /** How to write. All zeros is the careful way. */
 struct bw_target_options {
-    bool preserve; /**< also bits that give privileges: setuid, setgid, sticky, capabilities; device nodes
+    bool preserve; /**< also bits that give privileges: setuid, setgid, sticky (of files), capabilities; nodes
                       that others than the user may open */
     bool skip_existing; /**< what is there and looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems lack */
@@ -57,8 +57,10 @@ void bw_target_close(struct bw_target *target);
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length);
 
 /** Makes a directory that only the user may enter, until its attributes are restored. One that is there is
- * fine. */
-struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length);
+ * fine; `*ours` tells whether its attributes are to be restored: it was made now or, with `skip_existing`, it
+ * belongs to the user and was left like that by an earlier run. */
+struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
+                                          bool *ours);
 /** Makes all directories on the way to a path; `made` is called for each that was not there. */
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
                                     struct bw_error *(*made)(void *context, const char *path, size_t length),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes go on in this order: changing the owner takes privileges away, so permissions come behind it; an
- * access list changes permissions; whatever is changed changes times.
+ * Attributes go on in this order: changing the owner takes privileges away, so permissions come behind it;
+ * what nobody may write has no attributes of its user's put on it, so those come before; an access list
+ * changes permissions; whatever is changed changes times.
  */
 #include "export/target_attributes.h"
 
@@ -70,8 +71,9 @@ static void restore_mode(struct restoring *restoring)
     mode_t wanted = inode->mode & (PRIVILEGES | 0777), mode = wanted;
     if (S_ISLNK(inode->mode))
         return;
+    /* Without its sticky bit a directory would give others more than it should. */
     if (!target->options.preserve)
-        mode &= is_device(inode) ? 0600 : 0777;
+        mode &= is_device(inode) ? 0600 : S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777;
     restoring->lowered |= mode != wanted;
     int result = restoring->descriptor >= 0
                      ? fchmod(restoring->descriptor, mode)
@@ -125,20 +127,27 @@ static void remove_acl(const struct restoring *restoring, const char *name)
         lremovexattr(restoring->by_name, name);
 }
 
-static void restore_xattrs(struct restoring *restoring)
+static void remove_inherited(const struct restoring *restoring)
 {
-    const struct bw_target *target = restoring->target;
-    if (restoring->descriptor < 0)
-        snprintf(restoring->by_name, sizeof restoring->by_name, "/proc/self/fd/%d/%s", target->directory,
-                 target->name);
-    if (target->has_default_acl) {
-        remove_acl(restoring, ACL_ACCESS);
-        remove_acl(restoring, ACL_DEFAULT);
-    }
+    if (!restoring->target->has_default_acl)
+        return;
+    remove_acl(restoring, ACL_ACCESS);
+    remove_acl(restoring, ACL_DEFAULT);
+}
+
+/* Whether an attribute is the user's own, and has nothing to do with permissions. */
+static bool is_plain(const struct bw_xattr *xattr)
+{
+    return strncmp((const char *)xattr->name, "user.", 5) == 0;
+}
+
+static void restore_xattrs(struct restoring *restoring, bool plain)
+{
     if (stays_with_user(restoring))
         return;
     for (size_t i = 0; i < restoring->attributes->xattr_count; i++)
-        restore_xattr(restoring, &restoring->attributes->xattrs[i]);
+        if (is_plain(&restoring->attributes->xattrs[i]) == plain)
+            restore_xattr(restoring, &restoring->attributes->xattrs[i]);
 }
 
 static struct timespec time_of(int64_t nanoseconds)
@@ -165,9 +174,14 @@ void bw_target_restore(struct bw_target *target, int descriptor, const char *pat
                        const struct bw_target_attributes *attributes)
 {
     struct restoring restoring = {target, descriptor, path, length, attributes, {0}, false};
+    if (descriptor < 0)
+        snprintf(restoring.by_name, sizeof restoring.by_name, "/proc/self/fd/%d/%s", target->directory,
+                 target->name);
     restore_owner(&restoring);
+    restore_xattrs(&restoring, true);
     restore_mode(&restoring);
-    restore_xattrs(&restoring);
+    remove_inherited(&restoring);
+    restore_xattrs(&restoring, false);
     restore_times(&restoring);
     target->lowered += restoring.lowered;
 }

@@ -46,6 +46,12 @@ is "and left alone" "$(cat "$out/$changed")" mine
 is "status where everything is there" $? 1
 holds "the list is bounded" [ "$(wc -l < "$WORK/err")" -le 102 ]
 
+# What exists keeps what it has.
+mkdir -p "$WORK/there/source"
+chmod 700 "$WORK/there/source"
+"$PROGRAM" extract -q -C "$WORK/there" "$plain" /source > /dev/null 2>&1
+is "permissions of a directory that exists" "$(stat -c %a "$WORK/there/source")" 700
+
 # Parts.
 rm -rf "$out"
 holds "a folder" "$PROGRAM" extract -q -C "$out" "$compressed" /zstd
@@ -145,7 +151,7 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     holds "sum against the mount" cmp "$WORK/want" "$WORK/have"
     rm -rf "$out"
     "$PROGRAM" extract -q -C "$out" "$WORK/image" > /dev/null 2>&1
-    is "no setuid without --preserve" "$(find "$out" -perm /7000)" ""
+    is "no setuid without --preserve" "$(find "$out" \( -perm /6000 -o ! -type d -perm /1000 \))" ""
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
     truncate -s 40M "$WORK/fat"

@@ -104,7 +104,8 @@ static bool is_there(const struct folders *folders, const char *name, struct sta
 
 static struct bw_error *make_directory(struct folders *folders, const char *path)
 {
-    return bw_target_make_directory(&folders->target, path, strlen(path));
+    bool ours;
+    return bw_target_make_directory(&folders->target, path, strlen(path), &ours);
 }
 
 static const struct bw_inode plain = {
