@@ -138,7 +138,8 @@ struct bw_location {
 struct bw_map_reply {
     unsigned copies;             /**< how many copies can be asked for, rebuilt ones included; at least 1 */
     struct bw_location location; /**< of the copy asked for */
-    uint32_t length;             /**< how far the location is valid, in bytes; at most the length asked for */
+    uint32_t length; /**< how far the location is valid, in bytes; at most the length asked for. If no chunk
+                        holds the address, how far there is none: the only member that is set then */
 };
 
 /** A range worth reading ahead. */

@@ -23,15 +23,9 @@ void bw_data_advisor_free(struct bw_data_advisor *advisor)
 }
 
 /* What of the disk a piece needs; length 0: nothing. */
-static struct bw_range stored_range(const struct bw_extent_piece *piece)
+static struct bw_range needed_range(const struct bw_extent_piece *piece)
 {
-    const struct bw_file_extent *extent = &piece->extent;
-    if (piece->kind != BW_EXTENT_STORED || extent->type != BW_FILE_EXTENT_REGULAR)
-        return (struct bw_range){0};
-    if (extent->compression != BW_COMPRESS_NONE)
-        return (struct bw_range){extent->disk_bytenr, extent->disk_num_bytes};
-    return (struct bw_range){extent->disk_bytenr + extent->offset + (piece->offset - piece->extent_start),
-                             piece->length};
+    return piece->extent.type == BW_FILE_EXTENT_REGULAR ? bw_extent_stored(piece) : (struct bw_range){0};
 }
 
 static void add_range(struct bw_range *ranges, size_t *count, struct bw_range range)
@@ -60,7 +54,7 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
         if (!got)
             break;
         bw_error_free(piece.error);
-        add_range(ranges, &count, stored_range(&piece));
+        add_range(ranges, &count, needed_range(&piece));
     }
     advisor->done = cursor->offset;
     if (count)

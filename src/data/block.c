@@ -5,12 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include <assert.h>
 
+#include "base/array.h"
+#include "format/disk.h"
+
+/* Sectors at both ends of a range may be read for a part of them only. */
 enum { ALIGNMENT = 4096, SLACK = 256 << 10 };
 
-/* Of which BW_DATA_BLOCK are for data: sectors at both ends of a range may be read for a part of them only.
- */
+static_assert(SLACK >= 2 * BW_MAX_NODESIZE + ALIGNMENT, "a sector is no larger than a node");
+
 static const size_t capacity = BW_DATA_BLOCK + SLACK;
 
 void bw_data_block_clear(struct bw_data_block *block)

@@ -66,6 +66,8 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
         const struct bw_key key = key_of(logical + done);
         const uint8_t *first;
         uint64_t end = next_item(self, logical + done), wanted = (length - done) / self->sectorsize;
+        if (end <= key.offset)
+            break;
         uint64_t sectors = sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
         if (sectors > wanted)
             sectors = wanted;
@@ -83,7 +85,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
 /* How many bytes of a range have no checksum, if the first sector has none. */
 static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logical, uint64_t length)
 {
-    uint64_t gap = next_item(self, logical) - logical;
+    uint64_t next = next_item(self, logical), gap = next > logical ? next - logical : 0;
     gap -= gap % self->sectorsize;
     if (gap < self->sectorsize)
         return self->sectorsize;
@@ -116,6 +118,7 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
         done += more;
     }
     run->known = done > 0;
+    run->lost = done < length && self->finder.lost ? self->finder.bytenr : 0;
     run->length = done ? done : gap_length(self, logical, length);
     return NULL;
 }

@@ -28,6 +28,8 @@ void bw_data_checksums_free(struct bw_data_checksums *checksums);
 struct bw_checksum_run {
     uint64_t length; /**< bytes from its beginning on that are alike; at least a sector */
     bool known;      /**< whether they have checksums */
+    uint64_t lost;   /**< address of the block of the checksum tree that would tell of what is not known, at
+                        the beginning or behind `length`, and is lost; 0: none is */
 };
 
 /**

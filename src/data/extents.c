@@ -9,8 +9,10 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "format/compression.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
+#include "graph/wind.h"
 
 /* No extent is larger than a chunk can be, whatever its item says. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)
@@ -69,6 +71,50 @@ static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end, struc
         .kind = BW_EXTENT_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
 }
 
+/* Where the file ends, in whole sectors. */
+static uint64_t end_of_file(const struct bw_extent_cursor *cursor)
+{
+    uint64_t over = cursor->file.size % cursor->fs->superblock.sectorsize;
+    return cursor->file.size + (over ? cursor->fs->superblock.sectorsize - over : 0);
+}
+
+/* Where a bad piece ends, if `next` is where the next item begins or the range ends. If there is no next one,
+ * then with the file: behind that nobody misses anything, and the answer is the beginning of the piece. */
+static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
+{
+    uint64_t end = end_of_file(cursor);
+    if (next < cursor->end || next <= end)
+        return next;
+    return cursor->offset < end ? end : cursor->offset;
+}
+
+static void take_lost(const struct bw_extent_cursor *cursor, uint64_t next, struct bw_extent_piece *piece)
+{
+    uint64_t end = end_of_bad(cursor, next);
+    if (end == cursor->offset)
+        take_hole(cursor, next, piece);
+    else
+        take_bad(cursor, end,
+                 bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost",
+                                 cursor->finder.bytenr),
+                 piece);
+}
+
+/* A piece of an item that is not believed. Behind the end of the file it is told with its first sector. */
+static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, uint64_t next,
+                          struct bw_error *error, struct bw_extent_piece *piece)
+{
+    uint64_t end = end_of_bad(cursor, next), sectorsize = cursor->fs->superblock.sectorsize;
+    if (end == cursor->offset && start == cursor->offset)
+        end = next - start < sectorsize ? next : start + sectorsize;
+    if (end > cursor->offset) {
+        take_bad(cursor, end, error, piece);
+        return;
+    }
+    bw_error_free(error);
+    take_hole(cursor, next, piece);
+}
+
 /* What is beyond doubt for one item may contradict its neighbours, or all that there can be. */
 static struct bw_error *check_extent(const struct bw_extent_cursor *cursor, const struct bw_item *item,
                                      const struct bw_file_extent *extent)
@@ -101,7 +147,7 @@ static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint
     if (!error)
         error = check_extent(cursor, &item, &extent);
     if (error) {
-        take_bad(cursor, next, error, piece);
+        take_bad_item(cursor, item.key.offset, next, error, piece);
         return;
     }
     uint64_t end = item.key.offset + extent.num_bytes;
@@ -154,14 +200,65 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
     struct bw_key last = slot < 0 ? (struct bw_key){0} : bw_leaf_key(&finder->leaf, (uint32_t)slot);
     if (finder->lost)
-        take_bad(cursor, next,
-                 bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost",
-                                 finder->bytenr),
-                 piece);
+        take_lost(cursor, next, piece);
     else if (slot >= 0 && is_ours(cursor, &last))
         take_item(cursor, (uint32_t)slot, next, piece);
     else
         take_hole(cursor, next, piece);
+    cursor->offset = piece->offset + piece->length;
+    return NULL;
+}
+
+struct bw_range bw_extent_stored(const struct bw_extent_piece *piece)
+{
+    const struct bw_file_extent *extent = &piece->extent;
+    if (piece->kind != BW_EXTENT_STORED || extent->type == BW_FILE_EXTENT_INLINE)
+        return (struct bw_range){0};
+    if (extent->compression != BW_COMPRESS_NONE)
+        return (struct bw_range){extent->disk_bytenr, extent->disk_num_bytes};
+    return (struct bw_range){extent->disk_bytenr + extent->offset + (piece->offset - piece->extent_start),
+                             piece->length};
+}
+
+/* How far from its beginning no chunk holds a range; whole sectors. `error` gets the first one. */
+static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range, struct bw_error **error)
+{
+    uint64_t done = 0;
+    while (done < range.length) {
+        uint64_t left = range.length - done;
+        struct bw_map_reply reply = {.length = 0};
+        struct bw_error *unmapped = bw_wind_map(NULL, fs->reader.top, range.address + done,
+                                                left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, 1, &reply);
+        if (!unmapped)
+            break;
+        if (*error)
+            bw_error_free(unmapped);
+        else
+            *error = unmapped;
+        if (!reply.length)
+            break;
+        done += reply.length;
+    }
+    return done - done % fs->superblock.sectorsize;
+}
+
+struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
+                                          bool *got)
+{
+    BW_TRY(bw_extents_next(cursor, piece, got));
+    if (!*got || piece->kind != BW_EXTENT_STORED || piece->extent.type != BW_FILE_EXTENT_REGULAR)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error = NULL;
+    const struct bw_range stored = bw_extent_stored(piece);
+    uint64_t nowhere = measure_nowhere(cursor->fs, stored, &error);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return BW_TAKE(error);
+    if (!nowhere)
+        return NULL;
+    bool compressed = piece->extent.compression != BW_COMPRESS_NONE;
+    piece->kind = BW_EXTENT_BAD;
+    piece->length = compressed || nowhere > piece->length ? piece->length : nowhere;
+    piece->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, stored.address);
     cursor->offset = piece->offset + piece->length;
     return NULL;
 }

@@ -12,6 +12,7 @@
 #include "format/file_extent.h"
 
 struct bw_fs;
+struct bw_range;
 
 /** A file to read. */
 struct bw_data_file {
@@ -42,9 +43,8 @@ struct bw_extent_piece {
     uint64_t offset;              /**< in the file */
     uint64_t length;              /**< bytes; never 0 */
     struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is asked for */
-    uint64_t
-        extent_start; /**< offset in the file at which the extent's piece begins; may be less than `offset` */
-    struct bw_error *error; /**< for BAD; whoever gets the piece owns it */
+    uint64_t extent_start;        /**< where in the file its item begins; may be less than `offset` */
+    struct bw_error *error;       /**< for BAD; whoever gets the piece owns it */
 };
 
 /** A place in a file. One thread at a time may use it. */
@@ -68,8 +68,20 @@ void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file 
 
 /**
  * The next piece; false at the end of the range. Pieces are cut at both ends of it. Fails only for want of
- * memory: damage is a piece.
+ * memory: damage is a piece. Where a bad one ends that nothing is known to follow, it ends with the file.
  */
 struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece, bool *got);
+
+/** The same for who wants to read: data that should lie where there is no chunk are a bad piece, up to the
+ * next chunk. */
+struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
+                                          bool *got);
+
+/**
+ * The logical addresses at which a piece is stored: its own bytes or, if it is compressed, those of its whole
+ * extent. Length 0 if nothing is stored there: holes, bad pieces, inline extents. Those allocated and never
+ * written (BW_FILE_EXTENT_PREALLOC) have a range like others.
+ */
+struct bw_range bw_extent_stored(const struct bw_extent_piece *piece);
 
 #endif

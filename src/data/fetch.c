@@ -132,6 +132,18 @@ static unsigned read_sectors(struct bw_data_fetch *fetch, const struct bw_reques
     return count;
 }
 
+/* Whether memory was short for one of the sectors: then nobody can say which of them are bad, and the errors
+ * of all are freed. */
+static bool lacked_memory(struct bw_request *sectors, unsigned count)
+{
+    bool lacked = false;
+    for (unsigned i = 0; i < count; i++)
+        lacked |= sectors[i].error && sectors[i].error->code == BW_ERROR_NO_MEMORY;
+    for (unsigned i = 0; lacked && i < count; i++)
+        bw_error_free(sectors[i].error);
+    return lacked;
+}
+
 /* Puts parts for single sectors in the place of the one that failed as a whole. */
 static struct bw_error *divide_part(struct bw_data_fetch *fetch, const struct job *job,
                                     struct bw_data_block *block)
@@ -139,6 +151,8 @@ static struct bw_error *divide_part(struct bw_data_fetch *fetch, const struct jo
     struct bw_request sectors[SECTORS];
     struct bw_data_part parts[SECTORS];
     unsigned count = read_sectors(fetch, &fetch->requests[job->first], sectors);
+    if (lacked_memory(sectors, count))
+        return bw_error_no_memory();
     const struct bw_data_part whole = block->parts[job->part];
     for (unsigned i = 0; i < count; i++) {
         uint32_t at = i * fetch->fs->superblock.sectorsize;
@@ -165,6 +179,7 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
         return NULL;
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
+    /* No sector of it is there. */
     if (error->code == BW_ERROR_MISSING_DEVICE || request->length <= fetch->fs->superblock.sectorsize) {
         spoil_part(block, job->part, &job->file, error);
         return NULL;
@@ -173,8 +188,14 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
     return divide_part(fetch, job, block);
 }
 
-static struct bw_error *no_checksum(uint64_t logical)
+static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
+    if (run->lost)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "data at %" PRIu64 ": tree block %" PRIu64
+                               " of the checksum tree, which would tell of them, is lost; they can only be "
+                               "read without checksums",
+                               logical, run->lost);
     return bw_error_create(BW_ERROR_CORRUPT, "data at %" PRIu64 ": the checksum tree has no checksum of them",
                            logical);
 }
@@ -213,7 +234,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
     if (!run.known) {
         part.kind = BW_DATA_BAD;
         part.bytes = NULL;
-        part.error = bw_data_name_error(no_checksum(logical), file, offset);
+        part.error = bw_data_name_error(no_checksum(logical, &run), file, offset);
         return bw_data_block_add(block, part);
     }
     fetch->jobs[fetch->job_count++] =
@@ -225,8 +246,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
 static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    uint64_t logical =
-        piece->extent.disk_bytenr + piece->extent.offset + (piece->offset - piece->extent_start);
+    uint64_t logical = bw_extent_stored(piece).address;
     uint8_t *bytes = bw_data_block_take(block, piece->length);
     for (uint64_t done = 0, step; done < piece->length; done += step) {
         if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
@@ -293,12 +313,13 @@ static struct bw_error *decode_part(struct bw_data_fetch *fetch, const struct jo
     return NULL;
 }
 
+/* Names the extent, and its copy if there is but one: of several, nobody has said which it was. */
 static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job, struct bw_error *error)
 {
     struct bw_map_reply reply;
     BW_AUTO_ERROR struct bw_error *unknown = bw_wind_map(NULL, fetch->fs->reader.top, job->extent.disk_bytenr,
                                                          (uint32_t)job->extent.disk_num_bytes, 1, &reply);
-    if (unknown)
+    if (unknown || reply.copies > 1)
         return bw_error_prefix(error, "extent at %" PRIu64, job->extent.disk_bytenr);
     return bw_error_prefix(error, "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
                            job->extent.disk_bytenr, reply.location.devid, reply.location.offset);
@@ -342,19 +363,20 @@ static const struct job *find_shared(const struct bw_data_fetch *fetch, const st
     return NULL;
 }
 
-/* Requests for all of a compressed extent. False: it has no checksum at `missing`. */
-static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job, uint64_t *missing)
+/* Requests for all of a compressed extent. `missing` gets the error if a part of it has no checksum. */
+static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
+                                       struct bw_error **missing)
 {
     const struct bw_file_extent *extent = &job->extent;
     for (uint64_t done = 0; done < extent->disk_num_bytes;) {
         uint64_t logical = extent->disk_bytenr + done;
         uint64_t length = least(extent->disk_num_bytes - done, CUT - logical % CUT);
-        struct bw_checksum_run run = {length, true};
+        struct bw_checksum_run run = {.length = length, .known = true};
         if (!job->file.unchecked)
             BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
                                          fetch->sums[fetch->request_count], &run));
         if (!run.known || run.length < length) {
-            *missing = run.known ? logical + run.length : logical;
+            *missing = no_checksum(run.known ? logical + run.length : logical, &run);
             return NULL;
         }
         add_request(fetch, logical, (uint32_t)length, fetch->stored + fetch->stored_used,
@@ -371,7 +393,8 @@ static bool has_room(const struct bw_data_fetch *fetch)
            fetch->stored_used + BW_MAX_COMPRESSED_EXTENT <= STORED;
 }
 
-static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job *job, uint64_t *missing)
+static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job *job,
+                                         struct bw_error **missing)
 {
     const struct job *shared = find_shared(fetch, &job->file, &job->extent);
     job->first = fetch->request_count;
@@ -380,7 +403,7 @@ static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job
         job->first = shared->first;
         job->count = shared->count;
         job->stored = shared->stored;
-    } else if (!is_decoded(fetch, &job->file, &job->extent)) {
+    } else {
         BW_TRY(request_extent(fetch, job, missing));
         job->count = fetch->request_count - job->first;
     }
@@ -391,12 +414,11 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
                                        const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     struct job job = {.file = *file,
-                      .part = block->count,
                       .compressed = true,
                       .extent = piece->extent,
                       .skip = piece->extent.offset + (piece->offset - piece->extent_start)};
     struct bw_data_part part = {.kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length};
-    uint64_t missing = 0;
+    struct bw_error *missing = NULL;
     if (!has_room(fetch))
         BW_TRY(bw_data_fetch_finish(fetch, block));
     job.part = block->count;
@@ -407,12 +429,14 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     }
     unsigned requests = fetch->request_count;
     BW_TRY(start_compressed(fetch, &job, &missing));
-    BW_TRY(bw_data_block_add(block, part));
     if (missing) {
         fetch->request_count = requests;
-        spoil_part(block, job.part, file, no_checksum(missing));
-        return NULL;
+        part.kind = BW_DATA_BAD;
+        part.bytes = NULL;
+        part.error = bw_data_name_error(missing, file, part.offset);
+        return bw_data_block_add(block, part);
     }
+    BW_TRY(bw_data_block_add(block, part));
     fetch->jobs[fetch->job_count++] = job;
     return NULL;
 }

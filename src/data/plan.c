@@ -69,7 +69,7 @@ static struct bw_error *add_piece(struct bw_stream_planner *planner, struct bw_s
     struct bw_extent_piece piece;
     bool got;
     bw_extents_seek(cursor, &planner->file.data, planner->offset, planner->end);
-    BW_TRY(bw_extents_next(cursor, &piece, &got));
+    BW_TRY(bw_extents_next_readable(cursor, &piece, &got));
     bw_error_free(piece.error);
     if (piece.kind != BW_EXTENT_STORED || piece.extent.type == BW_FILE_EXTENT_PREALLOC)
         return add_entry(planner, task, piece.offset + piece.length, false);

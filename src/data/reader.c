@@ -88,7 +88,7 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
     bool got;
     *end = reader->cursor.offset;
     for (;;) {
-        BW_TRY(bw_extents_next(&reader->cursor, &piece, &got));
+        BW_TRY(bw_extents_next_readable(&reader->cursor, &piece, &got));
         if (!got)
             return NULL;
         if (is_data(&piece) && !cut_to_room(reader, block, &piece))

@@ -5,8 +5,7 @@
  * decompress; what they have read is delivered in the order of the files and of the offsets in them. What is
  * delivered, and in which order, does not depend on the number of threads.
  *
- *     next() ──► tasks ──► workers: read, or work() ──► in order: take() for each part, finish() for each
- * file
+ *     next() ──► tasks ──► workers: read, or work() ──► in order: take(), finish()
  *
  * Memory is bounded, whatever the files are: some blocks more than there are threads. Holes cost nothing.
  */

@@ -4,12 +4,17 @@
 
 #include "image_writer_internal.h"
 
+/* Metadata of these, and of RAID0, may lose a device, too. */
+#define REDUNDANT (BW_GROUP_RAID1 | BW_GROUP_RAID1C3 | BW_GROUP_RAID10 | BW_GROUP_RAID5)
+
 static struct iw_options options_of(uint64_t profile, enum bw_checksum_type checksum)
 {
     return (struct iw_options){.nodesize = 4096,
                                .checksum_type = checksum,
                                .data_profile = profile,
-                               .profile = profile & (BW_GROUP_RAID1 | BW_GROUP_RAID1C3) ? profile : 0,
+                               .profile = profile & REDUNDANT        ? profile
+                                          : profile & BW_GROUP_RAID0 ? BW_GROUP_RAID1
+                                                                     : 0,
                                .data_chunks = 1};
 }
 

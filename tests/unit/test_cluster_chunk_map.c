@@ -256,6 +256,61 @@ static void test_too_many_missing(void **state)
     }
 }
 
+/* Rows of which a stripe cannot be read: that is not a missing device, even if one is missing besides. */
+static void test_too_many_unreadable(void **state)
+{
+    (void)state;
+    for (unsigned missing = 0; missing < 2; missing++)
+        for (size_t i = 0; i < COUNT(shapes); i++) {
+            if (!(shapes[i].profile & (BW_GROUP_RAID5 | BW_GROUP_RAID6)) || shapes[i].devices < 3)
+                continue;
+            struct bench bench = make_bench(&shapes[i]);
+            unsigned lost = shapes[i].expendable + 1, failed = 0;
+            for (unsigned device = missing; device < lost; device++)
+                iw_truncate_device(bench.image, device, 1 << 20);
+            struct bw_graph *graph = fake_graph(NULL);
+            struct bw_xlator *map = add_map(graph, &bench, missing);
+            for (uint64_t at = 0; at < bench.length; at += 4096) {
+                uint8_t buffer[4096];
+                struct bw_request request = {.kind = BW_REQUEST_RAW,
+                                             .copy = missing ? 0 : 2,
+                                             .address = bench.start + at,
+                                             .length = sizeof buffer,
+                                             .buffer = buffer};
+                bw_wind(NULL, map, &request, 1);
+                failed += request.error != NULL;
+                assert_true(!request.error || request.error->code != BW_ERROR_MISSING_DEVICE);
+                bw_error_free(request.error);
+            }
+            assert_true(failed > 0);
+            bw_graph_destroy(graph);
+            free_bench(&bench);
+        }
+}
+
+/* Where there is no chunk, the answer tells how far there is none. */
+static void test_length_of_nowhere(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID0, 2, 0});
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *map = add_map(graph, &bench, 0);
+    struct bw_map_reply reply;
+    uint64_t end = 0;
+    for (size_t i = 0; i < iw_chunk_count(bench.image); i++) {
+        const struct iw_chunk *chunk = iw_chunk(bench.image, i);
+        end = end > chunk->logical + chunk->length ? end : chunk->logical + chunk->length;
+    }
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 4096, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
+    assert_int_equal(reply.length, 4096);
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 1 << 20, 1, &reply), BW_ERROR_CORRUPT, NULL);
+    assert_int_equal(reply.length, 8192);
+    expect_error(bw_wind_map(NULL, map, end, UINT32_MAX, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
+    assert_int_equal(reply.length, UINT32_MAX);
+    bw_graph_destroy(graph);
+    free_bench(&bench);
+}
+
 /* The second half of a mirror of stripes: one of each pair may be missing. */
 static void test_raid10_half(void **state)
 {
@@ -390,6 +445,8 @@ int main(void)
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_missing_devices),
         cmocka_unit_test(test_too_many_missing),
+        cmocka_unit_test(test_too_many_unreadable),
+        cmocka_unit_test(test_length_of_nowhere),
         cmocka_unit_test(test_raid10_half),
         cmocka_unit_test(test_raid6_copies_leave_each_stripe_out),
         cmocka_unit_test(test_copies_that_are_none),

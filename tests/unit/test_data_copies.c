@@ -188,12 +188,141 @@ static void test_read_errors(void **state)
     data_image_free(image);
 }
 
+/* A device that is missing, and on another one a sector that is bad. */
+struct degraded {
+    unsigned missing, device;
+    uint64_t in_stripe; /* of the sector, from the beginning of the chunk's stripe */
+    bool parity;
+};
+
+static const struct iw_chunk *data_chunk(const struct data_image *image)
+{
+    size_t i = 0;
+    while (iw_chunk(image->image, i)->logical != image->logical)
+        i++;
+    return iw_chunk(image->image, i);
+}
+
+static uint64_t stripe_start(const struct data_image *image, unsigned device)
+{
+    const struct iw_chunk *chunk = data_chunk(image);
+    unsigned stripe = 0;
+    while (chunk->stripes[stripe].device != device)
+        stripe++;
+    return chunk->stripes[stripe].offset;
+}
+
+/* Whether there is no way to a sector: neither a copy, nor a row of which only one part is gone. */
+static bool is_gone(const struct data_image *image, const struct degraded *degraded, unsigned sector)
+{
+    unsigned device;
+    uint64_t offset, logical = image->logical + (uint64_t)sector * SECTOR;
+    bool in_row = false, gone = true;
+    for (unsigned copy = 1; iw_locate(image->image, logical, copy, &device, &offset); copy++) {
+        bool same = offset - stripe_start(image, device) == degraded->in_stripe;
+        in_row |= same;
+        gone &= device == degraded->missing || (device == degraded->device && same);
+    }
+    return gone && (in_row || !degraded->parity);
+}
+
+static void spoil_sector(struct data_image *image, const struct degraded *degraded, bool unreadable)
+{
+    struct graph_changes changes = {.count = 0};
+    const char *paths[IW_MAX_DEVICES];
+    uint8_t bytes[SECTOR];
+    uint64_t offset = stripe_start(image, degraded->device) + degraded->in_stripe;
+    bw_fs_close(image->fs);
+    image->fs = NULL;
+    memset(bytes, 0x5a, sizeof bytes);
+    if (unreadable)
+        insert_layer(&changes, "debug/error-gen@device-%u,kind=any,action=eio,start=%llu,end=%llu",
+                     degraded->device + (degraded->device < degraded->missing), (unsigned long long)offset,
+                     (unsigned long long)offset + SECTOR - 1);
+    else
+        iw_device_write(image->image, degraded->device, offset, bytes, sizeof bytes);
+    iw_remove_device(image->image, degraded->missing);
+    size_t count = iw_paths_of(image->image, paths);
+    expect_success(open_changed(paths, count, &changes, &image->log, &image->fs));
+}
+
+static void check_degraded(uint64_t profile, const struct degraded *degraded, bool unreadable)
+{
+    struct data_image *image = make(profile, BW_CHECKSUM_CRC32C, NULL);
+    struct data_result result;
+    unsigned bad = 0;
+    spoil_sector(image, degraded, unreadable);
+    const struct bw_data_file file = data_image_file(image, FILE_SIZE, false);
+    data_image_read(image, &file, 0, UINT64_MAX, &result);
+    assert_int_equal(result.bytes.length, FILE_SIZE);
+    for (unsigned i = 0; i < FILE_SIZE / SECTOR; i++) {
+        const char *bytes = (const char *)result.bytes.data + (size_t)i * SECTOR;
+        bool gone = is_gone(image, degraded, i);
+        bad += gone;
+        if (gone)
+            assert_memory_equal(bytes, "!!!!", 4);
+        else
+            assert_memory_equal(bytes, image->data + (size_t)i * SECTOR, SECTOR);
+    }
+    assert_int_equal(result.bad, bad * SECTOR);
+    data_result_free(&result);
+    data_image_free(image);
+}
+
+/* Each device in turn is missing, and a sector of each other one is bad: that costs the sectors to which
+ * there is no way, and no good one beside them. */
+static void test_degraded(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t profile;
+        unsigned devices;
+    } cases[] = {{BW_GROUP_RAID1, 2}, {BW_GROUP_RAID10, 4}, {BW_GROUP_RAID5, 3}};
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (unsigned missing = 0; missing < cases[i].devices; missing++)
+            for (unsigned device = 0; device < cases[i].devices; device++) {
+                const struct degraded degraded = {missing, device, 5 * SECTOR,
+                                                  cases[i].profile == BW_GROUP_RAID5};
+                if (device == missing)
+                    continue;
+                check_degraded(cases[i].profile, &degraded, true);
+                check_degraded(cases[i].profile, &degraded, false);
+            }
+}
+
+/* All of a range is on a device that is missing: nothing of it is asked for sector by sector. */
+static void test_missing_stripes(void **state)
+{
+    (void)state;
+    struct data_image *image = make(BW_GROUP_RAID0, BW_CHECKSUM_CRC32C, NULL);
+    struct data_result result;
+    unsigned device, lost = 0;
+    uint64_t offset;
+    bw_fs_close(image->fs);
+    image->fs = NULL;
+    for (unsigned i = 0; i < FILE_SIZE / SECTOR + 1; i++) {
+        iw_locate(image->image, image->logical + (uint64_t)i * SECTOR, 1, &device, &offset);
+        lost += device == 0;
+    }
+    iw_remove_device(image->image, 0);
+    expect_success(open_image(image->image, &image->log, &image->fs));
+    const struct bw_data_file file = data_image_file(image, FILE_SIZE, false);
+    data_image_read(image, &file, 0, UINT64_MAX, &result);
+    assert_true(lost > 0);
+    assert_in_range(result.bad, (lost - 1) * SECTOR, lost * SECTOR);
+    /* The file is read three times, in five requests. */
+    assert_in_range(bw_xlator_counters(image->fs->reader.top, BW_REQUEST_DATA).requests, 3 * 5, 3 * 6);
+    data_result_free(&result);
+    data_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_healthy),      cmocka_unit_test(test_bad_copy),
         cmocka_unit_test(test_combined),     cmocka_unit_test(test_missing_device),
         cmocka_unit_test(test_no_good_copy), cmocka_unit_test(test_read_errors),
+        cmocka_unit_test(test_degraded),     cmocka_unit_test(test_missing_stripes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -333,9 +333,8 @@ static void test_way_through_parity(void **state)
              "%d:" WAY_FROM_VERIFY " %d: debug/error-gen/error-gen@device-%u at %llu "
              "cluster/chunk-map/chunk-map at %llu\n %d: cluster/chunk-map/chunk-map at %llu\n"
              "  %d: debug/error-gen/error-gen@device-%u at %llu\n",
-             BW_ERROR_MISSING_DEVICE, at, at, BW_ERROR_CORRUPT, device + 1, (unsigned long long)offset, at,
-             BW_ERROR_MISSING_DEVICE, at, BW_ERROR_SYSTEM, parity_device + 1,
-             (unsigned long long)parity_offset);
+             BW_ERROR_SYSTEM, at, at, BW_ERROR_CORRUPT, device + 1, (unsigned long long)offset, at,
+             BW_ERROR_SYSTEM, at, BW_ERROR_SYSTEM, parity_device + 1, (unsigned long long)parity_offset);
     expect_ways(image, &changes, expected);
     iw_destroy(image);
 }

@@ -195,7 +195,11 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
 {
     struct bw_piece piece;
-    BW_TRY(bw_layout_find(bw_xlator_private(xlator), address, length, &piece));
+    struct bw_error *error = bw_layout_find(bw_xlator_private(xlator), address, length, &piece);
+    if (error) {
+        *reply = (struct bw_map_reply){.length = piece.length};
+        return error;
+    }
     bool rebuilt = copy > piece.direct_copies;
     const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, rebuilt || !copy ? 1 : copy);
     probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);

@@ -131,8 +131,11 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
                                 struct bw_piece *piece)
 {
     size_t index = lower_bound(layout, address);
-    if (index == layout->chunk_count || layout->chunks[index].logical > address)
+    if (index == layout->chunk_count || layout->chunks[index].logical > address) {
+        uint64_t gap = index < layout->chunk_count ? layout->chunks[index].logical - address : length;
+        *piece = (struct bw_piece){.length = gap < length ? (uint32_t)gap : length};
         return bw_error_create(BW_ERROR_CORRUPT, "no chunk holds logical address %" PRIu64, address);
+    }
     const struct bw_layout_chunk *chunk = &layout->chunks[index];
     uint64_t offset = address - chunk->logical;
     *piece = (struct bw_piece){.chunk = chunk, .length = length};

@@ -58,7 +58,8 @@ void bw_layout_free(struct bw_layout *layout);
 struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_layout_device *device);
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk);
 
-/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds it. */
+/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds it, and
+ * then piece->length tells how far there is none. */
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece);
 

@@ -89,6 +89,19 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
+/* Why too little is left: `failed`, a stripe that could not be read, if there is one. Otherwise devices are
+ * missing, and that is so for every sector of the row. */
+static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
+{
+    if (failed && failed->code == BW_ERROR_NO_MEMORY)
+        return failed;
+    struct bw_error *error =
+        bw_error_create(failed ? failed->code : BW_ERROR_MISSING_DEVICE,
+                        "too few stripes of row %" PRIu64 " are left to rebuild from", row->piece->row);
+    bw_error_add_cause(error, failed);
+    return error;
+}
+
 /* Reads the chosen stripes; those that fail are marked bad, and false means: choose again. */
 static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
                          uint8_t *bytes, struct bw_error **failed)
@@ -142,13 +155,8 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
     mark_bad(&row, copy);
     BW_AUTO_ERROR struct bw_error *failed = NULL;
     do {
-        if (choose_sources(&row))
-            continue;
-        struct bw_error *error =
-            bw_error_create(BW_ERROR_MISSING_DEVICE,
-                            "too few stripes of row %" PRIu64 " are left to rebuild from", piece->row);
-        bw_error_add_cause(error, BW_TAKE(failed));
-        return error;
+        if (!choose_sources(&row))
+            return too_few(&row, BW_TAKE(failed));
     } while (!read_sources(frame, xlator, &row, bytes, &failed));
     return combine(&row, bytes, buffer);
 }

@@ -28,6 +28,7 @@ struct repair {
     struct bw_bad_copies tried; /* one entry a copy */
     unsigned noted;             /* copies that have an entry: this one and those before it */
     unsigned used;              /* the last copy that gave a sector */
+    bool missing;               /* no sector of any copy was there to be read: devices are missing */
 };
 
 static bool sector_is_good(const struct bw_verify *verify, const struct bw_request *request, uint32_t sector,
@@ -117,13 +118,16 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
     struct bw_request part = part_of(repair, first, count, copy);
     bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
     if (!part.error) {
+        repair->missing = false;
         if (take_good(repair, first, count, copy))
             note(repair, first, copy, mismatch(repair));
         return;
     }
-    bool divide = count > 1 && part.error->code != BW_ERROR_MISSING_DEVICE;
+    /* It is for all of a piece that a device is missing. */
+    bool divide = part.error->code != BW_ERROR_MISSING_DEVICE;
+    repair->missing &= !divide;
     note(repair, first, copy, part.error);
-    for (uint32_t i = first; divide && i < first + count; i++)
+    for (uint32_t i = first; divide && count > 1 && i < first + count; i++)
         try_run(repair, i, 1, copy);
 }
 
@@ -182,6 +186,9 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
         bw_note_bad_copy(repair->frame, repair->xlator, &part, copy,
                          part.error ? part.error : mismatch(repair), &tried);
     }
+    /* Whoever asked may do better with less than all of the request. */
+    if (tried.code == BW_ERROR_MISSING_DEVICE && !repair->missing)
+        tried.code = BW_ERROR_CORRUPT;
     return bw_explain_copies(&tried, &part, 0);
 }
 
@@ -211,6 +218,7 @@ static void find_bad(struct repair *repair)
 static struct bw_error *repair_request(struct repair *repair, struct bw_error *first)
 {
     repair->tried.code = BW_ERROR_CORRUPT;
+    repair->missing = first && first->code == BW_ERROR_MISSING_DEVICE;
     if (!repair->request->copy)
         try_copies(repair);
     struct bw_error *error = explain_bad(repair);
