@@ -39,6 +39,7 @@ EXPORT_SOURCES  := $(wildcard src/export/*.c)
 LIBRARY_SOURCES := $(filter-out src/cmd/% $(EXPORT_SOURCES),$(shell find src -name '*.c' | sort))
 PROGRAM_SOURCES := $(wildcard src/cmd/*.c)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
+COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
 TEST_SOURCES    := $(wildcard tests/unit/test_*.c)
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
@@ -127,7 +128,7 @@ unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
 check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
-	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(wildcard tests/command/*.sh)
+	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(COMMAND_TESTS)
 
 demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
