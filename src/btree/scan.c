@@ -19,6 +19,7 @@ struct state {
     const struct bw_scan *scan;
     uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
     uint8_t *leaves;              /* buffer of a batch */
+    unsigned leaf_room;           /* how many it takes */
     struct bw_map seen;           /* lenient: addresses of the blocks visited */
 };
 
@@ -68,16 +69,58 @@ static struct bw_error *read_leaves(struct state *state, const struct bw_block_p
     return result;
 }
 
+/* Memory for a batch; most searches want one or two leaves. */
+static struct bw_error *reserve_leaves(struct state *state, unsigned count)
+{
+    if (state->leaf_room >= count)
+        return NULL;
+    free(state->leaves);
+    state->leaves = bw_block_buffer(state->reader, count);
+    state->leaf_room = state->leaves ? count : 0;
+    return state->leaves ? NULL : bw_error_no_memory();
+}
+
+/* The slots below which the keys wanted lie: from `first` up to and without `end`. */
+struct slots {
+    uint32_t first, end;
+};
+
+/* How many pointers begin at or before a key. */
+static uint32_t count_until(const struct bw_node *node, const struct bw_key *key)
+{
+    uint32_t low = 0, high = node->item_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct bw_key at = bw_node_key(node, middle);
+        if (bw_key_compare(&at, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A lenient scan believes no order of keys. */
+static struct slots slots_of(const struct bw_scan *scan, const struct bw_node *node)
+{
+    if (scan->lenient)
+        return (struct slots){0, node->item_count};
+    uint32_t before = count_until(node, &scan->first);
+    return (struct slots){before ? before - 1 : 0, count_until(node, &scan->last)};
+}
+
 static struct bw_error *scan_leaves(struct state *state, const struct bw_block_pointer *parent,
                                     const struct bw_node *node)
 {
     struct bw_block_pointer pointers[BW_BATCH];
+    struct slots slots = slots_of(state->scan, node);
     unsigned batch = bw_block_batch(state->reader), count = 0;
-    if (!state->leaves)
-        state->leaves = bw_block_buffer(state->reader, batch);
-    if (!state->leaves)
-        return bw_error_no_memory();
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+    if (slots.first >= slots.end)
+        return NULL;
+    if (slots.end - slots.first < batch)
+        batch = slots.end - slots.first;
+    BW_TRY(reserve_leaves(state, batch));
+    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
         pointers[count] = bw_tree_child_pointer(parent, node, slot);
         count += wanted(state, &pointers[count]);
         if (count == batch) {
@@ -93,7 +136,8 @@ static struct bw_error *scan_children(struct state *state, const struct bw_block
 {
     if (node->level == 1)
         return scan_leaves(state, parent, node);
-    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+    struct slots slots = slots_of(state->scan, node);
+    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
         struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
         if (wanted(state, &child))
             BW_TRY(scan_node(state, &child));
