@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "cmd/command.h"
+#include "cmd/last_words.h"
 #include "cmd/recorder.h"
 #include "probe/filter.h"
 #include "probe/print.h"
@@ -248,22 +249,6 @@ struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch)
     return watch->probes;
 }
 
-struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs)
-{
-    const struct cmd_probe_settings *settings = &watch->settings;
-    BW_TRY(cmd_recorder_open(fs, settings->blackbox, settings->blackbox ? watch->selected : NULL,
-                             &watch->recorder));
-    bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
-    cmd_recorder_start(watch->recorder);
-    if (watch->output == STDERR_FILENO)
-        return NULL;
-    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
-    /* A device or a pipe is not shortened. */
-    return ftruncate(watch->output, 0) && errno != EINVAL
-               ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
-               : NULL;
-}
-
 static struct bw_error *report_stats(struct cmd_probes *watch)
 {
     struct bw_buffer text = {0};
@@ -273,15 +258,51 @@ static struct bw_error *report_stats(struct cmd_probes *watch)
     return error;
 }
 
+/* A signal ends the program. */
+static void speak(void *context)
+{
+    struct cmd_probes *watch = context;
+    if (watch->stats)
+        bw_error_free(report_stats(watch));
+    else
+        bw_probe_printer_flush(&watch->printer);
+}
+
+static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs *fs)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    if (watch->output == STDERR_FILENO)
+        return NULL;
+    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
+    /* A device or a pipe is not shortened. */
+    return ftruncate(watch->output, 0) && errno != EINVAL
+               ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
+               : NULL;
+}
+
+struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    BW_TRY(cmd_recorder_open(fs, settings->blackbox, settings->blackbox ? watch->selected : NULL,
+                             &watch->recorder));
+    bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
+    cmd_recorder_start(watch->recorder);
+    BW_TRY(open_output(watch, fs));
+    bool gathers = watch->stats || (watch->printing && watch->printer.gather);
+    return gathers ? cmd_last_words_start(speak, watch) : NULL;
+}
+
 struct bw_error *cmd_probes_close(struct cmd_probes *watch)
 {
     struct bw_error *error = NULL;
     if (!watch)
         return NULL;
+    cmd_last_words_stop();
     if (watch->printing)
         error = bw_probe_printer_finish(&watch->printer);
     if (watch->stats && watch->recorder)
         error = report_stats(watch);
+    cmd_last_words_end();
     cmd_recorder_stop();
     bw_recorder_destroy(watch->recorder);
     bw_probe_stats_destroy(watch->stats);

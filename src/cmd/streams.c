@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cmd/command.h"
+#include "cmd/last_words.h"
 
 /* Thousands of small subvolumes must not cost a system call each. What is older than this goes out with the
  * next. */
@@ -114,6 +115,7 @@ static struct bw_error *write_all(const char *bytes, size_t length)
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
         /* Ignored for all other files, the signal ends the program when nobody reads its results any more. */
+        cmd_last_words();
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);
     }

@@ -88,6 +88,13 @@ void bw_probe_printer_init(struct bw_probe_printer *printer)
     pthread_mutex_init(&printer->lock, NULL);
 }
 
+void bw_probe_printer_flush(struct bw_probe_printer *printer)
+{
+    pthread_mutex_lock(&printer->lock);
+    flush(printer);
+    pthread_mutex_unlock(&printer->lock);
+}
+
 struct bw_error *bw_probe_printer_finish(struct bw_probe_printer *printer)
 {
     flush(printer);

@@ -181,4 +181,34 @@ PYTHON
 else
     skip "python3 is not installed"
 fi
+
+# What was gathered is said before a signal ends the program.
+stall=(--insert "debug/delay-gen@node-cache,kind=tree-block,delay=1m") # nothing is read for long
+for signal in INT TERM HUP; do
+    for output in --probe-stats "--probe-output=$WORK/events"; do
+        : > "$WORK/events"
+        env --default-signal "$PROGRAM" --blackbox "$WORK/box" --probe '*' "$output" "${stall[@]}" "$plain" \
+            > "$WORK/out" 2> "$WORK/err" &
+        pid=$!
+        for _ in $(seq 100); do
+            "$PROGRAM" blackbox "$WORK/box" 2> /dev/null | grep -q 'xlator=delay-gen' && break
+            sleep 0.1
+        done
+        kill -"$signal" "$pid"
+        wait "$pid" 2> /dev/null
+        equal "SIG$signal, $output" "$?" $((128 + $(kill -l "$signal")))
+        case $output in
+        --probe-stats) said "SIG$signal: statistics" ' fop-wind$' ;;
+        *) said "SIG$signal: gathered events" ' super-read ' "$WORK/events" ;;
+        esac
+    done
+done
+mkfifo "$WORK/unread"
+(exec < "$WORK/unread") &
+exec 3> "$WORK/unread"
+wait $!
+"$PROGRAM" --probe-stats "$plain" >&3 2> "$WORK/err"
+equal "nobody reads the list" "$?" $((128 + $(kill -l PIPE)))
+said "nobody reads the list: statistics" ' path-emit$'
+exec 3>&-
 finish
