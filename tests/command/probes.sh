@@ -186,7 +186,7 @@ fi
 stall=(--insert "debug/delay-gen@node-cache,kind=tree-block,delay=1m") # nothing is read for long
 for signal in INT TERM HUP; do
     for output in --probe-stats "--probe-output=$WORK/events"; do
-        : > "$WORK/events"
+        rm -f "$WORK/events" "$WORK/box"
         env --default-signal "$PROGRAM" --blackbox "$WORK/box" --probe '*' "$output" "${stall[@]}" "$plain" \
             > "$WORK/out" 2> "$WORK/err" &
         pid=$!
