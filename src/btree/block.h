@@ -10,11 +10,14 @@
 #include "format/node.h"
 #include "format/superblock.h"
 
+struct bw_adopter;
+
 /** Where trees are read from. */
 struct bw_tree_reader {
     struct bw_xlator *top;
     uint32_t nodesize;
-    const struct bw_frame *frame; /**< of the search that reads; NULL: of none */
+    const struct bw_frame *frame;     /**< of the search that reads; NULL: of none */
+    const struct bw_adopter *adopter; /**< who knows leaves below lost nodes (adopted.h); NULL: nobody */
 };
 
 /** A tree of the file system. */

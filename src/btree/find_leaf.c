@@ -36,6 +36,7 @@ void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree
         return;
     forget_leaf(finder);
     finder->has_above = false;
+    finder->adopted = NULL;
     finder->advised = (struct bw_key){0};
 }
 
@@ -98,7 +99,7 @@ static void set_range(struct bw_leaf_finder *finder, const struct bw_key *first,
 {
     finder->bytenr = pointer->bytenr;
     finder->first = *first;
-    finder->end = pointer->expectation.end_key;
+    finder->end = finder->unknown = pointer->expectation.end_key;
 }
 
 /* Reads what a pointer points to into one of the buffers; NULL without memory. */
@@ -112,29 +113,8 @@ static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_
     return *buffer;
 }
 
-/* Goes down from a block whose keys begin at `first`. */
-static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
-                                struct bw_key first, bool is_read, const struct bw_key *key)
+static struct bw_error *end_descent(struct bw_leaf_finder *finder)
 {
-    for (;;) {
-        uint8_t level = pointer.expectation.level;
-        set_range(finder, &first, &pointer);
-        if (!is_read && !read_block(finder, &pointer))
-            return bw_error_no_memory();
-        is_read = false;
-        if (finder->error || level == 0)
-            break;
-        struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
-        finder->has_above = level == 1;
-        finder->above = pointer;
-        finder->above.expectation.first_key = first;
-        uint32_t slot = slot_for(&node, key);
-        if (slot)
-            first = bw_node_key(&node, slot);
-        if (level == 1)
-            advise(finder, &node, slot);
-        pointer = bw_tree_child_pointer(&pointer, &node, slot);
-    }
     finder->lost = finder->error;
     if (finder->lost && finder->error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(finder->error);
@@ -146,16 +126,108 @@ static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_p
     return NULL;
 }
 
+static struct bw_key key_behind(struct bw_key key)
+{
+    key.offset++;
+    if (key.offset == 0)
+        key.type++;
+    if (key.offset == 0 && key.type == 0)
+        key.objectid++;
+    return key;
+}
+
+static struct bw_error *read_adopted(struct bw_leaf_finder *finder, const struct bw_adopted_leaf *leaf,
+                                     const struct bw_key *first)
+{
+    set_range(finder, first, &leaf->pointer);
+    if (!read_block(finder, &leaf->pointer))
+        return bw_error_no_memory();
+    if (!finder->adopted->complete)
+        finder->unknown = key_behind(leaf->last_key);
+    return end_descent(finder);
+}
+
+/* Finds the leaf of a key that belongs below the lost node. */
+static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct bw_key *key)
+{
+    const struct bw_adopted *adopted = finder->adopted;
+    const struct bw_tree_block_expectation *node = &finder->lost_node.expectation;
+    const struct bw_adopted_leaf *leaf = adopted->leaves + bw_adopted_until(adopted, key);
+    if (leaf > adopted->leaves && bw_key_compare(key, &leaf[-1].pointer.expectation.end_key) < 0)
+        return read_adopted(finder, leaf - 1, &leaf[-1].pointer.expectation.first_key);
+    bool ends_here = leaf < adopted->leaves + adopted->count &&
+                     bw_key_compare(&leaf->pointer.expectation.first_key, &node->end_key) < 0;
+    if (ends_here && adopted->complete)
+        return read_adopted(finder, leaf, &node->first_key);
+    set_range(finder, &node->first_key, &finder->lost_node);
+    if (ends_here)
+        finder->end = leaf->pointer.expectation.first_key;
+    finder->lost = finder->found = true;
+    return NULL;
+}
+
+/* Goes on where a node is lost, if leaves below it are known; otherwise all below it is lost. */
+static struct bw_error *lose_node(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer,
+                                  const struct bw_key *first, const struct bw_key *key)
+{
+    const struct bw_adopted *adopted = NULL;
+    struct bw_error *error = bw_adopted_find(&finder->reader, &finder->tree, pointer->bytenr, &adopted);
+    if (error || !adopted)
+        return error ? error : end_descent(finder);
+    bw_error_free(BW_TAKE(finder->error));
+    finder->adopted = adopted;
+    finder->lost_node = *pointer;
+    finder->lost_node.expectation.first_key = *first;
+    return find_adopted(finder, key);
+}
+
+/* Goes down from a block whose keys begin at `first`. */
+static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_pointer pointer,
+                                struct bw_key first, bool is_read, const struct bw_key *key)
+{
+    for (;;) {
+        uint8_t level = pointer.expectation.level;
+        set_range(finder, &first, &pointer);
+        if (!is_read && !read_block(finder, &pointer))
+            return bw_error_no_memory();
+        is_read = false;
+        if (finder->error && level && finder->error->code != BW_ERROR_NO_MEMORY)
+            return lose_node(finder, &pointer, &first, key);
+        if (finder->error || level == 0)
+            return end_descent(finder);
+        struct bw_node node = bw_node_view(finder->node, finder->reader.nodesize);
+        finder->has_above = level == 1;
+        finder->above = pointer;
+        finder->above.expectation.first_key = first;
+        uint32_t slot = slot_for(&node, key);
+        if (slot)
+            first = bw_node_key(&node, slot);
+        if (level == 1)
+            advise(finder, &node, slot);
+        pointer = bw_tree_child_pointer(&pointer, &node, slot);
+    }
+}
+
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (finder->found && holds(&finder->first, &finder->end, key))
         return NULL;
     forget_leaf(finder);
+    const struct bw_tree_block_expectation *lost = &finder->lost_node.expectation;
+    if (finder->adopted && holds(&lost->first_key, &lost->end_key, key))
+        return find_adopted(finder, key);
     const struct bw_tree_block_expectation *above = &finder->above.expectation;
     if (finder->has_above && holds(&above->first_key, &above->end_key, key))
         return descend(finder, finder->above, above->first_key, true, key);
     finder->has_above = false;
     return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0}, false, key);
+}
+
+uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)
+{
+    if (finder->lost)
+        return finder->bytenr;
+    return bw_key_compare(key, &finder->unknown) < 0 ? 0 : finder->lost_node.bytenr;
 }
 
 /* Looks through all keys: the greatest that is not behind `key`, or the least that is. */

@@ -6,7 +6,7 @@
 #ifndef BW_BTREE_FIND_LEAF_H
 #define BW_BTREE_FIND_LEAF_H
 
-#include "btree/block.h"
+#include "btree/adopted.h"
 
 /** A place in a tree. One thread at a time may use it. */
 struct bw_leaf_finder {
@@ -14,6 +14,7 @@ struct bw_leaf_finder {
     struct bw_tree tree;
     /** Keys that belong in the leaf: from `first` on and less than `end`. */
     struct bw_key first, end;
+    struct bw_key unknown;  /**< from this on up to `end` there may have been items that are lost */
     struct bw_node leaf;    /**< its items, unless it is lost */
     bool lost;              /**< it cannot be read, or a node on the way to it: [first, end) is lost */
     struct bw_error *error; /**< why; the finder's, unless somebody takes it and leaves NULL */
@@ -25,7 +26,9 @@ struct bw_leaf_finder {
     uint8_t *block, *node;
     struct bw_block_pointer above;
     bool has_above;
-    struct bw_key advised; /* leaves that begin before this have been asked for */
+    const struct bw_adopted *adopted;  /* of the lost node that was met last, if any */
+    struct bw_block_pointer lost_node; /* which one that was */
+    struct bw_key advised;             /* leaves that begin before this have been asked for */
 };
 
 /** Starts with a tree. */
@@ -43,6 +46,11 @@ void bw_leaf_finder_free(struct bw_leaf_finder *finder);
  * that cannot be read leaves `lost` and `error`.
  */
 struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key *key);
+
+/** Address of the lost block that could have told of `key`, which belongs in the leaf and of which there is
+ * no item: that of the leaf or a node, or, since below a lost node it may not be known where a leaf ends, of
+ * that one; 0 if none is lost. */
+uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key);
 
 /** Slot of the last item of the leaf that is not behind `key`; -1 if there is none. */
 int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_key *key);

@@ -49,6 +49,7 @@ struct bw_error *bw_item_range_read(const struct bw_tree_reader *reader, const s
     struct state state = {range, tree->id};
     const struct bw_scan scan = {.first = range->first,
                                  .last = range->last,
+                                 .adopt = true,
                                  .leaf = take_leaf,
                                  .lost = range->lost ? lose_block : NULL,
                                  .context = &state};

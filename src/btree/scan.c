@@ -11,11 +11,13 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
+#include "btree/adopted.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
 struct state {
     const struct bw_tree_reader *reader;
+    const struct bw_tree *tree;
     const struct bw_scan *scan;
     uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
     uint8_t *leaves;              /* buffer of a batch */
@@ -145,6 +147,45 @@ static struct bw_error *scan_children(struct state *state, const struct bw_block
     return NULL;
 }
 
+/* Leaves that begin below a node which is lost. */
+static struct bw_error *scan_adopted(struct state *state, const struct bw_block_pointer *lost,
+                                     const struct bw_adopted *adopted)
+{
+    struct bw_block_pointer pointers[BW_BATCH];
+    unsigned batch = bw_block_batch(state->reader), count = 0;
+    BW_TRY(reserve_leaves(state, batch));
+    for (size_t i = 0; i < adopted->count; i++) {
+        const struct bw_block_pointer *leaf = &adopted->leaves[i].pointer;
+        if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) < 0 ||
+            bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) >= 0 ||
+            !wanted(state, leaf))
+            continue;
+        pointers[count++] = *leaf;
+        if (count == batch) {
+            BW_TRY(read_leaves(state, pointers, count));
+            count = 0;
+        }
+    }
+    return count ? read_leaves(state, pointers, count) : NULL;
+}
+
+/* A node is lost, with whatever was below it that is not known in another way. */
+static struct bw_error *lose_node(struct state *state, const struct bw_block_pointer *pointer,
+                                  struct bw_error *lost)
+{
+    const struct bw_scan *scan = state->scan;
+    const struct bw_adopted *adopted = NULL;
+    if (!scan->adopt || pointer->expectation.level == 0 || lost->code == BW_ERROR_NO_MEMORY)
+        return lose(state, pointer, lost);
+    struct bw_error *error = bw_adopted_find(state->reader, state->tree, pointer->bytenr, &adopted);
+    if (!error && adopted)
+        error = scan_adopted(state, pointer, adopted);
+    if (!error && !(adopted && bw_adopted_tells(adopted, &scan->first, &scan->last)))
+        return lose(state, pointer, lost);
+    bw_error_free(lost);
+    return error;
+}
+
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
 {
     uint8_t level = pointer->expectation.level;
@@ -156,7 +197,7 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
         return bw_error_no_memory();
     struct bw_error *error = bw_block_read(state->reader, pointer, state->nodes[level]);
     if (error)
-        return lose(state, pointer, error);
+        return lose_node(state, pointer, error);
     struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);
     return level ? scan_children(state, pointer, &node) : state->scan->leaf(state->scan->context, &node);
 }
@@ -173,9 +214,9 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
 {
     struct bw_probes *probes = bw_xlator_probes(reader->top);
     const struct bw_frame frame = bw_frame_above(reader->frame, probes);
-    struct bw_tree_reader own = {reader->top, reader->nodesize, &frame};
+    const struct bw_tree_reader own = {reader->top, reader->nodesize, &frame, reader->adopter};
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
-    struct state state = {.reader = &own, .scan = scan};
+    struct state state = {.reader = &own, .tree = tree, .scan = scan};
     uint64_t start = BW_PROBE_START(probes, key__search__done);
     BW_PROBE(probes, key__search__start, key_start, &event);
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);

@@ -14,6 +14,9 @@ struct bw_scan {
     struct bw_key first, last; /**< inclusive bounds of the keys wanted */
     /** Lenient: read through wrong keys, and visit no block twice. For recovery. */
     bool lenient;
+    /** Below a node that is lost go through the leaves that the reader's adopter knows. What they tell all of
+     * is not lost. */
+    bool adopt;
     /** Stop at internal nodes of level 1 (or the root, if it is lower) and hand out the pointers to them. */
     bool stop_above_leaves;
     /** Whether anything is wanted below a pointer inside the bounds; NULL: yes. */

@@ -118,7 +118,8 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
         done += more;
     }
     run->known = done > 0;
-    run->lost = done < length && self->finder.lost ? self->finder.bytenr : 0;
+    const struct bw_key key = key_of(logical + done);
+    run->lost = done < length ? bw_leaf_lost_block(&self->finder, &key) : 0;
     run->length = done ? done : gap_length(self, logical, length);
     return NULL;
 }

@@ -88,16 +88,18 @@ static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
     return cursor->offset < end ? end : cursor->offset;
 }
 
-static void take_lost(const struct bw_extent_cursor *cursor, uint64_t next, struct bw_extent_piece *piece)
+/* Where there is no item: a hole, unless a block is lost that may have had one. */
+static void take_gap(const struct bw_extent_cursor *cursor, uint64_t next, struct bw_extent_piece *piece)
 {
-    uint64_t end = end_of_bad(cursor, next);
-    if (end == cursor->offset)
+    const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
+    const uint64_t lost = bw_leaf_lost_block(&cursor->finder, &key), end = end_of_bad(cursor, next);
+    if (!lost || end == cursor->offset)
         take_hole(cursor, next, piece);
     else
-        take_bad(cursor, end,
-                 bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost",
-                                 cursor->finder.bytenr),
-                 piece);
+        take_bad(
+            cursor, end,
+            bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost", lost),
+            piece);
 }
 
 /* A piece of an item that is not believed. Behind the end of the file it is told with its first sector. */
@@ -152,7 +154,7 @@ static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint
     }
     uint64_t end = item.key.offset + extent.num_bytes;
     if (end <= cursor->offset) {
-        take_hole(cursor, next, piece);
+        take_gap(cursor, next, piece);
         return;
     }
     if (end > cursor->end)
@@ -199,12 +201,10 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
     uint64_t next = next_start(cursor, &key, cursor->end);
     int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
     struct bw_key last = slot < 0 ? (struct bw_key){0} : bw_leaf_key(&finder->leaf, (uint32_t)slot);
-    if (finder->lost)
-        take_lost(cursor, next, piece);
-    else if (slot >= 0 && is_ours(cursor, &last))
+    if (slot >= 0 && is_ours(cursor, &last))
         take_item(cursor, (uint32_t)slot, next, piece);
     else
-        take_hole(cursor, next, piece);
+        take_gap(cursor, next, piece);
     cursor->offset = piece->offset + piece->length;
     return NULL;
 }

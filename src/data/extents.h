@@ -47,6 +47,13 @@ struct bw_extent_piece {
     struct bw_error *error;       /**< for BAD; whoever gets the piece owns it */
 };
 
+/** Whether there are bytes to be read of a piece: none are in holes, in what was never written, in what is
+ * bad. */
+static inline bool bw_extent_is_data(const struct bw_extent_piece *piece)
+{
+    return piece->kind == BW_EXTENT_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
+}
+
 /** A place in a file. One thread at a time may use it. */
 struct bw_extent_cursor {
     struct bw_fs *fs;

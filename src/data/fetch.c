@@ -14,17 +14,18 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "data/bad_part.h"
 #include "data/checksums.h"
+#include "data/decode.h"
 #include "format/compression.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
 enum {
-    CUT = 64 << 10,
-    SECTORS = CUT / 4096, /* at most, in a request */
-    STORED = 1 << 20,     /* room for compressed bytes */
-    PIECE_REQUESTS = BW_MAX_COMPRESSED_EXTENT / CUT + 1,
+    SECTORS = BW_DATA_REQUEST / 4096, /* at most, in a request */
+    STORED = 1 << 20,                 /* room for compressed bytes */
+    PIECE_REQUESTS = BW_MAX_COMPRESSED_EXTENT / BW_DATA_REQUEST + 1,
     SHARED_JOBS = 4, /* how far back a job looks for one that reads the same extent */
 };
 
@@ -41,7 +42,7 @@ struct job {
 struct bw_data_fetch {
     struct bw_fs *fs;
     struct bw_data_checksums checksums;
-    struct bw_decompressor *decompressor;
+    struct bw_data_decoder *decoder;
     struct job jobs[BW_BATCH];
     unsigned job_count;
     struct bw_request requests[BW_BATCH];
@@ -50,9 +51,6 @@ struct bw_data_fetch {
     unsigned request_count;
     uint8_t *stored; /* bytes of compressed extents */
     size_t stored_used;
-    uint8_t *decoded;                 /* the last extent of which only a part was wanted */
-    struct bw_file_extent in_decoded; /* which one that is; disk_bytenr 0: none */
-    bool decoded_unchecked;           /* its checksums were not looked at */
 };
 
 struct bw_error *bw_data_fetch_create(struct bw_fs *fs, struct bw_data_fetch **result)
@@ -63,10 +61,8 @@ struct bw_error *bw_data_fetch_create(struct bw_fs *fs, struct bw_data_fetch **r
     fetch->fs = fs;
     bw_data_checksums_init(&fetch->checksums, fs);
     fetch->stored = aligned_alloc(4096, STORED);
-    fetch->decoded = malloc(BW_MAX_COMPRESSED_EXTENT);
-    struct bw_error *error = fetch->stored && fetch->decoded
-                                 ? bw_decompressor_create(fs->superblock.sectorsize, &fetch->decompressor)
-                                 : bw_error_no_memory();
+    struct bw_error *error =
+        fetch->stored ? bw_data_decoder_create(fs, &fetch->decoder) : bw_error_no_memory();
     if (error)
         bw_data_fetch_destroy(fetch);
     else
@@ -79,9 +75,8 @@ void bw_data_fetch_destroy(struct bw_data_fetch *fetch)
     if (!fetch)
         return;
     bw_data_checksums_free(&fetch->checksums);
-    bw_decompressor_destroy(fetch->decompressor);
+    bw_data_decoder_destroy(fetch->decoder);
     free(fetch->stored);
-    free(fetch->decoded);
     free(fetch);
 }
 
@@ -91,101 +86,13 @@ void bw_data_fetch_drop(struct bw_data_fetch *fetch)
     fetch->stored_used = 0;
 }
 
-struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file, uint64_t offset)
-{
-    return bw_error_prefix(error, "inode %" PRIu64 " of tree %" PRIu64 " at %" PRIu64, file->inode,
-                           file->tree.id, offset);
-}
-
-/* Turns the part at `at` into a bad one, for the reason `error`. */
-static void spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
-                       struct bw_error *error)
-{
-    struct bw_data_part *part = &block->parts[at];
-    part->error = bw_data_name_error(error, file, part->offset);
-    part->kind = BW_DATA_BAD;
-    part->bytes = NULL;
-}
-
 /* Plain extents. */
-
-/* Asks for a failed request again sector by sector: the rest may be good. */
-static unsigned read_sectors(struct bw_data_fetch *fetch, const struct bw_request *whole,
-                             struct bw_request *sectors)
-{
-    uint32_t sectorsize = fetch->fs->superblock.sectorsize;
-    struct bw_data_expectation expectations[SECTORS];
-    unsigned count = 0;
-    for (uint32_t at = 0; at < whole->length; at += sectorsize, count++) {
-        sectors[count] = *whole;
-        sectors[count].address += at;
-        sectors[count].length = sectorsize;
-        sectors[count].buffer = (uint8_t *)whole->buffer + at;
-        sectors[count].error = NULL;
-        if (!whole->data)
-            continue;
-        expectations[count] = *whole->data;
-        expectations[count].checksums += (size_t)count * fetch->checksums.size;
-        sectors[count].data = &expectations[count];
-    }
-    bw_wind(NULL, fetch->fs->reader.top, sectors, count);
-    return count;
-}
-
-/* Whether memory was short for one of the sectors: then nobody can say which of them are bad, and the errors
- * of all are freed. */
-static bool lacked_memory(struct bw_request *sectors, unsigned count)
-{
-    bool lacked = false;
-    for (unsigned i = 0; i < count; i++)
-        lacked |= sectors[i].error && sectors[i].error->code == BW_ERROR_NO_MEMORY;
-    for (unsigned i = 0; lacked && i < count; i++)
-        bw_error_free(sectors[i].error);
-    return lacked;
-}
-
-/* Puts parts for single sectors in the place of the one that failed as a whole. */
-static struct bw_error *divide_part(struct bw_data_fetch *fetch, const struct job *job,
-                                    struct bw_data_block *block)
-{
-    struct bw_request sectors[SECTORS];
-    struct bw_data_part parts[SECTORS];
-    unsigned count = read_sectors(fetch, &fetch->requests[job->first], sectors);
-    if (lacked_memory(sectors, count))
-        return bw_error_no_memory();
-    const struct bw_data_part whole = block->parts[job->part];
-    for (unsigned i = 0; i < count; i++) {
-        uint32_t at = i * fetch->fs->superblock.sectorsize;
-        parts[i] = whole;
-        parts[i].offset += at;
-        parts[i].length = sectors[i].length;
-        parts[i].bytes += at;
-        if (!sectors[i].error)
-            continue;
-        parts[i].kind = BW_DATA_BAD;
-        parts[i].bytes = NULL;
-        parts[i].error = bw_data_name_error(sectors[i].error, &job->file, parts[i].offset);
-    }
-    block->parts[job->part] = parts[0];
-    return count > 1 ? bw_data_block_insert(block, job->part + 1, parts + 1, count - 1) : NULL;
-}
 
 static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job *job,
                                   struct bw_data_block *block)
 {
     struct bw_request *request = &fetch->requests[job->first];
-    struct bw_error *error = BW_TAKE(request->error);
-    if (!error)
-        return NULL;
-    if (error->code == BW_ERROR_NO_MEMORY)
-        return error;
-    /* No sector of it is there. */
-    if (error->code == BW_ERROR_MISSING_DEVICE || request->length <= fetch->fs->superblock.sectorsize) {
-        spoil_part(block, job->part, &job->file, error);
-        return NULL;
-    }
-    bw_error_free(error);
-    return divide_part(fetch, job, block);
+    return request->error ? bw_data_divide_part(fetch->fs, request, block, job->part, &job->file) : NULL;
 }
 
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
@@ -224,7 +131,8 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
                                        uint64_t logical, uint64_t offset, uint64_t length, uint8_t *bytes,
                                        struct bw_data_block *block, uint64_t *step)
 {
-    struct bw_checksum_run run = {.length = least(length, CUT - logical % CUT), .known = true};
+    struct bw_checksum_run run = {.length = least(length, BW_DATA_REQUEST - logical % BW_DATA_REQUEST),
+                                  .known = true};
     if (!file->unchecked)
         BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, run.length,
                                      fetch->sums[fetch->request_count], &run));
@@ -259,60 +167,6 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 
 /* Compressed extents. */
 
-static struct bw_error *decode(struct bw_data_fetch *fetch, const struct job *job, uint8_t *output,
-                               size_t length)
-{
-    struct bw_probes *probes = bw_xlator_probes(fetch->fs->reader.top);
-    const struct bw_file_extent *extent = &job->extent;
-    size_t stored = extent->inline_data ? extent->inline_length : extent->disk_num_bytes;
-    struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
-                                   .bytes_in = stored,
-                                   .bytes_out = length,
-                                   .inode = job->file.inode,
-                                   .tree = job->file.tree.id};
-    uint64_t start = BW_PROBE_START(probes, decompress__done);
-    BW_PROBE(probes, decompress__start, codec_start, &event);
-    struct bw_error *error =
-        bw_decompress(fetch->decompressor, extent->compression, job->stored, stored, output, length);
-    event.event.error = error;
-    event.event.ns = start ? bw_probes_now(probes) - start : 0;
-    BW_PROBE(probes, decompress__done, codec_done, &event);
-    return error;
-}
-
-static bool is_decoded(const struct bw_data_fetch *fetch, const struct bw_data_file *file,
-                       const struct bw_file_extent *extent)
-{
-    const struct bw_file_extent *in = &fetch->in_decoded;
-    return in->disk_bytenr && in->disk_bytenr == extent->disk_bytenr &&
-           in->disk_num_bytes == extent->disk_num_bytes && in->ram_bytes == extent->ram_bytes &&
-           in->compression == extent->compression && (!fetch->decoded_unchecked || file->unchecked);
-}
-
-/* Decodes all of an extent beside the block, where the next piece of it may find it. */
-static struct bw_error *decode_beside(struct bw_data_fetch *fetch, const struct job *job)
-{
-    if (is_decoded(fetch, &job->file, &job->extent))
-        return NULL;
-    fetch->in_decoded.disk_bytenr = 0;
-    BW_TRY(decode(fetch, job, fetch->decoded, job->extent.ram_bytes));
-    fetch->in_decoded = job->extent;
-    fetch->decoded_unchecked = job->file.unchecked;
-    return NULL;
-}
-
-/* What a job wants of an extent, to where it belongs. */
-static struct bw_error *decode_part(struct bw_data_fetch *fetch, const struct job *job,
-                                    const struct bw_data_part *part)
-{
-    uint8_t *output = (uint8_t *)(uintptr_t)part->bytes;
-    if (job->skip == 0 && part->length == job->extent.ram_bytes)
-        return decode(fetch, job, output, part->length);
-    BW_TRY(decode_beside(fetch, job));
-    memcpy(output, fetch->decoded + job->skip, part->length);
-    return NULL;
-}
-
 /* Names the extent, and its copy if there is but one: of several, nobody has said which it was. */
 static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job, struct bw_error *error)
 {
@@ -334,19 +188,28 @@ static const struct bw_error *failed_request(const struct bw_data_fetch *fetch, 
     return NULL;
 }
 
+/* What a job wants of its extent. */
+static struct bw_decoded_part part_of(const struct job *job, uint64_t length)
+{
+    return (struct bw_decoded_part){&job->file, &job->extent, job->skip, length};
+}
+
 static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_data_block *block)
 {
+    const struct bw_data_part *part = &block->parts[job->part];
+    const struct bw_decoded_part wanted = part_of(job, part->length);
     const struct bw_error *failed = failed_request(fetch, job);
     struct bw_error *error = NULL;
     if (failed)
         error = bw_error_create(failed->code, "%s", failed->message);
-    else if ((error = decode_part(fetch, job, &block->parts[job->part])))
+    else if ((error =
+                  bw_data_decode(fetch->decoder, &wanted, job->stored, (uint8_t *)(uintptr_t)part->bytes)))
         error = name_copy(fetch, job, error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error)
-        spoil_part(block, job->part, &job->file, error);
+        bw_data_spoil_part(block, job->part, &job->file, error);
     return NULL;
 }
 
@@ -370,7 +233,7 @@ static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct
     const struct bw_file_extent *extent = &job->extent;
     for (uint64_t done = 0; done < extent->disk_num_bytes;) {
         uint64_t logical = extent->disk_bytenr + done;
-        uint64_t length = least(extent->disk_num_bytes - done, CUT - logical % CUT);
+        uint64_t length = least(extent->disk_num_bytes - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
         struct bw_checksum_run run = {.length = length, .known = true};
         if (!job->file.unchecked)
             BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
@@ -422,11 +285,11 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     if (!has_room(fetch))
         BW_TRY(bw_data_fetch_finish(fetch, block));
     job.part = block->count;
-    part.bytes = bw_data_block_take(block, piece->length);
-    if (is_decoded(fetch, file, &job.extent)) {
-        memcpy((uint8_t *)(uintptr_t)part.bytes, fetch->decoded + job.skip, piece->length);
+    uint8_t *bytes = bw_data_block_take(block, piece->length);
+    const struct bw_decoded_part wanted = part_of(&job, piece->length);
+    part.bytes = bytes;
+    if (bw_data_decoded(fetch->decoder, &wanted, bytes))
         return bw_data_block_add(block, part);
-    }
     unsigned requests = fetch->request_count;
     BW_TRY(start_compressed(fetch, &job, &missing));
     if (missing) {
@@ -446,25 +309,22 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
 static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    const struct job job = {.file = *file, .extent = piece->extent, .stored = piece->extent.inline_data};
-    uint64_t skip = piece->offset - piece->extent_start;
-    struct bw_data_part part = {.kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length};
+    const struct bw_file_extent *extent = &piece->extent;
+    const uint64_t skip = piece->offset - piece->extent_start;
     uint8_t *bytes = bw_data_block_take(block, piece->length);
-    const uint8_t *from = piece->extent.inline_data;
     struct bw_error *error = NULL;
-    if (piece->extent.compression != BW_COMPRESS_NONE) {
-        fetch->in_decoded.disk_bytenr = 0;
-        error = decode(fetch, &job, fetch->decoded, piece->extent.ram_bytes);
-        from = fetch->decoded;
-    }
+    if (extent->compression == BW_COMPRESS_NONE)
+        memcpy(bytes, extent->inline_data + skip, piece->length);
+    else
+        error = bw_data_decode(fetch->decoder, &(struct bw_decoded_part){file, extent, skip, piece->length},
+                               extent->inline_data, bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    if (!error)
-        memcpy(bytes, from + skip, piece->length);
-    part.bytes = bytes;
-    BW_TRY(bw_data_block_add(block, part));
+    BW_TRY(bw_data_block_add(
+        block, (struct bw_data_part){
+                   .kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length, .bytes = bytes}));
     if (error)
-        spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
+        bw_data_spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
     return NULL;
 }
 

@@ -7,6 +7,10 @@
 #include "data/block.h"
 #include "data/extents.h"
 
+enum {
+    BW_DATA_REQUEST = 64 << 10, /**< bytes of a request at most; its address is in one such range */
+};
+
 struct bw_data_fetch;
 
 struct bw_error *bw_data_fetch_create(struct bw_fs *fs, struct bw_data_fetch **result);
@@ -25,9 +29,5 @@ struct bw_error *bw_data_fetch_finish(struct bw_data_fetch *fetch, struct bw_dat
 
 /** Forgets what was added. */
 void bw_data_fetch_drop(struct bw_data_fetch *fetch);
-
-/** Says of which file and which offset in it an error is; takes and returns it. */
-struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file, uint64_t offset)
-    __attribute__((returns_nonnull));
 
 #endif

@@ -71,7 +71,7 @@ static struct bw_error *add_piece(struct bw_stream_planner *planner, struct bw_s
     bw_extents_seek(cursor, &planner->file.data, planner->offset, planner->end);
     BW_TRY(bw_extents_next_readable(cursor, &piece, &got));
     bw_error_free(piece.error);
-    if (piece.kind != BW_EXTENT_STORED || piece.extent.type == BW_FILE_EXTENT_PREALLOC)
+    if (!bw_extent_is_data(&piece))
         return add_entry(planner, task, piece.offset + piece.length, false);
     BW_TRY(advise(planner, BW_DATA_BLOCK));
     *full = true;

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "data/advise.h"
+#include "data/bad_part.h"
 #include "data/fetch.h"
 #include "fs/fs.h"
 
@@ -63,11 +64,6 @@ static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_dat
     return piece->length > 0;
 }
 
-static bool is_data(const struct bw_extent_piece *piece)
-{
-    return piece->kind == BW_EXTENT_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
-}
-
 /* Adds what needs no reading. */
 static struct bw_error *add_empty(const struct bw_data_reader *reader, const struct bw_extent_piece *piece,
                                   struct bw_data_block *block)
@@ -91,11 +87,12 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
         BW_TRY(bw_extents_next_readable(&reader->cursor, &piece, &got));
         if (!got)
             return NULL;
-        if (is_data(&piece) && !cut_to_room(reader, block, &piece))
+        if (bw_extent_is_data(&piece) && !cut_to_room(reader, block, &piece))
             return NULL;
         uint64_t next = piece.offset + piece.length;
-        BW_TRY(is_data(&piece) ? bw_data_fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
-                               : add_empty(reader, &piece, block));
+        BW_TRY(bw_extent_is_data(&piece)
+                   ? bw_data_fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
+                   : add_empty(reader, &piece, block));
         bool cut = next < reader->cursor.offset;
         *end = next;
         if (cut)

@@ -46,6 +46,7 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
     struct search search = {inode, step, false};
     const struct bw_scan scan = {.first = {inode, BW_INODE_REF, 0},
                                  .last = {inode, BW_INODE_EXTREF, UINT64_MAX},
+                                 .adopt = true,
                                  .leaf = take_reference,
                                  .context = &search};
     struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
@@ -99,7 +100,8 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
 {
     const struct bw_key key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)};
     struct name_search search = {.first = key, .last = key, .name = name, .name_length = name_length};
-    const struct bw_scan scan = {.first = key, .last = key, .leaf = take_named_entry, .context = &search};
+    const struct bw_scan scan = {
+        .first = key, .last = key, .adopt = true, .leaf = take_named_entry, .context = &search};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     *type = search.type;
     if (search.found)

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "btree/block.h"
 #include "btrfs-walk/fs.h"
+#include "fs/adoptions.h"
 #include "fs/name_index.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
@@ -27,8 +28,9 @@ struct bw_fs {
     struct bw_fs_status status;  /**< all but `damages` */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
-    struct bw_name_index *names; /**< where entries of directories are lost */
-    struct bw_map lost;          /**< addresses of blocks whose loss was reported; under the lock */
+    struct bw_name_index *names;    /**< where entries of directories are lost */
+    struct bw_adoptions *adoptions; /**< where nodes of trees are lost */
+    struct bw_map lost;             /**< addresses of blocks whose loss was reported; under the lock */
 };
 
 /** Tells the user something and counts it; takes the error. Safe from any thread. */

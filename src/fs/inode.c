@@ -152,6 +152,7 @@ struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree, st
     set_keys(&reading, acls);
     struct bw_scan scan = {.first = reading.keys[0],
                            .last = reading.keys[reading.key_count - 1],
+                           .adopt = true,
                            .wants = wants,
                            .leaf = take_leaf,
                            .lost = lost,

@@ -19,9 +19,15 @@ struct reference {
     uint8_t type; /* BW_FILE_* of the inode */
 };
 
-/* Does not change any more once it is in the index. */
+/* Snapshots share leaves, so all trees together may have many more names than the image holds: of the trees
+ * that nobody is at only some are kept. */
+enum { KEPT_TREES = 8 };
+
+/* Does not change any more once it is in the index, but for who uses it. */
 struct tree_names {
     uint64_t tree;
+    unsigned users;     /* under the lock, as the next one */
+    uint64_t last_used; /* by the clock of the index */
     struct reference *items;
     size_t count, capacity;
     uint64_t inode; /* while it is made: the last INODE_ITEM, and its type */
@@ -32,6 +38,7 @@ struct bw_name_index {
     pthread_mutex_t lock;
     struct tree_names **trees;
     size_t count, capacity;
+    uint64_t clock;
 };
 
 struct bw_name_index *bw_name_index_create(void)
@@ -113,7 +120,7 @@ static int by_directory(const void *a, const void *b)
 static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *tree,
                                   struct tree_names *names)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
+    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
                                  .context = names};
     names->tree = tree->id;
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
@@ -122,9 +129,23 @@ static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *
     return NULL;
 }
 
+/* Makes room for one more. Under the lock. */
+static void make_room(struct bw_name_index *index)
+{
+    size_t oldest = index->count;
+    for (size_t i = 0; i < index->count; i++)
+        if (!index->trees[i]->users &&
+            (oldest == index->count || index->trees[i]->last_used < index->trees[oldest]->last_used))
+            oldest = i;
+    if (index->count < KEPT_TREES || oldest == index->count)
+        return;
+    free_names(index->trees[oldest]);
+    index->trees[oldest] = index->trees[--index->count];
+}
+
 /* Under the lock. */
 static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree *tree,
-                                    const struct tree_names **result)
+                                    struct tree_names **result)
 {
     struct bw_name_index *index = fs->names;
     for (size_t i = 0; i < index->count; i++)
@@ -132,6 +153,7 @@ static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree
             *result = index->trees[i];
             return NULL;
         }
+    make_room(index);
     struct tree_names *names = calloc(1, sizeof *names);
     bool room = names && BW_ARRAY_RESERVE(index->trees, index->count, index->capacity);
     struct bw_error *error = room ? read_tree(fs, tree, names) : bw_error_no_memory();
@@ -144,13 +166,24 @@ static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree
     return NULL;
 }
 
-static struct bw_error *find_names(const struct bw_fs *fs, const struct bw_tree *tree,
-                                   const struct tree_names **names)
+/* Begins using the names of a tree. */
+static struct bw_error *acquire(const struct bw_fs *fs, const struct bw_tree *tree, struct tree_names **names)
 {
     pthread_mutex_lock(&fs->names->lock);
     struct bw_error *error = find_locked(fs, tree, names);
+    if (!error) {
+        (*names)->users++;
+        (*names)->last_used = ++fs->names->clock;
+    }
     pthread_mutex_unlock(&fs->names->lock);
     return error;
+}
+
+static void release(const struct bw_fs *fs, struct tree_names *names)
+{
+    pthread_mutex_lock(&fs->names->lock);
+    names->users--;
+    pthread_mutex_unlock(&fs->names->lock);
 }
 
 /* The first reference to a directory of at least this number. */
@@ -217,6 +250,20 @@ static struct bw_error *name_inode(const struct bw_fs *fs, const struct bw_tree 
     return bw_item_range_read(&fs->reader, tree, &range);
 }
 
+static struct bw_error *name_inodes(const struct bw_fs *fs, const struct bw_tree *tree,
+                                    const struct tree_names *names, struct naming *naming)
+{
+    uint64_t done = 0;
+    for (size_t i = first_to(names, naming->directory);
+         i < names->count && names->items[i].directory == naming->directory; i++) {
+        if (names->items[i].inode == done) /* it has several items that refer here */
+            continue;
+        done = names->items[i].inode;
+        BW_TRY(name_inode(fs, tree, names, &names->items[i], naming));
+    }
+    return NULL;
+}
+
 static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent, struct naming *naming)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
@@ -236,16 +283,10 @@ static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent,
 struct bw_error *bw_names_from_below(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                      uint64_t directory, bw_name_taker *take, void *context)
 {
-    const struct tree_names *names;
+    struct tree_names *names = NULL;
     struct naming naming = {.directory = directory, .take = take, .context = context};
-    BW_TRY(find_names(fs, &subvolume->tree, &names));
-    uint64_t done = 0;
-    for (size_t i = first_to(names, directory); i < names->count && names->items[i].directory == directory;
-         i++) {
-        if (names->items[i].inode == done) /* it has several items that refer here */
-            continue;
-        done = names->items[i].inode;
-        BW_TRY(name_inode(fs, &subvolume->tree, names, &names->items[i], &naming));
-    }
-    return name_subvolumes(fs, subvolume->tree.id, &naming);
+    BW_TRY(acquire(fs, &subvolume->tree, &names));
+    struct bw_error *error = name_inodes(fs, &subvolume->tree, names, &naming);
+    release(fs, names);
+    return error ? error : name_subvolumes(fs, subvolume->tree.id, &naming);
 }

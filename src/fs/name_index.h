@@ -2,7 +2,8 @@
 /*
  * The names of a directory as those know them that have the names: where entries are lost, INODE_REFs and the
  * root tree tell the same. Which inodes refer to which directories is found out by reading the whole tree,
- * once, when it is first asked for.
+ * when it is first asked for. That takes 24 bytes a name, in arrays that grow by doubling; it is kept for the
+ * trees that were asked for last, some of them.
  */
 #ifndef BW_FS_NAME_INDEX_H
 #define BW_FS_NAME_INDEX_H

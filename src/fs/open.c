@@ -43,6 +43,7 @@ static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
+    fs->reader.adopter = bw_adoptions_adopter(fs->adoptions);
     note_log_tree(fs);
     return NULL;
 }
@@ -81,7 +82,9 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
     fs->reporter = options->reporter;
     pthread_mutex_init(&fs->lost_lock, NULL);
     fs->names = bw_name_index_create();
-    struct bw_error *error = fs->names ? open_steps(fs, options, trees) : bw_error_no_memory();
+    fs->adoptions = bw_adoptions_create(fs);
+    struct bw_error *error =
+        fs->names && fs->adoptions ? open_steps(fs, options, trees) : bw_error_no_memory();
     if (error)
         bw_fs_close(fs);
     else
@@ -111,6 +114,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_graph_destroy(fs->graph);
     bw_subvolumes_free(&fs->subvolumes);
     bw_name_index_destroy(fs->names);
+    bw_adoptions_destroy(fs->adoptions);
     bw_map_free(&fs->lost);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);

@@ -11,10 +11,13 @@
 
 #include "format/items.h"
 
+/** The extended attribute that says how new data of a file are compressed. */
+#define BW_COMPRESSION_PROPERTY "btrfs.compression"
+
 /** What has to be known of a file besides its name; flags. */
 enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
-    BW_FILE_NEEDS_COMPRESSION = 2, /**< its property btrfs.compression; implies the inode */
+    BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */

@@ -8,11 +8,11 @@
 
 #include <stdlib.h>
 
+#include "btree/adopted.h"
 #include "format/checksum.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
 #include "record/file.h"
-#include "walk/adopt.h"
 #include "walk/leaves.h"
 #include "walk/task.h"
 #include "xlators/classes.h"
@@ -47,7 +47,7 @@ struct bw_lookup {
     struct bw_inode_attributes *attributes;
 };
 
-static const char property[] = "btrfs.compression";
+static const char property[] = BW_COMPRESSION_PROPERTY;
 
 struct bw_lookup *bw_lookup_create(const struct bw_tree_reader *reader, unsigned needs)
 {
@@ -328,12 +328,13 @@ static struct share next_share(const struct bw_lookup *lookup, const struct bw_n
 }
 
 /* Leaves that were adopted, for a node that is lost. What would be between them is lost as well. */
-static void look_in_adopted(struct bw_lookup *lookup, uint32_t first, uint32_t end)
+static void look_in_adopted(struct bw_lookup *lookup, uint64_t lost, uint32_t first, uint32_t end)
 {
-    const struct bw_task_scope *scope = lookup->scope;
+    const struct bw_adopted *adopted;
+    bw_error_free(bw_adopted_find(lookup->reader, lookup->scope->tree, lost, &adopted));
     while (first < end) {
         struct bw_key key = key_at(lookup, first);
-        const struct bw_adopted_leaf *leaf = bw_adopted_leaf_of(scope->adopted, scope->adopted_count, &key);
+        const struct bw_adopted_leaf *leaf = adopted ? bw_adopted_leaf_of(adopted, &key) : NULL;
         uint32_t next = first + lookup->step;
         for (; leaf && next < end; next += lookup->step) {
             key = key_at(lookup, next);
@@ -399,7 +400,7 @@ static void look_below(struct bw_lookup *lookup, const struct bw_block_pointer *
     else if (read_node(lookup, pointer))
         share_out(lookup, pointer, first, end);
     else
-        look_in_adopted(lookup, first, end);
+        look_in_adopted(lookup, pointer->bytenr, first, end);
 }
 
 void bw_lookup_run(struct bw_lookup *lookup, const struct bw_task_scope *scope,

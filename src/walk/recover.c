@@ -16,11 +16,11 @@
 #include "btree/scan.h"
 #include "format/items.h"
 #include "format/names.h"
+#include "fs/adopt.h"
 #include "fs/damage.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
-#include "walk/adopt.h"
-#include "walk/lost_ranges.h"
+#include "fs/lost_ranges.h"
 
 /* A name whose directory was not known when it was met. The bytes lie in the recovery's buffer. */
 struct waiting_name {
@@ -60,7 +60,8 @@ static bool was_lost(const struct recovery *recovery, uint64_t directory, uint64
     const struct bw_key key = {directory, BW_DIR_INDEX, index};
     const struct bw_lost_range *lost = bw_lost_list_find(&recovery->lost, &key);
     return lost && lost->wave <= wave_of(recovery, directory) &&
-           !bw_lost_list_find(&recovery->handled, &key) && !bw_is_adopted(recovery->walk, &key);
+           !bw_lost_list_find(&recovery->handled, &key) &&
+           !bw_adopted_leaf_of(&recovery->walk->adopted, &key);
 }
 
 /* A name that may have to be brought back. */
@@ -276,7 +277,8 @@ static uint32_t read_index(struct recovery *recovery, uint64_t directory)
                                  .lost = index_lost,
                                  .context = &index};
     bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
-    bw_error_free(bw_visit_adopted(recovery->walk, &scan.first, &scan.last, index_leaf, &index));
+    bw_error_free(bw_adopted_visit(&recovery->walk->fs->reader, &recovery->walk->adopted, &scan.first,
+                                   &scan.last, index_leaf, &index));
     return index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
 }
 
@@ -346,12 +348,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct recovery *recovery = context;
-    const struct bw_lost_range range = {pointer->bytenr,
-                                        pointer->expectation.first_key,
-                                        pointer->expectation.end_key,
-                                        pointer->expectation.level,
-                                        pointer->expectation.generation,
-                                        recovery->walk->wave};
+    const struct bw_lost_range range = bw_lost_range_of(pointer, recovery->walk->wave);
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
     /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
     if (bw_key_compare(&range.low, &range.high) < 0)
@@ -401,7 +398,7 @@ static struct bw_error *run_round(struct recovery *recovery)
                                  .context = recovery};
     recovery->waiting_count = recovery->waiting_names.length = 0;
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(bw_visit_adopted(walk, &scan.first, &scan.last, take_leaf, recovery));
+    BW_TRY(bw_adopted_visit(&walk->fs->reader, &walk->adopted, &scan.first, &scan.last, take_leaf, recovery));
     recover_subvolumes(recovery);
     do
         BW_TRY(bw_subvolume_walk_waves(walk));
@@ -463,8 +460,8 @@ static struct bw_error *adopt(struct recovery *recovery)
     const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = probe_node, .lost = lose,
                                  .context = recovery};
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(bw_adopt_leaves(walk));
-    if (!walk->adopted_count)
+    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, walk->lost, walk->lost_count, &walk->adopted));
+    if (!walk->adopted.count)
         return NULL;
     BW_TRY(bw_subvolume_walk_adopted(walk));
     return bw_subvolume_walk_waves(walk);

@@ -44,7 +44,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     free(walk->tasks);
     free(walk->lost);
     bw_map_free(&walk->lost_blocks);
-    free(walk->adopted);
+    bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
     free(walk->entries);
     bw_buffer_free(&walk->paths);
@@ -110,12 +110,7 @@ void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost
 static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
     struct bw_subvolume_walk *walk = context;
-    const struct bw_lost_range range = {pointer->bytenr,
-                                        pointer->expectation.first_key,
-                                        pointer->expectation.end_key,
-                                        pointer->expectation.level,
-                                        pointer->expectation.generation,
-                                        walk->wave};
+    const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
     bw_subvolume_walk_lose(walk, &range);
 }
@@ -238,11 +233,12 @@ static int by_inode(const void *a, const void *b)
 
 static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
 {
-    for (size_t i = 0; i < walk->adopted_count; i++) {
-        if (!wants(walk, &walk->adopted[i].pointer))
+    for (size_t i = 0; i < walk->adopted.count; i++) {
+        const struct bw_adopted_leaf *leaf = &walk->adopted.leaves[i];
+        if (!wants(walk, &leaf->pointer))
             continue;
-        BW_TRY(add_task(walk, &walk->adopted[i].pointer));
-        walk->tasks[walk->task_count - 1].since = walk->adopted[i].wave;
+        BW_TRY(add_task(walk, &leaf->pointer));
+        walk->tasks[walk->task_count - 1].since = leaf->wave;
     }
     return NULL;
 }
@@ -264,8 +260,6 @@ static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopt
 {
     bw_subvolume_walk_flush(walk);
     walk->scope.wave = walk->wave;
-    walk->scope.adopted = walk->adopted;
-    walk->scope.adopted_count = walk->adopted_count;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
@@ -311,7 +305,7 @@ static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
                                          .writer = walk->writer,
                                          .choice = walk->is_plain ? NULL : &walk->choice,
                                          .wanting = &walk->wanting};
-    walk->pending_count = walk->lost_count = walk->adopted_count = 0;
+    walk->pending_count = walk->lost_count = walk->adopted.count = 0;
     walk->wanting = 0;
     bw_map_clear(&walk->lost_blocks);
     walk->wave = 1;

@@ -7,17 +7,11 @@
 #define BW_WALK_SUBVOLUME_WALK_H
 
 #include "btrfs-walk/walk.h"
+#include "btree/adopted.h"
 #include "fs/subvolume.h"
 #include "walk/collect.h"
 #include "base/pool.h"
 #include "walk/task.h"
-
-/** A leaf that the extent tree knows although the node above it is lost. */
-struct bw_adopted_leaf {
-    struct bw_block_pointer pointer;
-    struct bw_key last_key; /**< of the leaf; its range as far as is known */
-    uint32_t wave;          /**< in which the way to it was lost */
-};
 
 /** Where the walk of a subvolume begins. */
 struct bw_walk_top {
@@ -58,9 +52,8 @@ struct bw_subvolume_walk {
     size_t task_count, task_capacity;
     struct bw_lost_range *lost;
     size_t lost_count, lost_capacity;
-    struct bw_map lost_blocks;       /**< addresses of those of `lost` that are blocks */
-    struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
-    size_t adopted_count, adopted_capacity;
+    struct bw_map lost_blocks; /**< addresses of those of `lost` that are blocks */
+    struct bw_adopted adopted; /**< leaves whose way down is lost */
     bool memory_short;
     struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with a writer */
     atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or cut off */

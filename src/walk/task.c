@@ -81,10 +81,8 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
 {
     struct bw_sweep *sweep = context;
     bw_fs_report_lost(sweep->scope->fs, pointer->bytenr, error);
-    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
-    add_lost_range(sweep,
-                   &(struct bw_lost_range){pointer->bytenr, expectation->first_key, expectation->end_key,
-                                           expectation->level, expectation->generation, sweep->scope->wave});
+    const struct bw_lost_range range = bw_lost_range_of(pointer, sweep->scope->wave);
+    add_lost_range(sweep, &range);
 }
 
 /* An entry that cannot be read, in a leaf that can: recovery may know it from the inode. */

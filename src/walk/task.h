@@ -12,6 +12,7 @@
 
 #include "base/map.h"
 #include "btree/block.h"
+#include "fs/lost_ranges.h"
 #include "fs/subvolume.h"
 #include "walk/choice.h"
 #include "walk/digest.h"
@@ -35,8 +36,6 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-struct bw_adopted_leaf;
-
 /** Whether subvolume `id` hangs in directory `directory` of subvolume `parent` under this name. An entry is a
  * link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale. */
 bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent, uint64_t directory,
@@ -55,11 +54,9 @@ struct bw_task_scope {
     bool escape;
     char terminator;
     struct bw_ordered_output *output;
-    const struct bw_file_writer *writer;   /**< what to write of files; NULL: paths, as below */
-    const struct bw_choice *choice;        /**< what to list, with a writer; NULL: regular files */
-    const struct bw_adopted_leaf *adopted; /**< leaves whose way down is lost; ascending */
-    size_t adopted_count;
-    atomic_uint_fast64_t *wanting; /**< inodes whose attributes are missing or cut off, with a writer */
+    const struct bw_file_writer *writer; /**< what to write of files; NULL: paths, as below */
+    const struct bw_choice *choice;      /**< what to list, with a writer; NULL: regular files */
+    atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or cut off, with a writer */
 };
 
 /** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the
@@ -80,18 +77,6 @@ struct bw_found_subvolume {
     uint32_t parent;
     uint32_t name_offset;
     uint16_t name_length;
-};
-
-/** In a lost range: not a whole block, but an item of one. */
-#define BW_NO_BLOCK UINT64_MAX
-
-/** Keys that were in a block, or an item, that cannot be read. */
-struct bw_lost_range {
-    uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
-    struct bw_key low, high; /**< low inclusive, high exclusive */
-    uint8_t level;           /**< of the block */
-    uint64_t generation;     /**< of the block: what is below it is not newer */
-    uint32_t wave;           /**< in which it was lost: directories walked in earlier ones had read it */
 };
 
 struct bw_task_result {

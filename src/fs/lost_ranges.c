@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Ranges of lost keys as pieces that do not overlap, each with the earliest wave it was lost in. */
-#include "walk/lost_ranges.h"
+#include "fs/lost_ranges.h"
 
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+
+struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave)
+{
+    const struct bw_tree_block_expectation *expectation = &pointer->expectation;
+    return (struct bw_lost_range){.bytenr = pointer->bytenr,
+                                  .low = expectation->first_key,
+                                  .high = expectation->end_key,
+                                  .level = expectation->level,
+                                  .generation = expectation->generation,
+                                  .wave = wave};
+}
 
 /* Where a range begins or ends, in key order. */
 struct edge {

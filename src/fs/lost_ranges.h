@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Ranges of keys that are lost, put in order so that a key can be looked up. For adoption and recovery. */
-#ifndef BW_WALK_LOST_RANGES_H
-#define BW_WALK_LOST_RANGES_H
+#ifndef BW_FS_LOST_RANGES_H
+#define BW_FS_LOST_RANGES_H
 
-#include "walk/task.h"
+#include "btree/block.h"
+
+/** In a lost range: not a whole block, but an item of one. */
+#define BW_NO_BLOCK UINT64_MAX
+
+/** Keys that were in a block, or an item, that cannot be read. */
+struct bw_lost_range {
+    uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
+    struct bw_key low, high; /**< low inclusive, high exclusive */
+    uint8_t level;           /**< of the block */
+    uint64_t generation;     /**< of the block: what is below it is not newer */
+    uint32_t wave;           /**< of a walk, in which it was lost: directories walked in earlier ones had read
+                                it. Elsewhere 0 */
+};
+
+/** The range of a block. */
+struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave);
 
 /** Ranges, ascending and not overlapping. All zeros is an empty list. */
 struct bw_lost_list {

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Decompressing. An extent that is wanted as a whole goes where it is wanted; others go to a buffer first. */
+#include "data/decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "format/compression.h"
+#include "fs/fs.h"
+
+struct bw_data_decoder {
+    struct bw_fs *fs;
+    struct bw_decompressor *decompressor;
+    uint8_t *bytes;             /* of the last extent of which only a part was wanted */
+    struct bw_file_extent kept; /* which one that is; disk_bytenr 0: none */
+    bool unchecked;             /* its checksums were not looked at */
+};
+
+struct bw_error *bw_data_decoder_create(struct bw_fs *fs, struct bw_data_decoder **result)
+{
+    struct bw_data_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder)
+        return bw_error_no_memory();
+    decoder->fs = fs;
+    decoder->bytes = malloc(BW_MAX_COMPRESSED_EXTENT);
+    struct bw_error *error = decoder->bytes
+                                 ? bw_decompressor_create(fs->superblock.sectorsize, &decoder->decompressor)
+                                 : bw_error_no_memory();
+    if (error)
+        bw_data_decoder_destroy(decoder);
+    else
+        *result = decoder;
+    return error;
+}
+
+void bw_data_decoder_destroy(struct bw_data_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    bw_decompressor_destroy(decoder->decompressor);
+    free(decoder->bytes);
+    free(decoder);
+}
+
+static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
+                               const uint8_t *stored, uint8_t *output, size_t length)
+{
+    struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
+    const struct bw_file_extent *extent = part->extent;
+    size_t size = extent->inline_data ? extent->inline_length : extent->disk_num_bytes;
+    struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
+                                   .bytes_in = size,
+                                   .bytes_out = length,
+                                   .inode = part->file->inode,
+                                   .tree = part->file->tree.id};
+    uint64_t start = BW_PROBE_START(probes, decompress__done);
+    BW_PROBE(probes, decompress__start, codec_start, &event);
+    struct bw_error *error =
+        bw_decompress(decoder->decompressor, extent->compression, stored, size, output, length);
+    event.event.error = error;
+    event.event.ns = start ? bw_probes_now(probes) - start : 0;
+    BW_PROBE(probes, decompress__done, codec_done, &event);
+    return error;
+}
+
+static bool is_kept(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part)
+{
+    const struct bw_file_extent *kept = &decoder->kept, *extent = part->extent;
+    return kept->disk_bytenr && kept->disk_bytenr == extent->disk_bytenr &&
+           kept->disk_num_bytes == extent->disk_num_bytes && kept->ram_bytes == extent->ram_bytes &&
+           kept->compression == extent->compression && (!decoder->unchecked || part->file->unchecked);
+}
+
+bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
+                     uint8_t *output)
+{
+    if (!is_kept(decoder, part))
+        return false;
+    memcpy(output, decoder->bytes + part->skip, part->length);
+    return true;
+}
+
+struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
+                                const uint8_t *stored, uint8_t *output)
+{
+    const struct bw_file_extent *extent = part->extent;
+    if (part->skip == 0 && part->length == extent->ram_bytes)
+        return decode(decoder, part, stored, output, part->length);
+    if (bw_data_decoded(decoder, part, output))
+        return NULL;
+    decoder->kept.disk_bytenr = 0;
+    BW_TRY(decode(decoder, part, stored, decoder->bytes, extent->ram_bytes));
+    decoder->kept = *extent; /* an inline one has no disk_bytenr */
+    decoder->unchecked = part->file->unchecked;
+    memcpy(output, decoder->bytes + part->skip, part->length);
+    return NULL;
+}
