@@ -130,8 +130,8 @@ struct bw_location {
     uint64_t devid;
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
-    bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are of stripe
-                     1 */
+    bool rebuilt;    /**< the copy is computed from the other stripes of the row; devid and offset are of the
+                        parity it takes: P for copy 2, Q for others */
 };
 
 /** Reply of `map`: how many copies there are, and where the wanted one lies. */

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "cmd/extents_places.h"
 #include "cmd/paths.h"
 #include "data/extents.h"
 #include "format/compression.h"
@@ -27,11 +28,6 @@ struct answer {
     unsigned count;       /* extents so far */
 };
 
-/* What a piece takes of the disk. */
-struct stored {
-    uint64_t logical, length; /* length 0: nothing */
-};
-
 static const struct cmd_option options[] = {
     {OPTION_JSON, "json", NULL, "an object a line for each path"},
     CMD_SUBVOLUME_OPTION,
@@ -47,17 +43,6 @@ static bool set(void *state, int letter, const char *argument)
     return *argument != '\0';
 }
 
-static struct stored stored_of(const struct bw_extent_piece *piece)
-{
-    const struct bw_file_extent *extent = &piece->extent;
-    if (piece->kind != BW_EXTENT_STORED || extent->type == BW_FILE_EXTENT_INLINE)
-        return (struct stored){0};
-    if (extent->compression != BW_COMPRESS_NONE)
-        return (struct stored){extent->disk_bytenr, extent->disk_num_bytes};
-    return (struct stored){extent->disk_bytenr + extent->offset + (piece->offset - piece->extent_start),
-                           piece->length};
-}
-
 static const char *kind_of(const struct bw_extent_piece *piece)
 {
     if (piece->kind != BW_EXTENT_STORED)
@@ -67,27 +52,7 @@ static const char *kind_of(const struct bw_extent_piece *piece)
                                                            : "data";
 }
 
-static struct bw_error *map(const struct answer *answer, struct stored stored, unsigned copy,
-                            struct bw_map_reply *reply)
-{
-    uint32_t length = stored.length > UINT32_MAX ? UINT32_MAX : (uint32_t)stored.length;
-    return bw_wind_map(NULL, answer->fs->reader.top, stored.logical, length, copy, reply);
-}
-
-/* Text: a line an extent, and one more for each piece of it that lies elsewhere. */
-
-static void print_copies(const struct answer *answer, struct stored at, const struct bw_map_reply *first)
-{
-    for (unsigned copy = 1; copy <= first->copies; copy++) {
-        struct bw_map_reply reply;
-        BW_AUTO_ERROR struct bw_error *error = map(answer, at, copy, &reply);
-        if (error || reply.location.rebuilt)
-            break;
-        bw_buffer_format(answer->text, "%s%" PRIu64 ":%" PRIu64 "%s", copy > 1 ? "," : "",
-                         reply.location.devid, reply.location.offset,
-                         reply.location.present ? "" : " (missing)");
-    }
-}
+/* Text: a line an extent. */
 
 static void print_flags(const struct answer *answer, const struct bw_extent_piece *piece)
 {
@@ -99,73 +64,56 @@ static void print_flags(const struct answer *answer, const struct bw_extent_piec
 
 static void print_extent(const struct answer *answer, const struct bw_extent_piece *piece)
 {
-    struct stored at = stored_of(piece);
+    const struct bw_range at = bw_extent_stored(piece);
     bw_buffer_format(answer->text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", answer->count,
                      piece->offset, piece->offset + piece->length - 1, piece->length);
-    if (!at.length) {
+    if (at.length)
+        bw_buffer_format(answer->text, "%14" PRIu64 ": %12" PRIu64 ": ", at.address, at.length);
+    else
         bw_buffer_format(answer->text, "%14s: %12s: ", "-", "-");
-        print_flags(answer, piece);
-        bw_buffer_append_byte(answer->text, '\n');
-        return;
+    print_flags(answer, piece);
+    if (at.length) {
+        bw_buffer_append_byte(answer->text, ' ');
+        extents_append_places(answer->fs, at, answer->text);
     }
-    for (bool first = true; at.length; first = false) {
-        struct bw_map_reply reply = {.length = 0};
-        BW_AUTO_ERROR struct bw_error *error = map(answer, at, 1, &reply);
-        uint64_t length = error || !reply.length ? at.length : reply.length;
-        bw_buffer_format(answer->text, "%*s%14" PRIu64 ": %12" PRIu64 ": ", first ? 0 : 53, "", at.logical,
-                         length);
-        if (first)
-            print_flags(answer, piece);
-        bw_buffer_format(answer->text, "%s", first ? " " : "");
-        if (error)
-            bw_buffer_format(answer->text, "nowhere");
-        else
-            print_copies(answer, at, &reply);
-        bw_buffer_append_byte(answer->text, '\n');
-        /* Ten gigabytes may lie in as many stripes of 64 KiB. */
-        if (!cmd_paths_give(answer->paths, answer->text))
-            return;
-        at.logical += length;
-        at.length -= length;
-    }
+    bw_buffer_append_byte(answer->text, '\n');
 }
 
 /* JSON. */
 
-static void add_copies(const struct answer *answer, struct stored at, const struct bw_map_reply *first)
+/* Its copies, and behind them, if there is some, the parity of its row. */
+static void add_places_of(const struct answer *answer, const struct extents_part *part)
 {
+    struct bw_location place;
+    bool parity = false;
     bw_json_begin_array(answer->json, "copies");
-    for (unsigned copy = 1; copy <= first->copies; copy++) {
-        struct bw_map_reply reply;
-        BW_AUTO_ERROR struct bw_error *error = map(answer, at, copy, &reply);
-        if (error || reply.location.rebuilt)
-            break;
+    for (unsigned number = 1; extents_place(answer->fs, part, number, &place); number++) {
+        if (place.rebuilt && !parity) {
+            bw_json_end(answer->json);
+            bw_json_begin_array(answer->json, "parity");
+        }
+        parity = place.rebuilt;
         bw_json_begin_object(answer->json, NULL);
-        bw_json_number(answer->json, "device", reply.location.devid);
-        bw_json_number(answer->json, "offset", reply.location.offset);
-        bw_json_bool(answer->json, "present", reply.location.present);
+        bw_json_number(answer->json, "device", place.devid);
+        bw_json_number(answer->json, "offset", place.offset);
+        bw_json_bool(answer->json, "present", place.present);
         bw_json_end(answer->json);
     }
     bw_json_end(answer->json);
 }
 
-static void add_places(const struct answer *answer, struct stored at)
+static void add_places(const struct answer *answer, struct bw_range rest)
 {
+    struct extents_part part;
     bw_json_begin_array(answer->json, "places");
-    while (at.length) {
-        struct bw_map_reply reply = {.length = 0};
-        BW_AUTO_ERROR struct bw_error *error = map(answer, at, 1, &reply);
-        uint64_t length = error || !reply.length ? at.length : reply.length;
+    /* Ten gigabytes may lie in as many stripes of 64 KiB. */
+    while (cmd_paths_give(answer->paths, answer->text) && extents_next_part(answer->fs, &rest, &part)) {
         bw_json_begin_object(answer->json, NULL);
-        bw_json_number(answer->json, "logical", at.logical);
-        bw_json_number(answer->json, "length", length);
-        if (!error)
-            add_copies(answer, at, &reply);
+        bw_json_number(answer->json, "logical", part.range.address);
+        bw_json_number(answer->json, "length", part.range.length);
+        if (part.copies)
+            add_places_of(answer, &part);
         bw_json_end(answer->json);
-        if (!cmd_paths_give(answer->paths, answer->text))
-            break;
-        at.logical += length;
-        at.length -= length;
     }
     bw_json_end(answer->json);
 }
@@ -173,7 +121,7 @@ static void add_places(const struct answer *answer, struct stored at)
 static void add_extent(const struct answer *answer, const struct bw_extent_piece *piece)
 {
     const struct bw_file_extent *extent = &piece->extent;
-    struct stored at = stored_of(piece);
+    const struct bw_range at = bw_extent_stored(piece);
     bw_json_begin_object(answer->json, NULL);
     bw_json_number(answer->json, "offset", piece->offset);
     bw_json_number(answer->json, "length", piece->length);
@@ -267,7 +215,7 @@ static struct bw_error *tell_as_text(struct answer *answer, const struct bw_data
     bw_buffer_format(answer->text, ": %" PRIu64 " bytes%s\n", file->size,
                      file->unchecked ? ", no checksums" : "");
     bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
-                     "length", "logical", "stored", "flags device:offset,...");
+                     "length", "logical", "stored", "flags device:offset[+length],...");
     struct bw_error *error = tell_all(answer, file);
     bw_buffer_format(answer->text, "%u extents\n", answer->count);
     return error;
@@ -302,9 +250,11 @@ const struct command cmd_extents = {
         "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. An extent has a range "
         "of\n"
         "the file, the logical address and number of the bytes that are stored for it, and for every copy\n"
-        "DEVICE:OFFSET. What lies on several stripes has a line for each. All numbers are bytes. Exit\n"
-        "status: 0 all answered; 1 part of the answer is missing; 2 wrong usage or not a btrfs file\n"
-        "system; 3 a feature of the image is not supported.\n",
+        "DEVICE:OFFSET. Of one that lies on several stripes it is DEVICE:OFFSET+LENGTH for every device: "
+        "all\n"
+        "that belongs to the extent there, copies and parity; --json tells each stripe. All numbers are\n"
+        "bytes. Exit status: 0 all answered; 1 part of the answer is missing; 2 wrong usage or not a btrfs\n"
+        "file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,

@@ -44,6 +44,9 @@ void bw_images_free(struct bw_image_set *set);
  */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
 
+/** Whether a device of a matched set missed writes that others have. */
+bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image);
+
 /** Text form of a uuid, 36 characters and a NUL. */
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37]);
 

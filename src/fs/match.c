@@ -98,11 +98,16 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
     }
 }
 
+bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
+{
+    return image->role == BW_IMAGE_DEVICE && image->superblock.generation != fs->superblock.generation;
+}
+
 static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
-        if (image->role != BW_IMAGE_DEVICE || image->superblock.generation == fs->superblock.generation)
+        if (!bw_image_is_stale(fs, image))
             continue;
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,

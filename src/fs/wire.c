@@ -98,13 +98,16 @@ static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, 
     return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_place){0}, &remap);
 }
 
-static struct bw_error *name_devices(const struct bw_image_set *set, struct bw_xlator *map)
+static struct bw_error *name_devices(const struct bw_fs *fs, const struct bw_image_set *set,
+                                     struct bw_xlator *map)
 {
     size_t child = 0;
     for (size_t i = 0; i < set->count; i++) {
-        const struct bw_device_identity *device = &set->images[i].superblock.device;
-        if (set->images[i].role != BW_IMAGE_UNUSED)
-            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, child++));
+        const struct bw_image *image = &set->images[i];
+        const struct bw_device_identity *device = &image->superblock.device;
+        if (image->role != BW_IMAGE_UNUSED)
+            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, child++,
+                                           bw_image_is_stale(fs, image)));
     }
     return NULL;
 }
@@ -152,7 +155,7 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     BW_TRY(add_remap(fs, plan, map));
     BW_TRY(bw_graph_build(fs->graph, plan));
     BW_TRY(find_top(fs, &plan->volumes[plan->count - 1]));
-    BW_TRY(name_devices(set, bw_graph_find(fs->graph, plan->volumes[map].name.text)));
+    BW_TRY(name_devices(fs, set, bw_graph_find(fs->graph, plan->volumes[map].name.text)));
     return configure_verify(fs, set);
 }
 

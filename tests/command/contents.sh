@@ -63,34 +63,41 @@ check_sums() {
     fi
 }
 
-# The table of `extents` as the expectations are: lines of one extent joined, and of its places the first.
+# as_expected COPIES: the table of `extents` as the expectations are: of the places only those of the first byte.
 as_expected() {
-    awk '
-        function flush() { if (line != "") print line, stored, rest; line = "" }
-        / bytes(, no checksums)?$/ { flush(); sub(/ bytes(, no checksums)?$/, ""); print; next }
-        /^ *ext: / || /^[0-9]+ extents$/ { flush(); next }
-        { sub(/^ */, ""); count = split($0, part, /: +/) }
-        count == 6 {
-            flush()
-            split(part[2], range, /\.\. */)
-            line = range[1] " " part[3] " " part[4]
-            stored = part[5]
-            rest = part[6]
-            if (!index(rest, " "))
-                rest = rest " -"
-            next
+    awk -v copies="$1" '
+        function first_places(list, place, count, i, all) {
+            gsub(/[^,]* \(parity\),?/, "", list)
+            sub(/,$/, "", list)
+            count = split(list, place, ",")
+            if (index(list, "+") && count > copies)
+                count = copies
+            for (i = 1; i <= count; i++) {
+                sub(/\+.*/, "", place[i])
+                all = all (i > 1 ? "," : "") place[i]
+            }
+            return all
         }
-        { stored += part[2] }
-        END { flush() }'
+        / bytes(, no checksums)?$/ { sub(/ bytes(, no checksums)?$/, ""); print; next }
+        /^ *ext: / || /^[0-9]+ extents$/ { next }
+        {
+            sub(/^ */, "")
+            split($0, part, /: +/)
+            split(part[2], range, /\.\. */)
+            space = index(part[6], " ")
+            places = space ? first_places(substr(part[6], space + 1)) : "-"
+            print range[1], part[3], part[4], part[5], space ? substr(part[6], 1, space - 1) : part[6], places
+        }'
 }
 
 check_extents() {
-    local name=$1
+    local name=$1 copies
     list "$name/extents" > "$WORK/want" || return
     mapfile -t paths < <(sed -n 's/^\(\/.*\): [0-9]*$/\1/p' "$WORK/want")
     timeout 60 "$PROGRAM" extents "${arguments[@]}" "${devices[@]}" "$image" "${paths[@]}" > "$WORK/out" 2> "$WORK/err" ||
         { fail "$name: extents: $(head -n 3 "$WORK/err")"; return; }
-    as_expected < "$WORK/out" > "$WORK/have"
+    case $name in *raid10*) copies=2 ;; *) copies=1 ;; esac
+    as_expected "$copies" < "$WORK/out" > "$WORK/have"
     if diff "$WORK/want" "$WORK/have" > "$WORK/diff"; then pass; else fail "$name: extents: $(head -n 4 "$WORK/diff")"; fi
 }
 
@@ -102,6 +109,20 @@ for name in *; do
     check_extents "$name"
 done
 printf 'no list: %s\n' "${unlisted[*]}"
+
+# An extent on several stripes has one line, with what of each device belongs to it; as JSON it has each stripe.
+spans() { "$PROGRAM" extents "${devices[@]}" "$image" "$1" | sed -n 's/^ *0: .* data //p'; }
+bytes_of() { tr , '\n' | awk -F + '{ total += $2 } END { print NR, total }'; }
+read_about data-raid0-3
+if [ "$(spans /large | bytes_of)" = '3 602112' ]; then pass; else fail "spans of raid0: $(spans /large)"; fi
+"$PROGRAM" extents --json "${devices[@]}" "$image" /large > "$WORK/out"
+if [ "$(grep -o '"logical":' "$WORK/out" | wc -l)" -eq 10 ] && ! grep -q '"parity"' "$WORK/out"; then pass; else fail "stripes of raid0: $(head -c 300 "$WORK/out")"; fi
+read_about bad-copy-raid5
+if [ "$(spans /large | bytes_of)" = '3 929792' ]; then pass; else fail "spans of raid5: $(spans /large)"; fi
+read_about raid6-4
+if spans '/source/large.bin' | grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$'; then pass; else fail "parity of raid6: $(spans '/source/large.bin')"; fi
+"$PROGRAM" extents --json "${devices[@]}" "$image" /source/large.bin > "$WORK/out"
+if grep -qE '"copies":\[\{[^]]*\}\],"parity":\[\{[^{}]*\},\{[^{}]*\}\]' "$WORK/out"; then pass; else fail "parity of raid6 as JSON: $(cat "$WORK/out")"; fi
 
 # Sparse files of more than a TiB take no time where there is nothing.
 for name in data-shapes data-shapes-holes; do

@@ -3,6 +3,10 @@
  * cluster/chunk-map: addresses, copies, cut requests, missing devices and rebuilding for every profile,
  * measured against the image writer, which lays out the same chunks by other code.
  */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "support/fake_layer.h"
 #include "support/image_writer_internal.h"
 #include "xlators/cluster/chunk_map.h"
@@ -65,14 +69,14 @@ static void free_bench(struct bench *bench)
     free(bench->bytes);
 }
 
-static void describe(struct bw_xlator *map, const struct iw_image *image, unsigned missing)
+static void describe(struct bw_xlator *map, const struct iw_image *image, unsigned missing, unsigned stale)
 {
     size_t child = 0;
     for (unsigned i = 0; i < iw_device_count(image); i++) {
         uint8_t uuid[BW_UUID_SIZE];
         iw_uuid(image, IW_UUID_DEVICE, iw_devid(image, i), uuid);
         if (!(missing >> i & 1))
-            expect_success(bw_chunk_map_add_device(map, iw_devid(image, i), uuid, child++));
+            expect_success(bw_chunk_map_add_device(map, iw_devid(image, i), uuid, child++, stale >> i & 1));
     }
     for (size_t i = 0; i < iw_chunk_count(image); i++) {
         uint8_t item[2048];
@@ -83,19 +87,27 @@ static void describe(struct bw_xlator *map, const struct iw_image *image, unsign
     }
 }
 
-/* The chunk map of a bench, without the devices of a bit mask. */
-static struct bw_xlator *add_map(struct bw_graph *graph, const struct bench *bench, unsigned missing)
+/* The chunk map of a bench, without the devices of one bit mask, those of another being stale; `spoiled`: and
+ * nothing on those is as it should be. */
+static struct bw_xlator *add_map_with_stale(struct bw_graph *graph, const struct bench *bench,
+                                            unsigned missing, unsigned stale, const char *spoiled)
 {
     struct bw_xlator *children[IW_MAX_DEVICES], *map = NULL;
     struct bw_layer layer = {.type = "cluster/chunk-map", .name = "map", .children = children};
     for (unsigned i = 0; i < iw_device_count(bench->image); i++) {
-        const struct bw_option_value options[] = {{"path", iw_path(bench->image, i)}, {0}};
+        const char *path = spoiled && stale >> i & 1 ? spoiled : iw_path(bench->image, i);
+        const struct bw_option_value options[] = {{"path", path}, {0}};
         if (!(missing >> i & 1))
             children[layer.child_count++] = add_layer(graph, "storage/file", NULL, options);
     }
     expect_success(bw_graph_add(graph, &layer, &map));
-    describe(map, bench->image, missing);
+    describe(map, bench->image, missing, stale);
     return map;
+}
+
+static struct bw_xlator *add_map(struct bw_graph *graph, const struct bench *bench, unsigned missing)
+{
+    return add_map_with_stale(graph, bench, missing, 0, NULL);
 }
 
 /* Reads a range of one copy and compares. */
@@ -149,9 +161,12 @@ static void test_addresses(void **state)
                               : shapes[i].profile == BW_GROUP_RAID6 ? shapes[i].devices - 1
                                                                     : 0;
             assert_int_equal(reply.copies, copy - 1 + parity);
-            if (parity) {
-                expect_success(bw_wind_map(NULL, map, bench.start + at, 100, 2, &reply));
-                assert_true(reply.location.rebuilt);
+            for (unsigned more = 0; more < parity; more++) {
+                expect_success(bw_wind_map(NULL, map, bench.start + at, 100, copy + more, &reply));
+                assert_true(iw_locate_parity(bench.image, bench.start + at, more > 0, &device, &offset));
+                assert_true(reply.location.present && reply.location.rebuilt);
+                assert_int_equal(reply.location.devid, iw_devid(bench.image, device));
+                assert_int_equal(reply.location.offset, offset);
             }
         }
         bw_graph_destroy(graph);
@@ -226,6 +241,33 @@ static void test_missing_devices(void **state)
         }
         free_bench(&bench);
     }
+}
+
+/* Each set of devices that the profile can do without is stale: what is on them is not used. And if others
+ * are missing, it is. */
+static void test_stale_devices(void **state)
+{
+    (void)state;
+    int zeros = memfd_create("zeros", 0);
+    char path[32];
+    assert_int_equal(ftruncate(zeros, 1 << 30), 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", zeros);
+    for (size_t i = 0; i < COUNT(shapes); i++) {
+        struct bench bench = make_bench(&shapes[i]);
+        unsigned all = (1u << shapes[i].devices) - 1;
+        for (unsigned stale = 1; stale < all; stale++) {
+            if ((unsigned)__builtin_popcount(stale) > shapes[i].expendable)
+                continue;
+            struct bw_graph *graph = fake_graph(NULL);
+            check_ranges(add_map_with_stale(graph, &bench, 0, stale, path), &bench);
+            bw_graph_destroy(graph);
+            graph = fake_graph(NULL);
+            check_ranges(add_map_with_stale(graph, &bench, stale, all & ~stale, NULL), &bench);
+            bw_graph_destroy(graph);
+        }
+        free_bench(&bench);
+    }
+    close(zeros);
 }
 
 /* One device more than can be missing: some ranges fail, those that can be read are right, none is wrong. */
@@ -427,7 +469,7 @@ static void test_hints_go_to_the_devices(void **state)
     const struct bw_layer layer = {
         .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
     expect_success(bw_graph_add(graph, &layer, &map));
-    describe(map, bench.image, 0);
+    describe(map, bench.image, 0, 0);
     const struct bw_range ranges[] = {
         {bench.start + 60000, 80000}, {0, 4096}, {bench.start, UINT64_MAX}, {bench.start + 4096, 0}};
     bw_wind_advise(NULL, map, ranges, 1);
@@ -444,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_reads),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_missing_devices),
+        cmocka_unit_test(test_stale_devices),
         cmocka_unit_test(test_too_many_missing),
         cmocka_unit_test(test_too_many_unreadable),
         cmocka_unit_test(test_length_of_nowhere),

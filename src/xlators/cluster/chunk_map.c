@@ -33,9 +33,9 @@ static void fini(struct bw_xlator *xlator)
 }
 
 struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devid,
-                                         const uint8_t uuid[BW_UUID_SIZE], size_t child)
+                                         const uint8_t uuid[BW_UUID_SIZE], size_t child, bool stale)
 {
-    struct bw_layout_device device = {.devid = devid, .child = (uint32_t)child};
+    struct bw_layout_device device = {.devid = devid, .child = (uint32_t)child, .stale = stale};
     memcpy(device.uuid, uuid, BW_UUID_SIZE);
     return bw_layout_add_device(bw_xlator_private(xlator), &device);
 }
@@ -69,15 +69,43 @@ static struct bw_error *missing(const struct bw_layout_stripe *stripe)
     return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", stripe->devid);
 }
 
+/* The first copy that is there, and on a device that missed nothing; NULL if there is none. */
+static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, bool stale)
+{
+    for (unsigned copy = 1; copy <= piece->direct_copies; copy++) {
+        const struct bw_layout_stripe *stripe = bw_piece_stripe(piece, copy);
+        if (stripe->child != BW_NO_CHILD && stripe->stale <= stale)
+            return stripe;
+    }
+    return NULL;
+}
+
 /* The stripe to read a copy from; NULL if it has to be computed or there is no such copy. */
 static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece, unsigned copy)
 {
     if (copy)
         return copy <= piece->direct_copies ? bw_piece_stripe(piece, copy) : NULL;
-    for (unsigned any = 1; any <= piece->direct_copies; any++)
-        if (bw_piece_stripe(piece, any)->child != BW_NO_CHILD)
-            return bw_piece_stripe(piece, any);
-    return piece->chunk->profile->parity_stripes ? NULL : bw_piece_stripe(piece, 1);
+    const struct bw_layout_stripe *stripe = first_copy(piece, false);
+    if (stripe || piece->chunk->profile->parity_stripes)
+        return stripe;
+    stripe = first_copy(piece, true);
+    return stripe ? stripe : bw_piece_stripe(piece, 1);
+}
+
+/* Computes a piece. Of one that cannot be computed, and may come from any copy, a stale stripe may be left:
+ * that is to be read then. */
+static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                      const struct bw_request *whole, const struct bw_piece *piece,
+                                      uint8_t *buffer, const struct bw_layout_stripe **stripe)
+{
+    if (whole->copy > bw_piece_copies(piece))
+        return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
+    struct bw_error *error = bw_rebuild_piece(frame, xlator, piece, whole->copy, buffer);
+    *stripe = error && !whole->copy ? first_copy(piece, true) : NULL;
+    if (!*stripe)
+        return error;
+    bw_error_free(error);
+    return NULL;
 }
 
 /* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
@@ -89,9 +117,9 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     uint8_t *buffer = (uint8_t *)whole->buffer + done;
     probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
     if (!stripe) {
-        if (whole->copy > bw_piece_copies(piece))
-            return bw_error_create(BW_ERROR_USAGE, "there is no copy %u", whole->copy);
-        return bw_rebuild_piece(frame, xlator, piece, whole->copy, buffer);
+        BW_TRY(compute_piece(frame, xlator, whole, piece, buffer, &stripe));
+        if (!stripe)
+            return NULL;
     }
     if (stripe->child == BW_NO_CHILD)
         return missing(stripe);
@@ -191,6 +219,18 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
+/* The stripe that a map names: that of the copy or, for one that is computed, of the parity it needs. */
+static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piece, unsigned copy)
+{
+    const struct bw_layout_chunk *chunk = piece->chunk;
+    if (copy <= piece->direct_copies)
+        return bw_piece_stripe(piece, copy ? copy : 1);
+    unsigned parity = chunk->profile->parity_stripes;
+    if (!parity)
+        return bw_piece_stripe(piece, 1);
+    return bw_layout_row_stripe(chunk, piece->row, chunk->stripe_count - (copy == 2 ? parity : 1));
+}
+
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
 {
@@ -201,7 +241,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
         return error;
     }
     bool rebuilt = copy > piece.direct_copies;
-    const struct bw_layout_stripe *stripe = bw_piece_stripe(&piece, rebuilt || !copy ? 1 : copy);
+    const struct bw_layout_stripe *stripe = stripe_to_name(&piece, copy);
     probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
@@ -266,7 +306,8 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .page = "Btrfs speaks of its blocks by logical addresses. This layer knows which device holds each of "
             "them, and reads it there. It knows every profile: single, DUP, RAID0, RAID1 with two, three or "
             "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is cut in two. "
-            "If a device is missing, another copy is read, or the bytes are computed from parity. Of a copy "
+            "If a device is missing, or stale because it missed writes, another copy is read, or the bytes "
+            "are computed from parity. Of a copy "
             "that is there but bad, the next one is asked for by features/verify.\n\n"
             "Every graph needs this layer, once. The layers below it are the devices of the file system, in "
             "any order. Which chunks there are is read from the image when it is opened, so there is nothing "

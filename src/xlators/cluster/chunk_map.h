@@ -10,9 +10,10 @@
 #include "btrfs-walk/xlator.h"
 #include "format/chunk.h"
 
-/** Says which device a child of the layer is. Devices are told apart by id and uuid. */
+/** Says which device a child of the layer is. Devices are told apart by id and uuid. One that is `stale`
+ * missed writes: it is read where nothing better is left. */
 struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devid,
-                                         const uint8_t uuid[BW_UUID_SIZE], size_t child);
+                                         const uint8_t uuid[BW_UUID_SIZE], size_t child, bool stale);
 
 /** Adds a chunk, or replaces the one with the same logical address. BW_ERROR_CORRUPT if it overlaps another.
  */

@@ -28,12 +28,13 @@ struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_
     return NULL;
 }
 
-static uint32_t find_child(const struct bw_layout *layout, uint64_t devid, const uint8_t *uuid)
+static const struct bw_layout_device *find_device(const struct bw_layout *layout, uint64_t devid,
+                                                  const uint8_t *uuid)
 {
     for (size_t i = 0; i < layout->device_count; i++)
         if (layout->devices[i].devid == devid && memcmp(layout->devices[i].uuid, uuid, BW_UUID_SIZE) == 0)
-            return layout->devices[i].child;
-    return BW_NO_CHILD;
+            return &layout->devices[i];
+    return NULL;
 }
 
 /* Index of the first chunk that ends behind `address`. */
@@ -67,8 +68,9 @@ static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout, 
     struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
     for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
         uint64_t devid = bw_get64(chunk->stripes[i].devid);
+        const struct bw_layout_device *device = find_device(layout, devid, chunk->stripes[i].device_uuid);
         stripes[i] = (struct bw_layout_stripe){devid, bw_get64(chunk->stripes[i].offset),
-                                               find_child(layout, devid, chunk->stripes[i].device_uuid)};
+                                               device ? device->child : BW_NO_CHILD, device && device->stale};
     }
     return stripes;
 }

@@ -18,6 +18,7 @@ struct bw_layout_stripe {
     uint64_t devid;
     uint64_t offset; /**< where the stripe begins on the device */
     uint32_t child;  /**< index of the child that is the device, or BW_NO_CHILD if it is missing */
+    bool stale;      /**< the device missed writes, so any other copy is more to be trusted */
 };
 
 struct bw_layout_chunk {
@@ -31,6 +32,7 @@ struct bw_layout_device {
     uint64_t devid;
     uint8_t uuid[BW_UUID_SIZE];
     uint32_t child;
+    bool stale; /**< see struct bw_layout_stripe */
 };
 
 struct bw_layout {

@@ -14,13 +14,14 @@
 
 #include "base/cleanup.h"
 
-enum { MAX_PARTS = 255 };
+enum { MAX_PARTS = 255, ANY_WAY = 2 };
 
 struct row {
     const struct bw_piece *piece;
     unsigned data_parts;
     unsigned parts;
     bool bad[MAX_PARTS];        /* parts that must not be used; parity parts last */
+    bool without_stale;         /* some of these are only stale */
     uint8_t sources[MAX_PARTS]; /* the parts chosen */
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
@@ -29,8 +30,12 @@ struct row {
 static void mark_bad(struct row *row, unsigned copy)
 {
     const struct bw_piece *piece = row->piece;
-    for (unsigned part = 0; part < row->parts; part++)
-        row->bad[part] = bw_layout_row_stripe(piece->chunk, piece->row, part)->child == BW_NO_CHILD;
+    for (unsigned part = 0; part < row->parts; part++) {
+        const struct bw_layout_stripe *stripe = bw_layout_row_stripe(piece->chunk, piece->row, part);
+        bool missing = stripe->child == BW_NO_CHILD, stale = !missing && copy == 0 && stripe->stale;
+        row->bad[part] = missing || stale;
+        row->without_stale |= stale && part != piece->data_stripe;
+    }
     row->bad[piece->data_stripe] = true;
     if (copy < 3)
         return;
@@ -154,9 +159,15 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
         return bw_error_no_memory();
     mark_bad(&row, copy);
     BW_AUTO_ERROR struct bw_error *failed = NULL;
-    do {
-        if (!choose_sources(&row))
+    for (;;) {
+        bool enough = choose_sources(&row);
+        if (enough && read_sources(frame, xlator, &row, bytes, &failed))
+            return combine(&row, bytes, buffer);
+        if (enough)
+            continue;
+        if (!row.without_stale)
             return too_few(&row, BW_TAKE(failed));
-    } while (!read_sources(frame, xlator, &row, bytes, &failed));
-    return combine(&row, bytes, buffer);
+        row.without_stale = false;
+        mark_bad(&row, ANY_WAY);
+    }
 }
