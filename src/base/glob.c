@@ -6,6 +6,8 @@
 #include "base/glob.h"
 
 #include <stdint.h>
+#include <string.h>
+#include <wctype.h>
 
 #include "base/utf8.h"
 
@@ -14,6 +16,20 @@ enum { BARE_BYTE = 0x200000 };
 
 struct cursor {
     const uint8_t *next, *end;
+};
+
+/* What letters are, where case does not count. */
+struct folding {
+    bool folds;
+    locale_t locale; /* 0: only those of ASCII are known */
+};
+
+/* A class of characters: pairs of the first and the last. */
+struct class
+{
+    const char *name;
+    uint8_t pairs[8];
+    unsigned pair_count;
 };
 
 static struct cursor cursor_of(const char *bytes, size_t length)
@@ -48,6 +64,16 @@ static bool skip(struct cursor *cursor, char byte)
     return true;
 }
 
+static uint32_t fold(const struct folding *folding, uint32_t character)
+{
+    if (!folding->folds)
+        return character;
+    if (character < 0x80)
+        return character >= 'A' && character <= 'Z' ? character - 'A' + 'a' : character;
+    bool known = folding->locale && character < BARE_BYTE;
+    return known ? (uint32_t)towlower_l((wint_t)character, folding->locale) : character;
+}
+
 /* Takes a character that may have a backslash in front of it; false at the end. */
 static bool take_plain(struct cursor *pattern, uint32_t *character)
 {
@@ -68,43 +94,109 @@ static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
     return !range || (skip(pattern, '-') && take_plain(pattern, last));
 }
 
+/* POSIX's, in its own locale: whatever the user's is, an image has the same answer. */
+static const struct class *find_class(const uint8_t *name, size_t length)
+{
+    static const struct class classes[] = {
+        {"alnum", {'0', '9', 'A', 'Z', 'a', 'z'}, 3},
+        {"alpha", {'A', 'Z', 'a', 'z'}, 2},
+        {"blank", {'\t', '\t', ' ', ' '}, 2},
+        {"cntrl", {0, 0x1f, 0x7f, 0x7f}, 2},
+        {"digit", {'0', '9'}, 1},
+        {"graph", {'!', '~'}, 1},
+        {"lower", {'a', 'z'}, 1},
+        {"print", {' ', '~'}, 1},
+        {"punct", {'!', '/', ':', '@', '[', '`', '{', '~'}, 4},
+        {"space", {'\t', '\r', ' ', ' '}, 2},
+        {"upper", {'A', 'Z'}, 1},
+        {"xdigit", {'0', '9', 'A', 'F', 'a', 'f'}, 3},
+    };
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (strlen(classes[i].name) == length && memcmp(classes[i].name, name, length) == 0)
+            return &classes[i];
+    return NULL;
+}
+
+static bool class_has(const struct class *class, uint32_t character)
+{
+    bool found = false;
+    for (unsigned i = 0; i < class->pair_count; i++)
+        found |= character >= class->pairs[2 * i] && character <= class->pairs[2 * i + 1];
+    return found;
+}
+
+/* Takes `[:name:]`, in a set; what looks otherwise is no class, and what it is made of stands for itself. */
+static bool take_class(struct cursor *pattern, const struct class **class)
+{
+    struct cursor ahead = *pattern;
+    if (!skip(&ahead, '[') || !skip(&ahead, ':'))
+        return false;
+    const uint8_t *name = ahead.next;
+    while (ahead.next < ahead.end && *ahead.next >= 'a' && *ahead.next <= 'z')
+        ahead.next++;
+    size_t length = (size_t)(ahead.next - name);
+    if (!skip(&ahead, ':') || !skip(&ahead, ']'))
+        return false;
+    *class = find_class(name, length);
+    *pattern = ahead;
+    return true;
+}
+
+/* A set as it is read, and what is known so far. */
+struct set {
+    uint32_t character;
+    bool found;
+    bool bad_class; /* it has one that does not exist */
+};
+
+static bool take_member(const struct folding *folding, struct cursor *pattern, struct set *set)
+{
+    const struct class *class;
+    uint32_t first, last, folded = fold(folding, set->character);
+    if (take_class(pattern, &class)) {
+        set->found |= class && class_has(class, set->character); /* as it is, as for find */
+        set->bad_class |= !class;
+        return true;
+    }
+    if (!take_range(pattern, &first, &last))
+        return false;
+    set->found |= folded >= fold(folding, first) && folded <= fold(folding, last);
+    return true;
+}
+
 /* What follows `[`, up to and with `]`; a `]` that is the first stands for itself. False if it does not end.
  */
-static bool take_set(struct cursor *pattern, uint32_t character, bool *found)
+static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
-    uint32_t first, last;
     bool inverted = skip(pattern, '!') || skip(pattern, '^');
-    *found = false;
     do {
-        if (!take_range(pattern, &first, &last))
+        if (!take_member(folding, pattern, set))
             return false;
-        *found |= character >= first && character <= last;
     } while (!skip(pattern, ']'));
-    *found ^= inverted;
+    set->found ^= inverted;
     return true;
 }
 
 /* Whether the next thing in the pattern, which is no star, stands for this character. */
-static bool matches_one(struct cursor *pattern, uint32_t character)
+static bool matches_one(const struct folding *folding, struct cursor *pattern, uint32_t character)
 {
-    bool found;
+    struct set set = {.character = character};
     uint32_t plain;
     if (skip(pattern, '?'))
         return true;
     if (skip(pattern, '['))
-        return take_set(pattern, character, &found) && found;
-    return take_plain(pattern, &plain) && plain == character;
+        return take_set(folding, pattern, &set) && set.found;
+    return take_plain(pattern, &plain) && fold(folding, plain) == fold(folding, character);
 }
 
-bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *text, size_t text_length)
+static bool matches(const struct folding *folding, struct cursor wanted, struct cursor given)
 {
-    struct cursor wanted = cursor_of(pattern, pattern_length), given = cursor_of(text, text_length);
     struct cursor behind_star = {0}, retry = {0};
     while (given.next < given.end) {
         if (skip(&wanted, '*')) {
             behind_star = wanted;
             retry = given;
-        } else if (!matches_one(&wanted, take(&given))) {
+        } else if (!matches_one(folding, &wanted, take(&given))) {
             if (!behind_star.next)
                 return false;
             take(&retry);
@@ -117,15 +209,29 @@ bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *tex
     return wanted.next == wanted.end;
 }
 
+bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *text, size_t text_length)
+{
+    return matches(&(struct folding){0}, cursor_of(pattern, pattern_length), cursor_of(text, text_length));
+}
+
+bool bw_glob_matches_folded(locale_t locale, const char *pattern, size_t pattern_length, const char *text,
+                            size_t text_length)
+{
+    return matches(&(struct folding){true, locale}, cursor_of(pattern, pattern_length),
+                   cursor_of(text, text_length));
+}
+
 static const char *problem_of_set(struct cursor *pattern)
 {
     const uint8_t *start = pattern->next;
-    bool unused;
-    if (!take_set(pattern, 0, &unused))
+    struct set set = {0};
+    if (!take_set(&(struct folding){0}, pattern, &set))
         return "a '[' without its ']'";
+    if (set.bad_class)
+        return "no class has that name: they are like [:alpha:]";
     for (; start + 1 < pattern->next; start++)
-        if (start[0] == '[' && (start[1] == ':' || start[1] == '.' || start[1] == '='))
-            return "classes like [:alpha:] are not known";
+        if (start[0] == '[' && (start[1] == '.' || start[1] == '='))
+            return "[.x.] and [=x=] are not known";
     return NULL;
 }
 

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "cmd/export.h"
 #include "cmd/inode_text.h"
+#include "export/details.h"
 #include "fs/subvolume.h"
 #include "fs/symlink.h"
 
@@ -17,6 +18,7 @@ struct bodyfile_state {
 struct bodyfile {
     struct cmd_export export;
     struct cmd_output output;
+    struct bw_details details;
     struct bw_buffer line, target;
 };
 
@@ -66,22 +68,20 @@ static char type_letter(uint32_t type)
     }
 }
 
-static int64_t seconds_of(int64_t nanoseconds)
+static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
 {
-    const int64_t second = 1000000000;
-    return nanoseconds / second - (nanoseconds % second < 0);
-}
-
-static void append_inode(struct bw_buffer *line, const struct bw_feed_item *item)
-{
+    struct bw_buffer *line = &bodyfile->line;
+    struct bw_inode_times times;
     const struct bw_inode *inode = &item->inode;
     char mode[CMD_MODE_LENGTH + 1], letter = type_letter(item->type);
     cmd_mode_text(inode->mode, mode);
     bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id, item->number, letter,
                      item->has_inode ? letter : '-', mode + 1);
     bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid, inode->size);
-    bw_buffer_format(line, "|%" PRId64 "|%" PRId64 "|%" PRId64 "|%" PRId64 "\n", seconds_of(inode->atime),
-                     seconds_of(inode->mtime), seconds_of(inode->ctime), seconds_of(inode->otime));
+    BW_TRY(bw_details_times(&bodyfile->details, &item->subvolume->tree, item->number, inode, &times));
+    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)times.atime.tv_sec, (intmax_t)times.mtime.tv_sec,
+                     (intmax_t)times.ctime.tv_sec, (intmax_t)times.otime.tv_sec);
+    return NULL;
 }
 
 static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_feed_item *item)
@@ -107,7 +107,7 @@ static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_ite
     bw_buffer_format(line, "0|");
     append_name(line, item->path.data, item->path.length);
     BW_TRY(append_target(bodyfile, item));
-    append_inode(line, item);
+    BW_TRY(append_inode(bodyfile, item));
     if (!item->has_inode)
         cmd_export_miss_item(&bodyfile->export, item);
     return line->failed ? bw_error_no_memory() : cmd_write(&bodyfile->output, line->data, line->length);
@@ -134,12 +134,14 @@ static int run(const struct cmd_common *common, void *state)
     int status = cmd_export_open(common, &settings->export, &bodyfile.export);
     if (status)
         return status;
+    bw_details_init(&bodyfile.details, bodyfile.export.session.fs);
     struct bw_error *error = write_lines(&bodyfile);
     struct bw_error *last = cmd_flush(&bodyfile.output);
     if (error)
         bw_error_free(last);
     else
         error = last;
+    bw_details_free(&bodyfile.details);
     status = cmd_export_close(&bodyfile.export, error);
     bw_buffer_free(&bodyfile.line);
     bw_buffer_free(&bodyfile.target);

@@ -75,7 +75,11 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     }
     error = check_subvolume(export);
     if (!error)
+        error = bw_starts_find(export->session.fs, &settings->walk, common->paths, common->path_count,
+                               &export->starts);
+    if (!error)
         return STATUS_OK;
+    bw_starts_free(&export->starts);
     status = give_up(export, error);
     cmd_close(common, &export->session);
     return status;
@@ -95,8 +99,7 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
     add_pass(export, more_types);
     const struct bw_feed_options options = {
         .walk = export->settings->walk,
-        .starts = export->common->paths,
-        .start_count = export->common->path_count,
+        .starts = &export->starts,
         .passes = export->passes,
         .unchecked = export->settings->unchecked,
         .missed = missed,
@@ -137,6 +140,7 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
     bw_feed_destroy(export->feed);
+    bw_starts_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);
     cmd_selection_free(&export->settings->selection);

@@ -49,7 +49,8 @@ struct cmd_export {
     const struct cmd_common *common;
     struct cmd_export_settings *settings;
     struct cmd_session session;
-    unsigned passes[3]; /**< types; ends with 0 */
+    struct bw_starts starts; /**< of the PATHs those that are in none of the others */
+    unsigned passes[3];      /**< types; ends with 0 */
     struct bw_feed *feed;
     atomic_int status; /**< so far; grows */
 };

@@ -27,7 +27,8 @@ static const struct cmd_option options[] = {
     {OPTION_SKIP_EXISTING, "skip-existing", NULL,
      "go on with an extraction: what is there with the same size and time is left alone"},
     {OPTION_PRESERVE, "preserve", NULL,
-     "also restore setuid, setgid and sticky bits, capabilities, and who may open devices"},
+     "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is immutable "
+     "or append-only"},
     {OPTION_ON_ERROR, "on-error", "WORD",
      "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all (fail)"},
     CMD_EXPORT_CHECKSUMS_OPTION,
@@ -76,12 +77,12 @@ static struct bw_error *count(void *context, const struct bw_file *file)
 /* How much there is to do, if somebody wants to know. */
 static void count_all(struct extract *extract)
 {
-    const struct cmd_common *common = extract->export.common;
+    const struct bw_starts *starts = &extract->export.starts;
     struct bw_walk_options wanted = extract->export.settings->walk;
     if (!wanted.types)
         wanted.types = BW_WALK_FILES;
-    for (size_t i = 0; extract->progress.shown && (i < common->path_count || i == 0); i++) {
-        wanted.start = common->path_count ? common->paths[i] : NULL;
+    for (size_t i = 0; extract->progress.shown && (i < starts->count || i == 0); i++) {
+        wanted.start = starts->count ? starts->paths[i] : NULL;
         bw_error_free(bw_walk_entries(extract->export.session.fs, &wanted, count, &extract->progress, NULL));
     }
 }
@@ -97,6 +98,9 @@ static struct bw_error *extract_files(struct extract *extract)
     /* Nobody else who looks at the folder meanwhile finds a link there while files are still being made. */
     BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
     struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
+    while (!error && extract->again)
+        error = bw_stream_run(extract->export.session.fs, &stream);
+    extract_drop_again(extract);
     struct bw_error *last = extract_finish_directories(extract);
     if (!error)
         return last;
@@ -117,12 +121,14 @@ static void list_missed(struct extract *extract)
     if (common->quiet)
         return;
     if (extract->target.lowered)
-        fprintf(stderr, "btrfs-walk: note: %" PRIu64 " files have lost privileges that --preserve keeps\n",
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " files have lost privileges or protection that --preserve keeps\n",
                 extract->target.lowered);
     if (extract->target.foreign)
         fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64 " files of other owners are yours now: only root can "
-                "restore owners\n",
+                "btrfs-walk: note: %" PRIu64 " files of other owners or groups are yours now: only root can "
+                "restore those\n",
                 extract->target.foreign);
 }
 
@@ -131,7 +137,8 @@ static void free_all(struct extract *extract)
     bw_target_file_abandon(&extract->file);
     bw_target_close(&extract->target);
     bw_target_close(&extract->look);
-    bw_links_free(&extract->links);
+    extract_names_free(&extract->names);
+    pthread_mutex_destroy(&extract->lock);
     bw_made_directories_free(&extract->directories);
     bw_details_free(&extract->details);
     bw_buffer_free(&extract->text);
@@ -150,7 +157,9 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
         .on_error = state->has_on_error ? state->on_error : CMD_ON_ERROR_SKIP,
     };
     extract->file.descriptor = -1;
-    bw_links_init(&extract->links);
+    extract_names_init(&extract->names);
+    pthread_mutex_init(&extract->lock, NULL);
+    extract->again_end = &extract->again;
     bw_details_init(&extract->details, extract->export.session.fs);
     struct bw_error *error = bw_target_open(state->folder, &state->target, &extract->target);
     if (!error)
@@ -188,12 +197,15 @@ const struct command cmd_extract = {
         "at\n"
         "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. Nothing is\n"
         "written outside of DEST, no link is followed there, and nothing that exists is replaced. Restored\n"
-        "are holes, hard links, permissions, times, extended attributes and access lists and, by root,\n"
-        "owners and device nodes. What could not be restored is listed at the end. A file gets its name "
-        "when\n"
-        "it is complete: --skip-existing goes on where an extraction was broken off. Exit status: 0 all\n"
-        "extracted; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
-        "image is not supported.\n",
+        "are holes, hard links, permissions, times, extended attributes, access lists, groups that the "
+        "user\n"
+        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and device "
+        "nodes.\n"
+        "What could not be restored is listed at the end. Where a hard link cannot be made, there is a "
+        "copy.\n"
+        "A file gets its name when it is complete: --skip-existing goes on where an extraction was broken\n"
+        "off. Exit status: 0 all extracted; 1 part of it is missing; 2 wrong usage or not a btrfs file\n"
+        "system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"

@@ -5,10 +5,10 @@
 
 #include "cmd/bad_ranges.h"
 #include "cmd/export.h"
+#include "cmd/extract_names.h"
 #include "cmd/progress.h"
 #include "export/details.h"
 #include "export/made_directories.h"
-#include "export/links.h"
 #include "export/target_file.h"
 
 enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is listed */ };
@@ -19,10 +19,14 @@ struct extract {
     struct bw_target target;
     struct bw_target look; /**< the same folder, for whoever reads ahead */
     struct bw_target_file file;
-    bool began;  /**< the file whose parts are coming */
-    bool failed; /**< and could not be */
-    struct bw_links links;
-    struct bw_made_directories directories;
+    int descriptor; /**< of the link or special file that was just made */
+    bool began;     /**< the file whose parts are coming */
+    bool failed;    /**< and could not be */
+    bool lost;      /**< because of its content */
+    struct extract_names names;
+    pthread_mutex_t lock;                    /**< for `again` */
+    struct bw_feed_item *again, **again_end; /**< names that the stream is given once more */
+    struct bw_made_directories directories;  /**< and files that are protected at the end */
     struct bw_details details;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
@@ -41,7 +45,10 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
                               const struct bw_data_part *part);
 struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
 
-/** Restores the attributes of all directories, at the end. */
+/** Gives back what was to go through the stream once more and did not. */
+void extract_drop_again(struct extract *extract);
+
+/** Restores the attributes of all directories, at the end, and protects files. */
 struct bw_error *extract_finish_directories(struct extract *extract);
 
 #endif

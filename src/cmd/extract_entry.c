@@ -3,10 +3,12 @@
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "cmd/extract.h"
 #include "export/device.h"
+#include "export/times.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "fs/symlink.h"
@@ -22,35 +24,62 @@ static size_t length_of(const struct bw_feed_item *item)
     return item->path.length - 1;
 }
 
-static bool has_names(const struct bw_feed_item *item)
+/* Content that is there already from the last time is not read. */
+static void look_for(struct extract *extract, struct bw_feed_item *item)
 {
-    return item->has_inode && item->inode.link_count > 1 && item->type != S_IFDIR;
+    const struct timespec mtime = bw_timespec_of(item->inode.mtime);
+    item->checked =
+        item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
+        !bw_time_is_cut(item->inode.mtime) &&
+        bw_target_has_file(&extract->look, path_of(item), length_of(item), item->inode.size, &mtime);
+    item->skipped = item->checked;
 }
 
-/* Content that is there already, under another name or from the last time, is not read. */
-static struct bw_error *meet(struct extract *extract, struct bw_feed_item *item)
+/* A name that comes another time, if there is one. */
+static struct bw_feed_item *next_again(struct extract *extract)
 {
-    struct bw_link link = {.is_first = true};
-    if (has_names(item) &&
-        !bw_links_meet(&extract->links, item->subvolume->tree.id, item->number, path_of(item), &link))
-        return bw_error_no_memory();
-    item->checked = link.is_first && item->type == S_IFREG && item->has_inode &&
-                    extract->look.options.skip_existing &&
-                    bw_target_has_file(&extract->look, path_of(item), length_of(item), item->inode.size,
-                                       item->inode.mtime);
-    item->skipped = !link.is_first || item->checked;
-    return NULL;
+    pthread_mutex_lock(&extract->lock);
+    struct bw_feed_item *item = extract->again;
+    if (item)
+        extract->again = item->next;
+    if (!extract->again)
+        extract->again_end = &extract->again;
+    pthread_mutex_unlock(&extract->lock);
+    return item;
+}
+
+static void put_again(struct extract *extract, struct bw_feed_item *item)
+{
+    pthread_mutex_lock(&extract->lock);
+    item->next = NULL;
+    *extract->again_end = item;
+    extract->again_end = &item->next;
+    pthread_mutex_unlock(&extract->lock);
+}
+
+void extract_drop_again(struct extract *extract)
+{
+    for (struct bw_feed_item *item; (item = next_again(extract));)
+        bw_feed_release(extract->export.feed, item);
 }
 
 struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got)
 {
     struct extract *extract = context;
-    struct bw_feed_item *item;
-    BW_TRY(bw_feed_next(extract->export.feed, &item));
+    struct bw_feed_item *item = next_again(extract);
+    struct bw_error *error = NULL;
+    bool has_content = item && !item->skipped;
+    if (!item) {
+        BW_TRY(bw_feed_next(extract->export.feed, &item));
+        if (item)
+            error = extract_names_meet(&extract->names, item, &has_content);
+    }
     *got = item;
     if (!item)
         return NULL;
-    struct bw_error *error = meet(extract, item);
+    item->skipped = true;
+    if (has_content)
+        look_for(extract, item);
     *file = bw_feed_stream_file(item);
     return error;
 }
@@ -72,36 +101,46 @@ static struct bw_error *endure(struct extract *extract, struct bw_error *error)
     return NULL;
 }
 
-/* A directory that nobody has asked for, on the way to something that was. */
-static struct bw_error *made_on_way(void *context, const char *path, size_t length)
+/* What the image says of a directory; an error if nothing. */
+static struct bw_error *look_up(struct extract *extract, const char *path, size_t length,
+                                struct bw_place *place, struct bw_inode *inode)
 {
-    struct extract *extract = context;
     const struct bw_fs *fs = extract->export.session.fs;
-    struct bw_place place;
-    struct bw_inode inode;
     struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
     struct bw_error *error =
-        text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, &place);
+        text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, place);
     if (!error)
-        error = bw_place_inode(fs, &place, &inode);
+        error = bw_place_inode(fs, place, inode);
     bw_buffer_free(&text);
-    if (!error)
-        return bw_made_directories_add(&extract->directories, path, length, place.subvolume, place.inode,
-                                       &inode);
-    return endure(extract, bw_image_error(error));
+    return bw_image_error(error);
 }
 
-/* Calls `make`; and again behind what it lacks of the way there. */
+/* A directory on the way to something that was asked for. */
+static struct bw_error *make_on_way(void *context, const char *path, size_t length)
+{
+    struct extract *extract = context;
+    struct bw_place place;
+    struct bw_inode inode;
+    struct bw_error *error = look_up(extract, path, length, &place, &inode);
+    bool known = !error, ours;
+    BW_TRY(endure(extract, error));
+    BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
+    return ours && known ? bw_made_directories_add(&extract->directories, path, length, place.subvolume,
+                                                   place.inode, &inode)
+                         : NULL;
+}
+
+/* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed. */
 static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_item *item,
                                       struct bw_error *(*make)(struct extract *, struct bw_feed_item *))
 {
     struct bw_error *error = make(extract, item);
-    if (!error || error->code != BW_ERROR_SYSTEM || error->system != ENOENT)
+    if (!error || error->code != BW_ERROR_SYSTEM || (error->system != ENOENT && error->system != EACCES))
         return error;
     bw_error_free(error);
-    BW_TRY(bw_target_make_way(&extract->target, path_of(item), length_of(item), made_on_way, extract));
+    BW_TRY(bw_target_make_way(&extract->target, path_of(item), length_of(item), make_on_way, extract));
     return make(extract, item);
 }
 
@@ -110,7 +149,7 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
     if (!length_of(item))
         return NULL; /* the folder itself is the user's */
     bool ours;
-    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &ours));
+    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &item->inode, &ours));
     if (!ours)
         return NULL; /* nothing that exists is changed */
     return bw_made_directories_add(&extract->directories, path_of(item), length_of(item), item->subvolume,
@@ -125,7 +164,8 @@ static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_ite
     bw_buffer_append_byte(&extract->text, '\0');
     if (extract->text.failed)
         return bw_error_no_memory();
-    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item), extract->text.data);
+    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item), extract->text.data,
+                                  &extract->descriptor);
 }
 
 static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *item)
@@ -133,26 +173,20 @@ static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *
     dev_t device = makedev(bw_inode_device_major(&item->inode), bw_inode_device_minor(&item->inode));
     bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
     return bw_target_make_node(&extract->target, path_of(item), length_of(item), item->type,
-                               has_device ? device : 0);
+                               has_device ? device : 0, &extract->descriptor);
 }
 
+/* To the content whose path is in `text`. */
 static struct bw_error *make_link(struct extract *extract, struct bw_feed_item *item)
 {
-    struct bw_link link = {0};
-    extract->text.length = 0;
-    if (!bw_links_find(&extract->links, item->subvolume->tree.id, item->number, &link) || !link.made)
-        return bw_error_create(BW_ERROR_CORRUPT, "%s: the first name of the file was not extracted",
-                               item->path.data);
-    bw_links_append_path(&extract->links, link.number, &extract->text);
-    if (extract->text.failed)
-        return bw_error_no_memory();
     return bw_target_make_link(&extract->target, path_of(item), length_of(item), extract->text.data,
                                extract->text.length);
 }
 
 static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item *item)
 {
-    return bw_target_file_begin(&extract->target, path_of(item), length_of(item), &extract->file);
+    return bw_target_file_begin(&extract->target, path_of(item), length_of(item), &item->inode,
+                                &extract->file);
 }
 
 /* The attributes of an inode, to be restored. */
@@ -160,24 +194,43 @@ static struct bw_error *read_attributes(struct extract *extract, const struct bw
                                         uint64_t number, const struct bw_inode *inode,
                                         struct bw_target_attributes *attributes)
 {
-    BW_TRY(bw_details_read(&extract->details, &subvolume->tree, number));
-    *attributes = (struct bw_target_attributes){inode, extract->details.xattrs, extract->details.count};
-    return NULL;
+    const struct bw_tree *tree = &subvolume->tree;
+    BW_TRY(bw_details_read(&extract->details, tree, number));
+    *attributes = (struct bw_target_attributes){
+        .inode = inode, .xattrs = extract->details.xattrs, .xattr_count = extract->details.count};
+    return bw_details_times(&extract->details, tree, number, inode, &attributes->times);
+}
+
+/* Whether the error is that its name is taken, by nothing else than the same file. */
+static bool is_there(struct extract *extract, const struct bw_feed_item *item, const struct bw_error *error)
+{
+    struct bw_inode_times times;
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST || item->type != S_IFREG ||
+        !extract->target.options.skip_existing)
+        return false;
+    BW_AUTO_ERROR struct bw_error *failure =
+        bw_details_times(&extract->details, &item->subvolume->tree, item->number, &item->inode, &times);
+    return !failure && bw_target_has_file(&extract->target, path_of(item), length_of(item), item->inode.size,
+                                          &times.mtime);
 }
 
 static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
 {
     extract->began = true;
-    extract->failed = false;
     struct bw_error *error = make_with_way(extract, item, begin_file);
     extract->failed = error;
-    return endure(extract, error);
+    /* Who looked for it ahead could not: its directory was closed, or its time is not in the inode. */
+    item->checked = is_there(extract, item, error);
+    if (!item->checked)
+        return endure(extract, error);
+    bw_error_free(error);
+    return NULL;
 }
 
 static struct bw_error *give_up_file(struct extract *extract, struct bw_error *error)
 {
     bw_target_file_abandon(&extract->file);
-    extract->failed = true;
+    extract->failed = extract->lost = true;
     return endure(extract, error);
 }
 
@@ -235,43 +288,95 @@ static struct bw_error *finish_other(struct extract *extract, struct bw_feed_ite
     extract->failed = error;
     if (error)
         return endure(extract, error);
-    BW_TRY(read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes));
-    bw_target_restore(&extract->target, -1, path_of(item), length_of(item), &attributes);
-    return NULL;
+    error = read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes);
+    if (!error)
+        bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item), &attributes);
+    close(extract->descriptor);
+    return error;
 }
 
-static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item)
+/* Whether the file system does not link, or not once more; and not that nothing could have this name. */
+static bool asks_for_copy(const struct bw_error *error)
 {
-    struct bw_link link;
+    return error && error->code == BW_ERROR_SYSTEM && !ends_all(error) && error->system != EEXIST &&
+           error->system != ENAMETOOLONG && error->system != EINVAL && error->system != EILSEQ;
+}
+
+/* One more name of a file. It comes again if there is no content yet that it could be linked to. */
+static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item *item, bool *again)
+{
+    enum extract_content content;
+    struct bw_error *error = NULL;
+    extract->text.length = 0;
+    BW_TRY(extract_names_find(&extract->names, item, &content, &extract->text));
+    if (content == EXTRACT_MADE)
+        error = make_with_way(extract, item, make_link);
+    if (content == EXTRACT_LOST)
+        error = bw_error_create(BW_ERROR_CORRUPT, "%s: not extracted, as it was not under its first name",
+                                item->path.data);
+    bool replaced = content == EXTRACT_NOWHERE || (error && error->system == EMLINK);
+    bool copied = replaced || asks_for_copy(error);
+    *again = content == EXTRACT_COMING || copied;
+    if (!*again && !is_there(extract, item, error))
+        return endure(extract, error);
+    bw_error_free(error);
+    item->skipped = !copied;
+    return replaced ? extract_names_replace(&extract->names, item) : NULL;
+}
+
+/* What has content of its own. */
+static struct bw_error *finish_content(struct extract *extract, struct bw_feed_item *item)
+{
+    if (!item->checked)
+        BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
+    bool made = item->checked || !extract->failed;
+    BW_TRY(extract_names_end(&extract->names, item,
+                             made            ? EXTRACT_MADE
+                             : extract->lost ? EXTRACT_LOST
+                                             : EXTRACT_NOWHERE));
+    if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
+        return NULL;
+    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item), item->subvolume,
+                                   item->number, &item->inode);
+}
+
+static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)
+{
     if (!item->has_inode || !item->type) {
         extract_miss(extract, bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
         return NULL;
     }
     if (item->type == S_IFDIR)
         return endure(extract, make_with_way(extract, item, make_directory));
-    if (item->skipped && !item->checked)
-        return endure(extract, make_with_way(extract, item, make_link));
-    if (!item->skipped)
-        BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
-    bool made = item->checked || !extract->failed;
-    if (made && has_names(item) &&
-        bw_links_find(&extract->links, item->subvolume->tree.id, item->number, &link))
-        bw_links_made(&extract->links, link.number);
-    return NULL;
+    return item->skipped && !item->checked ? finish_name(extract, item, again)
+                                           : finish_content(extract, item);
 }
 
 struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete)
 {
     struct extract *extract = context;
     struct bw_feed_item *item = file->user;
-    struct bw_error *error = complete ? finish_item(extract, item) : NULL;
+    bool again = false;
+    struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
-    extract->progress.files += item->type == S_IFREG;
+    extract->began = extract->failed = extract->lost = false;
+    extract->progress.files += item->type == S_IFREG && !again;
     cmd_progress_show(&extract->progress);
-    extract->began = extract->failed = false;
-    bw_feed_release(extract->export.feed, item);
+    if (again)
+        put_again(extract, item);
+    else
+        bw_feed_release(extract->export.feed, item);
     return error;
+}
+
+static void finish_last(struct extract *extract, const char *path, size_t length,
+                        const struct bw_target_attributes *attributes)
+{
+    if (S_ISDIR(attributes->inode->mode))
+        bw_target_restore_directory(&extract->target, path, length, attributes);
+    else
+        bw_target_protect(&extract->target, path, length, attributes);
 }
 
 struct bw_error *extract_finish_directories(struct extract *extract)
@@ -281,8 +386,8 @@ struct bw_error *extract_finish_directories(struct extract *extract)
         const struct bw_inode inode = bw_made_directory_inode(directory);
         struct bw_target_attributes attributes;
         BW_TRY(read_attributes(extract, directory->subvolume, directory->number, &inode, &attributes));
-        bw_target_restore_directory(&extract->target, extract->directories.names.data + directory->path,
-                                    directory->path_length, &attributes);
+        finish_last(extract, extract->directories.names.data + directory->path, directory->path_length,
+                    &attributes);
     }
     return NULL;
 }

@@ -8,6 +8,7 @@
 #include "fs/directory.h"
 #include "fs/symlink.h"
 #include "fs/xattr.h"
+#include "record/file.h"
 
 enum { OPTION_JSON = 256 };
 
@@ -40,9 +41,15 @@ static bool set(void *state, int letter, const char *argument)
 
 static struct bw_error *take_xattr(void *context, const struct bw_xattr *xattr)
 {
-    struct bw_buffer *names = context;
-    bw_buffer_append(names, &xattr->name_length, sizeof xattr->name_length);
-    bw_buffer_append(names, xattr->name, xattr->name_length);
+    static const char property[] = BW_COMPRESSION_PROPERTY;
+    struct cmd_stat *stat = context;
+    bw_buffer_append(&stat->xattrs, &xattr->name_length, sizeof xattr->name_length);
+    bw_buffer_append(&stat->xattrs, xattr->name, xattr->name_length);
+    if (stat->has_compression || xattr->name_length != sizeof property - 1 ||
+        memcmp(xattr->name, property, xattr->name_length) != 0)
+        return NULL;
+    stat->has_compression = true;
+    bw_buffer_append(&stat->compression, xattr->value, xattr->value_length);
     return NULL;
 }
 
@@ -62,7 +69,7 @@ bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const ch
 static struct bw_error *gather_rest(struct bw_fs *fs, struct cmd_stat *stat)
 {
     const struct bw_tree *tree = &stat->place.subvolume->tree;
-    BW_TRY(bw_xattrs_read(fs, tree, stat->place.inode, take_xattr, &stat->xattrs));
+    BW_TRY(bw_xattrs_read(fs, tree, stat->place.inode, take_xattr, stat));
     BW_TRY(bw_extents_count(fs, tree, stat->place.inode, &stat->extents));
     return S_ISLNK(stat->inode.mode) ? bw_symlink_read(fs, tree, stat->place.inode, &stat->target) : NULL;
 }
@@ -76,7 +83,7 @@ static struct bw_error *gather(const struct cmd_paths *paths, struct cmd_stat *s
     bw_error_free(bw_subvolume_path(fs, stat->place.subvolume->tree.id, &stat->subvolume_path));
     if (!bw_place_is_empty(&stat->place))
         BW_TRY(gather_rest(fs, stat));
-    bool failed = stat->absolute.failed || stat->xattrs.failed;
+    bool failed = stat->absolute.failed || stat->xattrs.failed || stat->compression.failed;
     return failed ? bw_error_no_memory() : NULL;
 }
 
@@ -103,6 +110,7 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
     bw_buffer_free(&stat.subvolume_path);
     bw_buffer_free(&stat.target);
     bw_buffer_free(&stat.xattrs);
+    bw_buffer_free(&stat.compression);
     return error;
 }
 

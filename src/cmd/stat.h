@@ -15,6 +15,8 @@ struct cmd_stat {
     struct bw_buffer subvolume_path; /**< with '/' at both ends; empty if it hangs nowhere */
     struct bw_buffer target;         /**< of a symbolic link */
     struct bw_buffer xattrs;         /**< their names, each behind its length in two bytes */
+    struct bw_buffer compression;    /**< value of BW_COMPRESSION_PROPERTY */
+    bool has_compression;            /**< whether it has one, which may be empty */
     struct bw_extent_count extents;
 };
 

@@ -67,12 +67,17 @@ struct bw_error *cmd_stat_json(const struct cmd_paths *paths, const struct cmd_s
 {
     const struct bw_rows_options options = {
         .style = BW_ROWS_JSON_LINES, .terminator = '\n', .escape = paths->terminal};
+    const char *compression = stat->compression.length ? stat->compression.data
+                              : stat->has_compression  ? ""
+                                                       : NULL;
     const struct bw_file file = {.path = stat->absolute.data,
                                  .path_length = stat->absolute.length,
                                  .subvolume = stat->place.subvolume->tree.id,
                                  .number = stat->place.inode,
                                  .type = bw_file_type_of_mode(stat->inode.mode),
-                                 .inode = &stat->inode};
+                                 .inode = &stat->inode,
+                                 .compression = compression,
+                                 .compression_length = stat->compression.length};
     struct bw_rows *rows;
     BW_TRY(bw_rows_create("fileinfo", &options, &rows));
     bw_rows_append_file(rows, &file, text);

@@ -125,5 +125,7 @@ void cmd_stat_text(const struct cmd_stat *stat, struct bw_buffer *text)
     append_number("Sequence", inode->sequence, text);
     append_flags(inode->flags, text);
     append_xattrs(stat, text);
+    if (stat->has_compression)
+        append_bytes("Compression", stat->compression.data, stat->compression.length, text);
     append_extents(&stat->extents, text);
 }

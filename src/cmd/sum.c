@@ -167,9 +167,11 @@ const struct command cmd_sum = {
         "the top-level subvolume (id 5), or at that of --subvol. Lines are a hash, two spaces and an "
         "absolute\n"
         "path, which 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' can check. Files that cannot\n"
-        "be read as a whole are named on stderr and have no line. Exit status: 0 all hashed; 1 part of the\n"
-        "answer is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the image is not\n"
-        "supported.\n",
+        "be read as a whole are named on stderr and have no line. Holes are hashed as the zeros they are, "
+        "so\n"
+        "that a file of many TiB takes hours, however little of it is stored: --size -2T leaves out what is\n"
+        "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 wrong usage or\n"
+        "not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"

@@ -3,6 +3,7 @@
  * Entries of an archive, made of the files that a stream delivers. With --on-error=skip a file is read twice:
  * its entry stands in front of its data, so it has to be known before whether they are good.
  */
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -31,16 +32,25 @@ void tar_free(struct tar *tar)
     bw_buffer_free(&tar->target);
 }
 
-static bool has_names(const struct bw_feed_item *item)
+/* Holes are hashed, too: at some size that does not end in the lifetime of the disk. */
+static bool is_too_large(const struct tar *tar, const struct bw_feed_item *item)
 {
-    return item->has_inode && item->inode.link_count > 1 && item->type != S_IFDIR;
+    const uint64_t pebibyte = UINT64_C(1) << 50;
+    return tar->format == BW_ARCHIVE_MTREE && item->type == S_IFREG && item->has_inode &&
+           item->inode.size > pebibyte;
 }
 
 /* Content of which there is one in the archive already is not read again. */
 static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
 {
     struct bw_link link;
-    if (!has_names(item))
+    if (is_too_large(tar, item)) {
+        item->skipped = true;
+        item->error =
+            bw_error_create(BW_ERROR_USAGE, "a hash of %" PRIu64 " bytes would take years", item->inode.size);
+        return NULL;
+    }
+    if (!bw_feed_item_has_names(item))
         return NULL;
     if (!bw_links_meet(&tar->links, item->subvolume->tree.id, item->number, item->path.data, &link))
         return bw_error_no_memory();
@@ -87,7 +97,8 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
 {
     struct bw_link link;
     tar->target.length = 0;
-    if (has_names(item) && bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link)) {
+    if (bw_feed_item_has_names(item) &&
+        bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link)) {
         entry->number = link.number + 1;
         if (item->skipped && link.made) {
             bw_links_append_path(&tar->links, link.number, &tar->target);
@@ -118,6 +129,8 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
         return NULL;
     const struct bw_stream_file file = bw_feed_stream_file(item);
     BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
+    if (tar->ranges.lost)
+        cmd_export_miss(&tar->export, bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
     entry->ranges = tar->ranges.ranges;
     entry->range_count = tar->ranges.count;
     entry->is_sparse = tar->ranges.is_sparse;
@@ -130,16 +143,29 @@ static const char *name_of(const struct bw_feed_item *item)
     return item->path.length > 1 ? item->path.data + 1 : ".";
 }
 
+static struct bw_error *set_times(struct tar *tar, const struct bw_tree *tree, uint64_t number,
+                                  struct bw_archive_entry *entry)
+{
+    struct bw_inode_times times;
+    BW_TRY(bw_details_times(&tar->details, tree, number, entry->inode, &times));
+    entry->atime = times.atime;
+    entry->ctime = times.ctime;
+    entry->mtime = times.mtime;
+    return NULL;
+}
+
 static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
 {
     struct bw_archive_entry entry = {.path = name_of(item), .inode = &item->inode};
     if (*item->hash)
         entry.hash = item->hash;
+    BW_TRY(set_times(tar, &item->subvolume->tree, item->number, &entry));
     BW_TRY(set_links(tar, item, &entry));
     BW_TRY(set_details(tar, item, &entry));
     BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
     struct bw_link link;
-    if (has_names(item) && bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link))
+    if (bw_feed_item_has_names(item) &&
+        bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link))
         bw_links_made(&tar->links, link.number);
     return NULL;
 }
@@ -147,7 +173,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
 /* Whether there is an entry for it at all; says so if there is none. */
 static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
 {
-    if (item->type == S_IFSOCK && tar->format != BW_ARCHIVE_MTREE) {
+    if (item->type == S_IFSOCK) {
         bw_fs_report(tar->export.session.fs, BW_WARNING,
                      bw_error_create(BW_ERROR_UNSUPPORTED, "%s: a socket is left out", item->path.data));
         return true;
@@ -195,14 +221,6 @@ static struct bw_error *take_bad(struct tar *tar, const struct bw_feed_item *ite
     return bw_archive_add_zeros(tar->archive, part->length);
 }
 
-/* A hole that the archive fills by itself, however large it is. */
-static bool is_last_hole(const struct tar *tar, const struct bw_feed_item *item,
-                         const struct bw_data_part *part)
-{
-    return tar->format == BW_ARCHIVE_PAX && tar->ranges.is_sparse && part->kind == BW_DATA_HOLE &&
-           part->offset + part->length >= item->inode.size;
-}
-
 struct bw_error *tar_take(void *context, const struct bw_stream_file *file, const struct bw_data_part *part)
 {
     struct tar *tar = context;
@@ -217,9 +235,7 @@ struct bw_error *tar_take(void *context, const struct bw_stream_file *file, cons
     if (!tar->began)
         BW_TRY(begin(tar, item));
     if (!tar->wanted)
-        return NULL;                   /* it is left out */
-    if (is_last_hole(tar, item, part)) /* libarchive writes the map of holes with the first byte */
-        return part->offset ? NULL : bw_archive_add_zeros(tar->archive, 1);
+        return NULL; /* it is left out */
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
         return take_bad(tar, item, part);
@@ -253,12 +269,13 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
     if (tar->target.failed)
         return bw_error_no_memory();
     BW_TRY(bw_details_read(&tar->details, &directory->subvolume->tree, directory->number));
-    const struct bw_archive_entry entry = {
+    struct bw_archive_entry entry = {
         .path = directory->path_length > 1 ? tar->target.data + 1 : ".",
         .inode = &inode,
         .xattrs = tar->details.xattrs,
         .xattr_count = tar->details.count,
     };
+    BW_TRY(set_times(tar, &directory->subvolume->tree, directory->number, &entry));
     return bw_archive_begin(tar->archive, &entry, &tar->wanted);
 }
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -15,11 +14,9 @@
 #include "export/mtree.h"
 #include "format/acl.h"
 
-enum {
-    PIECE = 1 << 20,  /* of what is written at a time */
-    END_UNIT = 10240, /* tar archives are a multiple of that long */
-    ZEROS = 1 << 30,  /* bytes of zeros at a time: holes are only counted */
-};
+enum { END_UNIT = 10240 /* tar archives are a multiple of that long */ };
+
+static const char zeros[64 << 10];
 
 struct bw_archive {
     enum bw_archive_format format;
@@ -29,17 +26,34 @@ struct bw_archive {
     struct archive *archive;
     struct archive_entry *entry;
     locale_t locale;       /* where names are UTF-8; 0 if there is none */
-    void *zeros;           /* ZEROS of them that take no memory; NULL: not needed yet */
     struct bw_buffer text; /* of access lists, and of lines */
+    uint64_t written;      /* bytes of the archive */
     bool began;            /* mtree: its first line is written */
+    bool given_up;         /* nothing more is written */
+
+    /* Data of a sparse file go around libarchive, which counts every hole in small steps. It fills up what it
+     * misses of an entry with zeros: so many bytes of them are not written. */
+    uint64_t around;
+    const struct bw_archive_range *range; /* that the position is in, or comes to */
+    size_t range_count;                   /* from that on */
+    uint64_t position;                    /* in the file */
+    bool is_sparse;
 };
+
+static struct bw_error *put(struct bw_archive *archive, const char *bytes, size_t length)
+{
+    archive->written += length;
+    return length ? archive->write(archive->context, bytes, length) : NULL;
+}
 
 static ssize_t write_piece(struct archive *inner, void *context, const void *bytes, size_t length)
 {
     struct bw_archive *archive = context;
-    if (!archive->error)
-        archive->error = archive->write(archive->context, bytes, length);
-    if (!archive->error)
+    size_t dropped = archive->around < length ? (size_t)archive->around : length;
+    archive->around -= dropped;
+    if (!archive->error && !archive->given_up)
+        archive->error = put(archive, (const char *)bytes + dropped, length - dropped);
+    if (!archive->error && !archive->given_up)
         return (ssize_t)length;
     archive_set_error(inner, EIO, "cannot write");
     return -1;
@@ -70,10 +84,7 @@ static struct bw_error *open_inner(struct bw_archive *archive)
     if (result == ARCHIVE_OK && archive->format == BW_ARCHIVE_PAX)
         archive_write_set_format_option(archive->archive, "pax", "xattrheader", "SCHILY");
     if (result == ARCHIVE_OK)
-        result = archive_write_set_bytes_per_block(archive->archive, PIECE);
-    if (result == ARCHIVE_OK)
-        result = archive_write_set_bytes_in_last_block(archive->archive,
-                                                       archive->format == BW_ARCHIVE_PAX ? END_UNIT : 512);
+        result = archive_write_set_bytes_per_block(archive->archive, 0); /* what it writes comes at once */
     if (result == ARCHIVE_OK)
         result = archive_write_open(archive->archive, archive, NULL, write_piece, NULL);
     return result == ARCHIVE_OK ? NULL : refusal(archive, result);
@@ -101,33 +112,33 @@ void bw_archive_destroy(struct bw_archive *archive)
     if (!archive)
         return;
     if (archive->archive) {
-        archive_write_fail(archive->archive); /* nothing more is written: what was not ended shall show it */
+        archive->given_up = true;              /* what was not ended shall show it */
+        archive_write_close(archive->archive); /* without which some of its memory is lost */
         archive_write_free(archive->archive);
     }
     archive_entry_free(archive->entry);
     if (archive->locale)
         freelocale(archive->locale);
-    if (archive->zeros)
-        munmap(archive->zeros, ZEROS);
     bw_error_free(archive->error);
     bw_buffer_free(&archive->text);
     free(archive);
 }
 
-static void set_times(struct archive_entry *inner, const struct bw_inode *inode)
+/* Of a time before 1970 libarchive writes second and fraction as if both had the sign; and cpio has none. */
+static struct timespec writable(const struct bw_archive *archive, struct timespec time)
 {
-    const int64_t second = 1000000000;
-    const int64_t times[] = {inode->mtime, inode->atime, inode->ctime};
-    int64_t rest[3], seconds[3];
-    for (unsigned i = 0; i < 3; i++) {
-        rest[i] = times[i] % second + (times[i] % second < 0 ? second : 0);
-        seconds[i] = (times[i] - rest[i]) / second;
-        /* Of a time before 1970 libarchive writes second and fraction as if both had the sign. */
-        rest[i] = seconds[i] < 0 ? 0 : rest[i];
-    }
-    archive_entry_set_mtime(inner, seconds[0], (long)rest[0]);
-    archive_entry_set_atime(inner, seconds[1], (long)rest[1]);
-    archive_entry_set_ctime(inner, seconds[2], (long)rest[2]);
+    if (time.tv_sec < 0)
+        time = (struct timespec){archive->format == BW_ARCHIVE_CPIO ? 0 : time.tv_sec, 0};
+    return time;
+}
+
+static void set_times(struct bw_archive *archive, const struct bw_archive_entry *entry)
+{
+    const struct timespec mtime = writable(archive, entry->mtime), atime = writable(archive, entry->atime),
+                          ctime = writable(archive, entry->ctime);
+    archive_entry_set_mtime(archive->entry, mtime.tv_sec, mtime.tv_nsec);
+    archive_entry_set_atime(archive->entry, atime.tv_sec, atime.tv_nsec);
+    archive_entry_set_ctime(archive->entry, ctime.tv_sec, ctime.tv_nsec);
 }
 
 static void set_inode(struct archive_entry *inner, const struct bw_archive_entry *entry)
@@ -138,7 +149,6 @@ static void set_inode(struct archive_entry *inner, const struct bw_archive_entry
     archive_entry_set_gid(inner, inode->gid);
     archive_entry_set_nlink(inner, inode->link_count);
     archive_entry_set_ino64(inner, (int64_t)(entry->number & INT64_MAX));
-    set_times(inner, inode);
     if (S_ISREG(inode->mode) && !entry->hardlink)
         archive_entry_set_size(inner, (int64_t)(inode->size & INT64_MAX));
     else
@@ -182,22 +192,40 @@ static void set_ranges(struct archive_entry *inner, const struct bw_archive_entr
         archive_entry_sparse_add_entry(inner, (int64_t)(entry->inode->size & INT64_MAX), 0);
 }
 
+static struct bw_error *write_header(struct bw_archive *archive)
+{
+    int result = archive_write_header(archive->archive, archive->entry);
+    /* A warning is about names that are no UTF-8: they are written as they are, and say so. */
+    return result >= ARCHIVE_WARN && !archive->error ? NULL : refusal(archive, result);
+}
+
+/* The map of the holes comes with the first data, even if these are none. */
+static struct bw_error *begin_sparse(struct bw_archive *archive, const struct bw_archive_entry *entry)
+{
+    archive->range = entry->ranges;
+    archive->range_count = entry->range_count;
+    archive->position = 0;
+    return archive_write_data(archive->archive, zeros, 0) < 0 ? refusal(archive, ARCHIVE_FATAL) : NULL;
+}
+
 static struct bw_error *begin_inner(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
     struct archive_entry *inner = archive_entry_clear(archive->entry);
+    bool has_more = archive->format == BW_ARCHIVE_PAX && !entry->hardlink;
+    archive->is_sparse = has_more && entry->is_sparse;
     archive_entry_copy_pathname(inner, entry->path);
     set_inode(inner, entry);
+    set_times(archive, entry);
     if (entry->symlink)
         archive_entry_copy_symlink(inner, entry->symlink);
     if (entry->hardlink)
         archive_entry_copy_hardlink(inner, entry->hardlink);
-    if (archive->format == BW_ARCHIVE_PAX && !entry->hardlink)
+    if (has_more)
         set_xattrs(archive, entry);
-    if (archive->format == BW_ARCHIVE_PAX && entry->is_sparse && !entry->hardlink)
+    if (archive->is_sparse)
         set_ranges(inner, entry);
-    int result = archive_write_header(archive->archive, inner);
-    /* A warning is about names that are no UTF-8: they are written as they are, and say so. */
-    return result >= ARCHIVE_WARN && !archive->error ? NULL : refusal(archive, result);
+    BW_TRY(write_header(archive));
+    return archive->is_sparse ? begin_sparse(archive, entry) : NULL;
 }
 
 static struct bw_error *write_line(struct bw_archive *archive, const struct bw_archive_entry *entry)
@@ -208,7 +236,7 @@ static struct bw_error *write_line(struct bw_archive *archive, const struct bw_a
     archive->began = true;
     bw_mtree_append(&archive->text, entry);
     return archive->text.failed ? bw_error_no_memory()
-                                : archive->write(archive->context, archive->text.data, archive->text.length);
+                                : put(archive, archive->text.data, archive->text.length);
 }
 
 struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_archive_entry *entry,
@@ -227,9 +255,43 @@ struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_ar
     return error;
 }
 
+static struct bw_error *put_zeros(struct bw_archive *archive, uint64_t length)
+{
+    for (uint64_t step; length; length -= step) {
+        step = length < sizeof zeros ? length : sizeof zeros;
+        BW_TRY(put(archive, zeros, (size_t)step));
+    }
+    return NULL;
+}
+
+/* Of what comes next in a sparse file, writes what is in no hole; `bytes` NULL: zeros. */
+static struct bw_error *add_around(struct bw_archive *archive, const char *bytes, uint64_t length)
+{
+    while (length && archive->range_count) {
+        const struct bw_archive_range *range = archive->range;
+        bool in_hole = archive->position < range->offset;
+        uint64_t end = in_hole ? range->offset : range->offset + range->length;
+        uint64_t step = end - archive->position < length ? end - archive->position : length;
+        if (!in_hole) {
+            archive->around += step;
+            BW_TRY(bytes ? put(archive, bytes, (size_t)step) : put_zeros(archive, step));
+        }
+        archive->position += step;
+        bytes = bytes ? bytes + step : NULL;
+        length -= step;
+        if (archive->position == range->offset + range->length) {
+            archive->range++;
+            archive->range_count--;
+        }
+    }
+    return NULL;
+}
+
 struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, size_t length)
 {
     const char *next = bytes;
+    if (archive->is_sparse)
+        return add_around(archive, bytes, length);
     while (length) {
         ssize_t written = archive_write_data(archive->archive, next, length);
         if (written <= 0)
@@ -242,15 +304,11 @@ struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, s
 
 struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t length)
 {
-    if (!archive->zeros) {
-        void *zeros = mmap(NULL, ZEROS, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (zeros == MAP_FAILED)
-            return bw_error_no_memory();
-        archive->zeros = zeros;
-    }
+    if (archive->is_sparse)
+        return add_around(archive, NULL, length);
     for (uint64_t step; length; length -= step) {
-        step = length < ZEROS ? length : ZEROS;
-        BW_TRY(bw_archive_add(archive, archive->zeros, (size_t)step));
+        step = length < sizeof zeros ? length : sizeof zeros;
+        BW_TRY(bw_archive_add(archive, zeros, (size_t)step));
     }
     return NULL;
 }
@@ -261,8 +319,11 @@ struct bw_error *bw_archive_end(struct bw_archive *archive)
         archive->text.length = 0;
         if (!archive->began)
             bw_mtree_append_head(&archive->text);
-        return archive->write(archive->context, archive->text.data, archive->text.length);
+        return put(archive, archive->text.data, archive->text.length);
     }
     int result = archive_write_close(archive->archive);
-    return result == ARCHIVE_OK && !archive->error ? NULL : refusal(archive, result);
+    if (result != ARCHIVE_OK || archive->error)
+        return refusal(archive, result);
+    uint64_t unit = archive->format == BW_ARCHIVE_PAX ? END_UNIT : 512;
+    return put_zeros(archive, (unit - archive->written % unit) % unit);
 }

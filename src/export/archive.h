@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "format/items.h"
 
@@ -28,12 +29,13 @@ struct bw_archive_entry {
     const char *path; /**< as it shall be in the archive */
     uint64_t number;  /**< a number that all names of a file share, and nobody else has */
     const struct bw_inode *inode;
-    const char *symlink;           /**< its target; NULL: it is none */
-    const char *hardlink;          /**< the path of which it is one more name; NULL: it is none */
-    const char *hash;              /**< its SHA-256, for mtree; NULL: it has none */
-    const struct bw_xattr *xattrs; /**< a NUL is behind each name; all zeros without any */
+    struct timespec atime, ctime, mtime; /**< those of the inode may be cut */
+    const char *symlink;                 /**< its target; NULL: it is none */
+    const char *hardlink;                /**< the path of which it is one more name; NULL: it is none */
+    const char *hash;                    /**< its SHA-256, for mtree; NULL: it has none */
+    const struct bw_xattr *xattrs;       /**< a NUL is behind each name; all zeros without any */
     size_t xattr_count;
-    const struct bw_archive_range *ranges; /**< ascending; for pax, if it has holes */
+    const struct bw_archive_range *ranges; /**< ascending; for pax, if it has holes: until the next entry */
     size_t range_count;
     bool is_sparse; /**< whether `ranges` means anything */
 };
@@ -43,17 +45,11 @@ struct bw_archive;
 /** Takes bytes of the archive, in order. */
 typedef struct bw_error *bw_archive_writer(void *context, const char *bytes, size_t length);
 
-/** Begins an archive. `write` gets large pieces. */
+/** Begins an archive. `write` also gets small pieces. */
 struct bw_error *bw_archive_create(enum bw_archive_format format, bw_archive_writer *write, void *context,
                                    struct bw_archive **result);
 /** Frees it. If it was not ended, it is cut off. NULL is allowed. */
 void bw_archive_destroy(struct bw_archive *archive);
-
-/** Whether the format has data, or extended attributes. */
-static inline bool bw_archive_has_data(enum bw_archive_format format)
-{
-    return format != BW_ARCHIVE_MTREE;
-}
 
 /**
  * Begins an entry. `*wanted` gets how many bytes of data are to follow, holes included. BW_ERROR_UNSUPPORTED
@@ -63,7 +59,7 @@ struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_ar
                                   uint64_t *wanted);
 /** Data of the entry. */
 struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, size_t length);
-/** Zeros of it, a hole or not. Those of a hole at the end of a sparse file may be left out. */
+/** Zeros of it, a hole or not. Holes of a sparse file cost nothing, however long they are. */
 struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t length);
 /** Ends the archive. */
 struct bw_error *bw_archive_end(struct bw_archive *archive);

@@ -6,8 +6,10 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "export/times.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
+#include "fs/xattr.h"
 
 /* Of one inode. The kernel lists no more than 64 KiB of names, and no value is longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };
@@ -27,15 +29,22 @@ void bw_details_free(struct bw_details *details)
 
 static void lose(struct bw_details *details, uint64_t inode, const char *what)
 {
-    details->incomplete = true;
     bw_fs_report(details->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": %s",
                                  details->finder.tree.id, inode, what));
 }
 
 /* Copies one; its pointers are set when no more are coming. */
-static struct bw_error *add(struct bw_details *details, const struct bw_xattr *xattr)
+static struct bw_error *add(void *context, const struct bw_xattr *xattr)
 {
+    struct bw_details *details = context;
+    if (details->bytes.length >= MOST_BYTES)
+        return NULL;
+    if (memchr(xattr->name, '\0', xattr->name_length)) {
+        /* Neither a system call nor an archive can name it: they would make another one of it. */
+        lose(details, details->inode, "an extended attribute whose name has a NUL byte is left out");
+        return NULL;
+    }
     bw_buffer_append(&details->bytes, xattr->name, xattr->name_length);
     bw_buffer_append_byte(&details->bytes, '\0');
     bw_buffer_append(&details->bytes, xattr->value, xattr->value_length);
@@ -48,15 +57,11 @@ static struct bw_error *add(struct bw_details *details, const struct bw_xattr *x
 static struct bw_error *add_item(struct bw_details *details, uint32_t slot)
 {
     struct bw_item item;
-    struct bw_xattr xattr;
-    bool inside = bw_leaf_item(&details->finder.leaf, slot, &item);
-    struct bw_cursor cursor = bw_cursor_of(&item);
-    while (inside && bw_xattr_next(&cursor, &xattr))
-        if (xattr.name_length && details->bytes.length < MOST_BYTES)
-            BW_TRY(add(details, &xattr));
-    if (!inside || bw_cursor_bad(&cursor))
-        lose(details, item.key.objectid, "an extended attribute is cut off");
-    return NULL;
+    if (!bw_leaf_item(&details->finder.leaf, slot, &item)) {
+        lose(details, details->inode, "an extended attribute is cut off");
+        return NULL;
+    }
+    return bw_xattrs_of_item(details->fs, details->finder.tree.id, &item, add, details);
 }
 
 /* Adds what the leaf has in which `*at` belongs, of what is behind `*before`; goes on to the next leaf. */
@@ -67,7 +72,6 @@ static struct bw_error *add_leaf(struct bw_details *details, struct bw_key *at, 
     BW_TRY(bw_find_leaf(finder, at));
     if (finder->error)
         bw_fs_report_lost(details->fs, finder->bytenr, BW_TAKE(finder->error));
-    details->incomplete |= finder->lost;
     *at = finder->end;
     for (int64_t slot; !finder->lost && (slot = bw_leaf_first_behind(finder, before)) >= 0;) {
         const struct bw_key key = bw_leaf_key(&finder->leaf, (uint32_t)slot);
@@ -95,12 +99,36 @@ struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tre
     struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
     const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
     details->count = details->bytes.length = 0;
-    details->incomplete = false;
+    details->inode = inode;
     bw_leaf_finder_set_tree(&details->finder, tree);
     while (bw_key_compare(&at, &last) <= 0)
         BW_TRY(add_leaf(details, &at, &before));
     if (details->bytes.length >= MOST_BYTES)
         lose(details, inode, "too many extended attributes");
     set_pointers(details);
+    return NULL;
+}
+
+static bool is_cut(const struct bw_inode *inode)
+{
+    return bw_time_is_cut(inode->atime) || bw_time_is_cut(inode->ctime) || bw_time_is_cut(inode->mtime) ||
+           bw_time_is_cut(inode->otime);
+}
+
+struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree, uint64_t number,
+                                  const struct bw_inode *inode, struct bw_inode_times *times)
+{
+    const struct bw_key key = {number, BW_INODE_ITEM, 0};
+    struct bw_item item;
+    *times = (struct bw_inode_times){bw_timespec_of(inode->atime), bw_timespec_of(inode->ctime),
+                                     bw_timespec_of(inode->mtime), bw_timespec_of(inode->otime)};
+    if (!is_cut(inode))
+        return NULL;
+    bw_leaf_finder_set_tree(&details->finder, tree);
+    BW_TRY(bw_find_leaf(&details->finder, &key));
+    int64_t slot = details->finder.lost ? -1 : bw_leaf_last_until(&details->finder, &key);
+    if (slot >= 0 && bw_leaf_item(&details->finder.leaf, (uint32_t)slot, &item) &&
+        bw_key_compare(&item.key, &key) == 0)
+        bw_inode_times_decode(&item, times);
     return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What leaves an image with a file besides its data and its inode: extended attributes, access control lists
- * among them. Inodes that are asked for in ascending order cost no search each.
+ * among them, and times that the inode cannot hold. Inodes that are asked for in ascending order cost no
+ * search each.
  */
 #ifndef BW_EXPORT_DETAILS_H
 #define BW_EXPORT_DETAILS_H
@@ -26,9 +27,9 @@ static inline struct bw_error *bw_image_error(struct bw_error *error)
 struct bw_details {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
+    uint64_t inode;          /**< whose they are */
     struct bw_xattr *xattrs; /**< views that end with the next read; a NUL is behind each name */
     size_t count, capacity;
-    bool incomplete;        /**< some are lost, which has been reported */
     struct bw_buffer bytes; /**< for its own use */
 };
 
@@ -37,7 +38,13 @@ void bw_details_init(struct bw_details *details, struct bw_fs *fs);
 /** Frees what it holds. */
 void bw_details_free(struct bw_details *details);
 
-/** Reads the attributes of an inode. Fails only for want of memory. */
+/** Reads the attributes of an inode. What is lost is reported and costs itself, and so does one whose name
+ * has a NUL byte, which nobody could name. Fails only for want of memory. */
 struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree, uint64_t inode);
+
+/** The times of an inode that was read before, also those that were cut then. Fails only for want of memory.
+ */
+struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree, uint64_t number,
+                                  const struct bw_inode *inode, struct bw_inode_times *times);
 
 #endif

@@ -28,6 +28,7 @@ struct bw_feed {
     bool ended, stop;
     struct bw_error *error;               /* what ended the walk; NULL once it was handed out */
     const struct bw_subvolume *subvolume; /* of the entry before: the walk's thread alone */
+    size_t least_names;                   /* of a path that this walk has for itself: likewise */
 };
 
 static const struct bw_subvolume *subvolume_of(struct bw_feed *feed, uint64_t id)
@@ -102,6 +103,8 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
 static struct bw_error *visit(void *context, const struct bw_file *file)
 {
     struct bw_feed *feed = context;
+    if (feed->least_names && bw_starts_names(file->path, file->path_length) < feed->least_names)
+        return NULL;
     struct bw_feed_item *item = take_spare(feed);
     if (!item)
         return bw_error_no_memory();
@@ -130,11 +133,14 @@ static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned t
 
 static struct bw_error *walk_all(struct bw_feed *feed)
 {
+    const struct bw_starts *starts = feed->options.starts;
     for (const unsigned *types = feed->options.passes; *types; types++) {
-        if (!feed->options.start_count)
+        if (!starts->count)
             BW_TRY(walk(feed, NULL, *types));
-        for (size_t i = 0; i < feed->options.start_count; i++)
-            BW_TRY(walk(feed, feed->options.starts[i], *types));
+        for (size_t i = 0; i < starts->count; i++) {
+            feed->least_names = starts->least_names[i];
+            BW_TRY(walk(feed, starts->paths[i], *types));
+        }
     }
     return NULL;
 }

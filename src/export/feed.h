@@ -6,10 +6,13 @@
 #ifndef BW_EXPORT_FEED_H
 #define BW_EXPORT_FEED_H
 
+#include <sys/stat.h>
+
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
 #include "data/stream.h"
 #include "export/hash.h"
+#include "export/starts.h"
 
 struct bw_fs;
 
@@ -30,15 +33,20 @@ struct bw_feed_item {
     struct bw_feed_item *next; /**< for the feed's own use */
 };
 
+/** Whether it is one of several names of a file. */
+static inline bool bw_feed_item_has_names(const struct bw_feed_item *item)
+{
+    return item->has_inode && item->inode.link_count > 1 && item->type != S_IFDIR;
+}
+
 /** What to walk. */
 struct bw_feed_options {
     struct bw_walk_options
         walk; /**< `types`, `selection` and where; `start`, `consume` and `types` are set here */
-    const char *const *starts; /**< paths to start at, one walk each; none: one walk from the top */
-    size_t start_count;
-    const unsigned *passes; /**< types to walk for, one walk each for all starts; ends with 0 */
-    bool unchecked;         /**< checksums of data are not looked at */
-    bool names_only;        /**< inodes are not needed */
+    const struct bw_starts *starts; /**< one walk each; none: one walk from the top */
+    const unsigned *passes;         /**< types to walk for, one walk each for all starts; ends with 0 */
+    bool unchecked;                 /**< checksums of data are not looked at */
+    bool names_only;                /**< inodes are not needed */
     /** Takes why a start was not walked; takes the error. Called on the feed's thread. Must not be NULL. */
     void (*missed)(void *context, struct bw_error *error);
     void *context; /**< passed to missed */

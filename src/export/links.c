@@ -8,7 +8,6 @@
 #include "base/array.h"
 
 struct bw_linked_file {
-    uint64_t subvolume, inode;
     size_t directory, name; /* in the names */
     uint32_t directory_length;
     uint16_t name_length;
@@ -26,25 +25,33 @@ void bw_links_init(struct bw_links *links)
 
 void bw_links_free(struct bw_links *links)
 {
-    bw_map_free(&links->numbers);
+    for (size_t i = 0; i < links->subvolume_count; i++)
+        bw_map_free(&links->numbers[i]);
+    free(links->numbers);
+    bw_map_free(&links->subvolumes);
     free(links->files);
     bw_buffer_free(&links->names);
     pthread_mutex_destroy(&links->lock);
 }
 
-static uint64_t hash_of(uint64_t subvolume, uint64_t inode)
-{
-    return inode ^ subvolume * UINT64_C(0x9E3779B97F4A7C15);
-}
-
-/* Two files of one hash are rare: the second is then no file of several names. */
 static int64_t find(const struct bw_links *links, uint64_t subvolume, uint64_t inode)
 {
-    uint32_t number = bw_map_get(&links->numbers, hash_of(subvolume, inode));
-    if (number == UINT32_MAX)
-        return NO_FILE;
-    const struct bw_linked_file *file = &links->files[number];
-    return file->subvolume == subvolume && file->inode == inode ? (int64_t)number : NO_FILE;
+    uint32_t at = bw_map_get(&links->subvolumes, subvolume);
+    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], inode);
+    return number == UINT32_MAX ? NO_FILE : (int64_t)number;
+}
+
+/* The numbers of the files of a subvolume; NULL if memory runs out. */
+static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
+{
+    uint32_t at = bw_map_get(&links->subvolumes, subvolume);
+    if (at != UINT32_MAX)
+        return &links->numbers[at];
+    if (!BW_ARRAY_RESERVE(links->numbers, links->subvolume_count, links->subvolume_capacity) ||
+        !bw_map_put(&links->subvolumes, subvolume, (uint32_t)links->subvolume_count))
+        return NULL;
+    links->numbers[links->subvolume_count] = (struct bw_map){0};
+    return &links->numbers[links->subvolume_count++];
 }
 
 static void remember_directory(struct bw_links *links, const char *path, size_t length)
@@ -62,19 +69,17 @@ static bool add(struct bw_links *links, uint64_t subvolume, uint64_t inode, cons
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     size_t name_length = strlen(name);
-    if (name_length > UINT16_MAX || (size_t)(name - path) > UINT32_MAX || links->count == UINT32_MAX ||
-        !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
+    struct bw_map *numbers = numbers_of(links, subvolume);
+    if (!numbers || name_length > UINT16_MAX || (size_t)(name - path) > UINT32_MAX ||
+        links->count == UINT32_MAX || !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
         return false;
     remember_directory(links, path, (size_t)(name - path));
-    links->files[links->count] = (struct bw_linked_file){.subvolume = subvolume,
-                                                         .inode = inode,
-                                                         .directory = links->directory,
+    links->files[links->count] = (struct bw_linked_file){.directory = links->directory,
                                                          .directory_length = (uint32_t)(name - path),
                                                          .name = links->names.length,
                                                          .name_length = (uint16_t)name_length};
     bw_buffer_append(&links->names, name, name_length);
-    return !links->names.failed &&
-           bw_map_put(&links->numbers, hash_of(subvolume, inode), (uint32_t)links->count++);
+    return !links->names.failed && bw_map_put(numbers, inode, (uint32_t)links->count++);
 }
 
 bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, const char *path,

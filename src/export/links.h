@@ -14,7 +14,9 @@
 /** The files so far. */
 struct bw_links {
     pthread_mutex_t lock;
-    struct bw_map numbers; /**< of files, by a hash of subvolume and inode */
+    struct bw_map subvolumes; /**< places in `numbers` */
+    struct bw_map *numbers;   /**< of files by their inodes, for each subvolume that has any */
+    size_t subvolume_count, subvolume_capacity;
     struct bw_linked_file *files;
     size_t count, capacity;
     struct bw_buffer names;             /**< of directories, and in them */

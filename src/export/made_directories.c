@@ -15,19 +15,21 @@ struct bw_error *bw_made_directories_add(struct bw_made_directories *directories
                                          size_t length, const struct bw_subvolume *subvolume, uint64_t number,
                                          const struct bw_inode *inode)
 {
-    if (!BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
+    if (length > UINT32_MAX ||
+        !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
         return bw_error_no_memory();
     directories->items[directories->count++] = (struct bw_made_directory){
         .path = directories->names.length,
-        .path_length = length,
         .subvolume = subvolume,
         .number = number,
         .atime = inode->atime,
         .ctime = inode->ctime,
         .mtime = inode->mtime,
+        .path_length = (uint32_t)length,
         .uid = inode->uid,
         .gid = inode->gid,
-        .mode = inode->mode,
+        .mode = (uint16_t)inode->mode,
+        .flags = (uint16_t)inode->flags,
     };
     bw_buffer_append(&directories->names, path, length);
     return directories->names.failed ? bw_error_no_memory() : NULL;
@@ -38,6 +40,7 @@ struct bw_inode bw_made_directory_inode(const struct bw_made_directory *director
     return (struct bw_inode){.atime = directory->atime,
                              .ctime = directory->ctime,
                              .mtime = directory->mtime,
+                             .flags = directory->flags,
                              .link_count = 1,
                              .uid = directory->uid,
                              .gid = directory->gid,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directories that have left an image: their attributes come last, when nothing more is made in them. */
+/* The directories that have left an image: their attributes come last, when nothing more is made in them; and
+ * files that get some of theirs only then. */
 #ifndef BW_EXPORT_MADE_DIRECTORIES_H
 #define BW_EXPORT_MADE_DIRECTORIES_H
 
@@ -7,13 +8,15 @@
 #include "format/items.h"
 #include "fs/subvolume.h"
 
-/** A directory. */
+/** A directory, or such a file. There may be millions. */
 struct bw_made_directory {
-    size_t path, path_length; /**< in the names */
+    size_t path; /**< in the names */
     const struct bw_subvolume *subvolume;
     uint64_t number; /**< of its inode */
     int64_t atime, ctime, mtime;
-    uint32_t uid, gid, mode;
+    uint32_t path_length;
+    uint32_t uid, gid;
+    uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here */
 };
 
 /** In the order they were made: a directory before those in it. All zeros is none. */

@@ -44,13 +44,6 @@ static const char *type_name(uint32_t mode)
     }
 }
 
-static void append_time(struct bw_buffer *text, int64_t nanoseconds)
-{
-    const int64_t second = 1000000000;
-    int64_t rest = nanoseconds % second + (nanoseconds % second < 0 ? second : 0);
-    bw_buffer_format(text, " time=%" PRId64 ".%09" PRId64, (nanoseconds - rest) / second, rest);
-}
-
 void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry)
 {
     const struct bw_inode *inode = entry->inode;
@@ -59,11 +52,11 @@ void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entr
     append_escaped(text, entry->path);
     bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
                      type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid, inode->link_count);
-    append_time(text, inode->mtime);
+    bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->mtime.tv_sec, entry->mtime.tv_nsec);
     if (S_ISREG(inode->mode))
         bw_buffer_format(text, " size=%" PRIu64, inode->size);
     if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode))
-        bw_buffer_format(text, " device=linux,%u,%u", bw_inode_device_major(inode),
+        bw_buffer_format(text, " device=native,%u,%u", bw_inode_device_major(inode),
                          bw_inode_device_minor(inode));
     if (entry->symlink) {
         bw_buffer_format(text, " link=");

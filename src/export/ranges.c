@@ -7,6 +7,7 @@
 
 enum {
     LEAST_HOLE = 4096,
+    MOST_LOST = 1 << 30,   /* more than an extent ever has: not that many zeros */
     MOST_RANGES = 1 << 16, /* each takes memory here, in libarchive and in the archive */
 };
 
@@ -43,11 +44,12 @@ void bw_ranges_free(struct bw_ranges *ranges)
 {
     bw_extents_free(&ranges->cursor);
     free(ranges->ranges);
+    bw_error_free(ranges->lost);
 }
 
 static bool is_hole(const struct bw_extent_piece *piece)
 {
-    return piece->kind == BW_EXTENT_HOLE ||
+    return (piece->kind == BW_EXTENT_BAD && piece->length > MOST_LOST) || piece->kind == BW_EXTENT_HOLE ||
            (piece->kind == BW_EXTENT_STORED && piece->extent.type == BW_FILE_EXTENT_PREALLOC);
 }
 
@@ -68,6 +70,14 @@ static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t 
     return NULL;
 }
 
+/* Takes the error of a piece: the first that makes a hole of it is kept. */
+static void lose(struct bw_ranges *ranges, struct bw_extent_piece *piece)
+{
+    if (is_hole(piece) && !ranges->lost)
+        ranges->lost = BW_TAKE(piece->error);
+    bw_error_free(piece->error);
+}
+
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file)
 {
     struct bw_extent_piece piece;
@@ -76,6 +86,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
     ranges->count = 0;
     ranges->is_sparse = false;
     ranges->least_hole = LEAST_HOLE;
+    bw_error_free(BW_TAKE(ranges->lost));
     if (file->size <= LEAST_HOLE)
         return NULL;
     bw_extents_seek(&ranges->cursor, file, 0, file->size);
@@ -84,7 +95,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         if (!got)
             break;
         if (piece.kind == BW_EXTENT_BAD)
-            bw_error_free(piece.error);
+            lose(ranges, &piece);
         if (!is_hole(&piece))
             BW_TRY(add(ranges, piece.offset, piece.length));
     }

@@ -13,6 +13,8 @@ struct bw_ranges {
     size_t count, capacity;
     uint64_t least_hole; /**< smaller ones count as data: 4 KiB, more in a file with very many */
     bool is_sparse;      /**< it has holes that are worth it */
+    struct bw_error
+        *lost; /**< why so much cannot be read that it counts as a hole; NULL: nothing like that */
 };
 
 /** Starts. */
@@ -21,7 +23,7 @@ void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
 void bw_ranges_free(struct bw_ranges *ranges);
 
 /** Finds those of a file. Of a file with very many holes the smallest are taken for data. What cannot be
- * read counts as data. Fails only for want of memory. */
+ * read counts as data, unless more than 1 GiB is lost at once. Fails only for want of memory. */
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file);
 
 #endif

@@ -13,7 +13,10 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "export/target_attributes.h"
 #include "export/target_path.h"
+#include "export/times.h"
+#include "format/acl.h"
 
 struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
 {
@@ -36,28 +39,29 @@ static struct bw_error *impossible(const char *path, size_t length)
     return error;
 }
 
-static void look_at_folder(struct bw_target *target)
+/* Goes on in a directory that was opened. */
+static void use_directory(struct bw_target *target, int directory)
 {
-    target->privileged = geteuid() == 0;
-    target->has_default_acl = fgetxattr(target->folder, "system.posix_acl_default", NULL, 0) > 0;
+    target->directory = directory;
+    target->has_default_acl = fgetxattr(directory, BW_ACL_DEFAULT, NULL, 0) > 0;
 }
 
 struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
                                 struct bw_target *target)
 {
-    *target = (struct bw_target){.options = *options, .folder = -1, .directory = -1};
+    *target =
+        (struct bw_target){.options = *options, .folder = -1, .directory = -1, .privileged = geteuid() == 0};
     if (mkdir(path, 0777) && errno != EEXIST)
         return bw_error_from_errno(errno, "cannot make %s", path);
     target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (target->folder < 0)
         return bw_error_from_errno(errno, "cannot open %s as a directory", path);
-    target->directory = target->folder;
+    use_directory(target, target->folder);
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed) {
         bw_target_close(target);
         return bw_error_no_memory();
     }
-    look_at_folder(target);
     return NULL;
 }
 
@@ -96,11 +100,12 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
                      ? bw_target_open_below(target->folder, target->path.data, target->options.step_by_step)
                      : target->folder;
     if (opened >= 0) {
-        target->directory = opened;
+        use_directory(target, opened);
         return NULL;
     }
     int problem = errno;
     leave(target);
+    use_directory(target, target->folder);
     return bw_target_error(problem, "cannot open its directory", path, length);
 }
 
@@ -173,8 +178,28 @@ static bool exists(const struct bw_target *target, struct stat *status)
     return fstatat(target->directory, target->name, status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* Whether the user can make, list and open things in a directory. */
+static bool is_usable(const struct bw_target *target, const struct stat *status)
+{
+    return target->privileged || (status->st_mode & 0700) == 0700;
+}
+
+/* Whether an earlier run has left a directory, which is there: unfinished, or finished, and then nobody has
+ * made anything in it, or could have. */
+static bool was_left(const struct bw_target *target, const struct stat *status, const struct bw_inode *inode)
+{
+    if (!target->options.skip_existing)
+        return false;
+    if (status->st_uid == geteuid() && (status->st_mode & 07777) == 0700)
+        return true;
+    if (!inode || !bw_target_has_permissions(target, status, inode))
+        return false;
+    const struct timespec mtime = bw_timespec_of(inode->mtime);
+    return !is_usable(target, status) || bw_target_is_same_time(&status->st_mtim, &mtime);
+}
+
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
-                                          bool *ours)
+                                          const struct bw_inode *inode, bool *ours)
 {
     struct stat status;
     BW_TRY(bw_target_enter(target, path, length));
@@ -185,12 +210,15 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
         return bw_target_error(errno, "cannot make the directory", path, length);
     if (!exists(target, &status) || !S_ISDIR(status.st_mode) || !lists_name(target))
         return bw_target_taken(target, path, length);
-    *ours = target->options.skip_existing && status.st_uid == geteuid() && (status.st_mode & 07777) == 0700;
+    *ours = was_left(target, &status, inode);
+    if (*ours && !is_usable(target, &status) &&
+        fchmodat(target->directory, target->name, 0700, AT_SYMLINK_NOFOLLOW))
+        return bw_target_error(errno, "cannot open the directory for the user", path, length);
     return NULL;
 }
 
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
-                                    struct bw_error *(*made)(void *context, const char *path, size_t length),
+                                    struct bw_error *(*make)(void *context, const char *path, size_t length),
                                     void *context)
 {
     for (size_t end = 0; end < length; end++) {
@@ -198,14 +226,29 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
         if (path[end] != '/')
             continue;
         BW_TRY(bw_target_enter(target, path, end));
-        if (exists(target, &status))
-            continue; /* what is no directory is found out by who goes on from there */
-        bool ours;
-        BW_TRY(bw_target_make_directory(target, path, end, &ours));
-        if (ours)
-            BW_TRY(made(context, path, end));
+        /* What is no directory is found out by who goes on from there. */
+        if (!exists(target, &status) || (S_ISDIR(status.st_mode) && !is_usable(target, &status)))
+            BW_TRY(make(context, path, end));
     }
     return NULL;
+}
+
+/* A descriptor of what was made under target->name, or of what was there and is the same. */
+static struct bw_error *open_itself(const struct bw_target *target, const char *path, size_t length,
+                                    const struct stat *wanted, bool made, int *descriptor)
+{
+    struct stat status;
+    *descriptor = openat(target->directory, target->name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (*descriptor < 0)
+        return bw_target_error(errno, "cannot restore its attributes", path, length);
+    bool same = fstat(*descriptor, &status) == 0 && (status.st_mode & S_IFMT) == wanted->st_mode &&
+                status.st_rdev == wanted->st_rdev && (!made || status.st_nlink == 1);
+    if (same)
+        return NULL;
+    close(*descriptor);
+    *descriptor = -1;
+    return made ? bw_target_error(ESTALE, "somebody has replaced it", path, length)
+                : bw_target_taken(target, path, length);
 }
 
 static bool is_link_to(const struct bw_target *target, const char *link)
@@ -216,29 +259,31 @@ static bool is_link_to(const struct bw_target *target, const char *link)
 }
 
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
-                                        const char *link)
+                                        const char *link, int *descriptor)
 {
+    const struct stat wanted = {.st_mode = S_IFLNK};
+    *descriptor = -1;
     BW_TRY(bw_target_enter(target, path, length));
-    if (symlinkat(link, target->directory, target->name) == 0)
-        return NULL;
-    if (errno != EEXIST)
+    bool made = symlinkat(link, target->directory, target->name) == 0;
+    if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the symbolic link", path, length);
-    return target->options.skip_existing && is_link_to(target, link) ? NULL
-                                                                     : bw_target_taken(target, path, length);
+    if (!made && (!target->options.skip_existing || !is_link_to(target, link)))
+        return bw_target_taken(target, path, length);
+    return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
 struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length, mode_t type,
-                                     dev_t device)
+                                     dev_t device, int *descriptor)
 {
-    struct stat status;
+    const struct stat wanted = {.st_mode = type, .st_rdev = device};
+    *descriptor = -1;
     BW_TRY(bw_target_enter(target, path, length));
-    if (mknodat(target->directory, target->name, type | 0600, device) == 0)
-        return NULL;
-    if (errno != EEXIST)
+    bool made = mknodat(target->directory, target->name, type | 0600, device) == 0;
+    if (!made && errno != EEXIST)
         return bw_target_error(errno, "cannot make the special file", path, length);
-    bool same = target->options.skip_existing && exists(target, &status) &&
-                (status.st_mode & S_IFMT) == type && (S_ISFIFO(type) || status.st_rdev == device);
-    return same ? NULL : bw_target_taken(target, path, length);
+    if (!made && !target->options.skip_existing)
+        return bw_target_taken(target, path, length);
+    return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
 /* A second descriptor of the directory that `existing` is in, and its last name. */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The folder that an extraction writes into. Nothing is ever made, changed or looked at outside of it,
- * whatever the names in an image are and whoever moves things about in it meanwhile: directories are opened
- * from a descriptor of the folder without following any link, things are made in them by their last name
- * alone, and nothing that exists is opened for writing or replaced.
+ * The folder that an extraction writes into. Whatever the names in an image are, and whatever links others
+ * put into it meanwhile, nothing is made, changed or looked at outside of it: directories are opened from a
+ * descriptor of the folder without following any link, things are made in them by their last name alone,
+ * attributes are restored through a descriptor of what was made, and nothing that exists is opened for
+ * writing or replaced. What no system call prevents: whoever moves a directory out of the folder takes along
+ * what is still made in it, until something is made in another one. Only the user can do that to directories
+ * made here: until their own permissions are restored, at the end, they are closed to all others.
  *
  * Paths are relative to the folder, raw bytes that do not end with NUL, without a '/' at either end; the
  * folder itself is the empty path. target_file.h makes regular files, target_attributes.h restores what is
@@ -19,10 +22,12 @@
 #include "base/buffer.h"
 #include "btrfs-walk/error.h"
 
+struct bw_inode;
+
 /** How to write. All zeros is the careful way. */
 struct bw_target_options {
     bool preserve; /**< also bits that give privileges: setuid, setgid, sticky (of files), capabilities; nodes
-                      that others than the user may open */
+                      that others than the user may open; flags that forbid the user to change or delete it */
     bool skip_existing; /**< what is there and looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems lack */
     /** Takes what could not be restored of something that was made; takes the error. Must not be NULL. */
@@ -38,9 +43,9 @@ struct bw_target {
     struct bw_buffer path; /**< its path, with a NUL behind it */
     char name[256];        /**< last name of the path that was used last, with a NUL */
     bool privileged;       /**< owners can be restored and device nodes made */
-    bool has_default_acl;  /**< what is made gets access lists it should not have */
+    bool has_default_acl;  /**< what is made in the open directory gets access lists it should not have */
     uint64_t lowered;      /**< files of which `preserve` would have restored more */
-    uint64_t foreign;      /**< files that belong to others, which only root could have restored */
+    uint64_t foreign;      /**< files of other owners or groups, which only root could have restored */
 };
 
 /** Opens a folder, making it if there is nothing of that name; links on the way to it are the user's. */
@@ -56,21 +61,26 @@ void bw_target_close(struct bw_target *target);
  */
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length);
 
-/** Makes a directory that only the user may enter, until its attributes are restored. One that is there is
- * fine; `*ours` tells whether its attributes are to be restored: it was made now or, with `skip_existing`, it
- * belongs to the user and was left like that by an earlier run. */
+/**
+ * Makes a directory that only the user may enter, until its attributes are restored. One that is there is
+ * fine; `*ours` tells whether its attributes are to be restored. They are if it was made now. With
+ * `skip_existing` they also are if it belongs to the user and an earlier run has left it: unfinished, or as
+ * `inode` wants it (NULL: nobody knows). If the user could not use it, that is changed until then.
+ */
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
-                                          bool *ours);
-/** Makes all directories on the way to a path; `made` is called for each that was not there. */
+                                          const struct bw_inode *inode, bool *ours);
+/** Calls `make` for each directory on the way to a path that is not there, or that the user may not use. */
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
-                                    struct bw_error *(*made)(void *context, const char *path, size_t length),
+                                    struct bw_error *(*make)(void *context, const char *path, size_t length),
                                     void *context);
-/** Makes a symbolic link; `link` ends with NUL. */
+/** Makes a symbolic link; `link` ends with NUL. `*descriptor` is of the link itself (O_PATH), the caller's.
+ */
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
-                                        const char *link);
-/** Makes a device node, fifo or socket of this type (S_IFMT) and device number. */
+                                        const char *link, int *descriptor);
+/** Makes a device node, fifo or socket of this type (S_IFMT) and device number. `*descriptor` is of the node
+ * itself (O_PATH), the caller's. */
 struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length, mode_t type,
-                                     dev_t device);
+                                     dev_t device, int *descriptor);
 /** Makes one more name of what was made before as `existing`. */
 struct bw_error *bw_target_make_link(struct bw_target *target, const char *path, size_t length,
                                      const char *existing, size_t existing_length);

@@ -2,31 +2,32 @@
 /*
  * Attributes go on in this order: changing the owner takes privileges away, so permissions come behind it;
  * what nobody may write has no attributes of its user's put on it, so those come before; an access list
- * changes permissions; whatever is changed changes times.
+ * changes permissions; flags change the attributes of btrfs that stand for them; whatever is changed changes
+ * times.
  */
 #include "export/target_attributes.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "export/target_flags.h"
 #include "export/target_path.h"
+#include "format/acl.h"
 
-#define PRIVILEGES  (S_ISUID | S_ISGID | S_ISVTX)
-#define ACL_ACCESS  "system.posix_acl_access"
-#define ACL_DEFAULT "system.posix_acl_default"
+#define PRIVILEGES (S_ISUID | S_ISGID | S_ISVTX)
 
 /* A file whose attributes are being restored. */
 struct restoring {
     struct bw_target *target;
-    int descriptor; /* -1: by name */
+    int descriptor;
     const char *path;
     size_t length;
     const struct bw_target_attributes *attributes;
-    char by_name[sizeof "/proc/self/fd//" + 12 + 256]; /* for calls that take no descriptor of a directory */
+    char itself[sizeof "/proc/self/fd/" + 12]; /* for calls that take no O_PATH descriptor; "": it is none */
+    bool has_user, has_group;                  /* its own owner and group */
     bool lowered;
 };
 
@@ -42,42 +43,53 @@ static bool is_device(const struct bw_inode *inode)
 }
 
 /* Others than the user may open a device only if that was asked for: it leads out of the folder. */
-static bool stays_with_user(const struct restoring *restoring)
+static bool stays_with_user(const struct bw_target *target, const struct bw_inode *inode)
 {
-    return is_device(restoring->attributes->inode) && !restoring->target->options.preserve;
+    return is_device(inode) && !target->options.preserve;
+}
+
+static bool change_owner(const struct restoring *restoring, uid_t user, gid_t group)
+{
+    return fchownat(restoring->descriptor, "", user, group, AT_EMPTY_PATH) == 0;
 }
 
 static void restore_owner(struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
     struct bw_target *target = restoring->target;
-    if (!target->privileged) {
-        target->foreign += inode->uid != geteuid();
+    if (target->privileged && stays_with_user(target, inode))
+        return;
+    if (target->privileged) {
+        restoring->has_user = restoring->has_group = change_owner(restoring, inode->uid, inode->gid);
+        if (!restoring->has_user)
+            miss(restoring, "cannot restore its owner");
         return;
     }
-    if (stays_with_user(restoring))
-        return;
-    int result = restoring->descriptor >= 0
-                     ? fchown(restoring->descriptor, inode->uid, inode->gid)
-                     : fchownat(target->directory, target->name, inode->uid, inode->gid, AT_SYMLINK_NOFOLLOW);
-    if (result)
-        miss(restoring, "cannot restore its owner");
+    restoring->has_user = inode->uid == geteuid();
+    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* one that the user is in */
+    target->foreign += !restoring->has_user || !restoring->has_group;
+}
+
+mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *inode)
+{
+    mode_t mode = inode->mode & (PRIVILEGES | 0777);
+    if (target->options.preserve)
+        return mode;
+    /* Without its sticky bit a directory would give others more than it should. */
+    return mode & (is_device(inode) ? 0600 : S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777);
 }
 
 static void restore_mode(struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
-    struct bw_target *target = restoring->target;
-    mode_t wanted = inode->mode & (PRIVILEGES | 0777), mode = wanted;
+    mode_t mode = bw_target_mode(restoring->target, inode);
     if (S_ISLNK(inode->mode))
         return;
-    /* Without its sticky bit a directory would give others more than it should. */
-    if (!target->options.preserve)
-        mode &= is_device(inode) ? 0600 : S_ISDIR(inode->mode) ? 0777 | S_ISVTX : 0777;
-    restoring->lowered |= mode != wanted;
-    int result = restoring->descriptor >= 0
-                     ? fchmod(restoring->descriptor, mode)
-                     : fchmodat(target->directory, target->name, mode, AT_SYMLINK_NOFOLLOW);
+    restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
+    /* Privileges of somebody else than they were meant for. */
+    if (!S_ISDIR(inode->mode))
+        mode &= ~((restoring->has_user ? 0U : S_ISUID) | (restoring->has_group ? 0U : S_ISGID));
+    int result = *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
     if (result)
         miss(restoring, "cannot restore its permissions");
 }
@@ -90,9 +102,8 @@ static bool has_name(const struct bw_xattr *xattr, const char *name)
 static int set_xattr(const struct restoring *restoring, const struct bw_xattr *xattr)
 {
     const char *name = (const char *)xattr->name;
-    return restoring->descriptor >= 0
-               ? fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0)
-               : lsetxattr(restoring->by_name, name, xattr->value, xattr->value_length, 0);
+    return *restoring->itself ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
+                              : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
 }
 
 static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xattr)
@@ -101,12 +112,10 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
         restoring->lowered = true;
         return;
     }
-    errno = EINVAL;
-    bool cut = memchr(xattr->name, '\0', xattr->name_length); /* would be another name */
-    if (!cut && set_xattr(restoring, xattr) == 0)
+    if (set_xattr(restoring, xattr) == 0)
         return;
     /* Properties of btrfs mean nothing to other file systems. */
-    if (!cut && errno == EOPNOTSUPP && strncmp((const char *)xattr->name, "btrfs.", 6) == 0)
+    if (errno == EOPNOTSUPP && strncmp((const char *)xattr->name, "btrfs.", 6) == 0)
         return;
     int problem = errno;
     char what[320];
@@ -121,18 +130,18 @@ static void remove_acl(const struct restoring *restoring, const char *name)
     for (size_t i = 0; i < restoring->attributes->xattr_count; i++)
         if (has_name(&restoring->attributes->xattrs[i], name))
             return;
-    if (restoring->descriptor >= 0)
-        fremovexattr(restoring->descriptor, name);
+    if (*restoring->itself)
+        removexattr(restoring->itself, name);
     else
-        lremovexattr(restoring->by_name, name);
+        fremovexattr(restoring->descriptor, name);
 }
 
 static void remove_inherited(const struct restoring *restoring)
 {
     if (!restoring->target->has_default_acl)
         return;
-    remove_acl(restoring, ACL_ACCESS);
-    remove_acl(restoring, ACL_DEFAULT);
+    remove_acl(restoring, BW_ACL_ACCESS);
+    remove_acl(restoring, BW_ACL_DEFAULT);
 }
 
 /* Whether an attribute is the user's own, and has nothing to do with permissions. */
@@ -143,63 +152,161 @@ static bool is_plain(const struct bw_xattr *xattr)
 
 static void restore_xattrs(struct restoring *restoring, bool plain)
 {
-    if (stays_with_user(restoring))
+    if (stays_with_user(restoring->target, restoring->attributes->inode))
         return;
     for (size_t i = 0; i < restoring->attributes->xattr_count; i++)
         if (is_plain(&restoring->attributes->xattrs[i]) == plain)
             restore_xattr(restoring, &restoring->attributes->xattrs[i]);
 }
 
-static struct timespec time_of(int64_t nanoseconds)
+/* Flags that are only hints are missed by nobody where the file system lacks them. */
+static void restore_flags(struct restoring *restoring)
 {
-    const int64_t second = 1000000000;
-    int64_t rest = nanoseconds % second;
-    rest += rest < 0 ? second : 0;
-    return (struct timespec){(time_t)((nanoseconds - rest) / second), (long)rest};
+    const struct bw_inode *inode = restoring->attributes->inode;
+    if (*restoring->itself)
+        return;
+    bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
+    if (S_ISDIR(inode->mode))
+        bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
+    restoring->lowered |=
+        bw_target_has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(restoring->target, inode);
+}
+
+/* Whether a time is the same, or less by at most a second. */
+static bool is_within_second(time_t there, time_t wanted)
+{
+    return (uint64_t)wanted - (uint64_t)there <= 1;
+}
+
+/* File systems cut times that they cannot store, and do not say so: then it is looked at. */
+static bool took_time(const struct restoring *restoring)
+{
+    enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
+    const time_t wanted = restoring->attributes->times.mtime.tv_sec;
+    struct stat status;
+    return (wanted >= YEAR_1980 && wanted <= YEAR_2038) || fstat(restoring->descriptor, &status) ||
+           is_within_second(status.st_mtim.tv_sec, wanted);
 }
 
 static void restore_times(const struct restoring *restoring)
 {
-    const struct bw_inode *inode = restoring->attributes->inode;
-    const struct bw_target *target = restoring->target;
-    const struct timespec times[2] = {time_of(inode->atime), time_of(inode->mtime)};
-    int result = restoring->descriptor >= 0
-                     ? futimens(restoring->descriptor, times)
-                     : utimensat(target->directory, target->name, times, AT_SYMLINK_NOFOLLOW);
-    if (result)
-        miss(restoring, "cannot restore its times");
+    const struct bw_inode_times *all = &restoring->attributes->times;
+    const struct timespec times[2] = {all->atime, all->mtime};
+    int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
+                                    : futimens(restoring->descriptor, times);
+    if (result == 0 && took_time(restoring))
+        return;
+    errno = result ? errno : EOVERFLOW;
+    miss(restoring, "cannot restore its times");
+}
+
+static struct restoring begin(struct bw_target *target, int descriptor, const char *path, size_t length,
+                              const struct bw_target_attributes *attributes)
+{
+    struct restoring restoring = {
+        .target = target, .descriptor = descriptor, .path = path, .length = length, .attributes = attributes};
+    if (!S_ISREG(attributes->inode->mode) && !S_ISDIR(attributes->inode->mode))
+        snprintf(restoring.itself, sizeof restoring.itself, "/proc/self/fd/%d", descriptor);
+    return restoring;
 }
 
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes)
 {
-    struct restoring restoring = {target, descriptor, path, length, attributes, {0}, false};
-    if (descriptor < 0)
-        snprintf(restoring.by_name, sizeof restoring.by_name, "/proc/self/fd/%d/%s", target->directory,
-                 target->name);
+    struct restoring restoring = begin(target, descriptor, path, length, attributes);
     restore_owner(&restoring);
     restore_xattrs(&restoring, true);
     restore_mode(&restoring);
     remove_inherited(&restoring);
+    restore_flags(&restoring);
     restore_xattrs(&restoring, false);
     restore_times(&restoring);
     target->lowered += restoring.lowered;
 }
 
-void bw_target_restore_directory(struct bw_target *target, const char *path, size_t length,
-                                 const struct bw_target_attributes *attributes)
+bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted)
+{
+    if (there->tv_sec == wanted->tv_sec && there->tv_nsec == wanted->tv_nsec)
+        return true;
+    /* Some file systems know only seconds, some only even ones. */
+    return there->tv_nsec == 0 && is_within_second(there->tv_sec, wanted->tv_sec);
+}
+
+bool bw_target_has_permissions(const struct bw_target *target, const struct stat *status,
+                               const struct bw_inode *inode)
+{
+    mode_t mode = bw_target_mode(target, inode), ignored = 0;
+    if (!target->privileged)
+        ignored = S_ISGID; /* the system takes it away if the user is not in the group */
+    bool owned = target->privileged ? status->st_uid == inode->uid && status->st_gid == inode->gid
+                                    : status->st_uid == geteuid();
+    return owned && ((status->st_mode ^ mode) & 07777 & ~ignored) == 0;
+}
+
+bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode)
+{
+    return target->options.preserve && bw_target_has_flags(inode, BW_FLAGS_PROTECT);
+}
+
+static void protect(const struct restoring *restoring)
+{
+    const struct bw_inode *inode = restoring->attributes->inode;
+    if (bw_target_is_protected(restoring->target, inode) &&
+        !bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_PROTECT))
+        miss(restoring, "cannot make it immutable or append-only");
+}
+
+/* Opens a directory or a regular file of the image for its last attributes; a miss if it is another. */
+static int open_again(struct bw_target *target, const char *path, size_t length, const struct bw_inode *inode,
+                      struct stat *status)
 {
     struct bw_error *error = bw_target_enter(target, path, length);
     int descriptor = -1;
     if (!error) {
-        descriptor = bw_target_open_below(target->directory, target->name, target->options.step_by_step);
-        if (descriptor < 0)
-            error = bw_target_error(errno, "cannot restore its attributes", path, length);
+        descriptor = openat(target->directory, target->name,
+                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        errno = descriptor < 0 ? errno : ESTALE;
+        if (descriptor >= 0 && fstat(descriptor, status) == 0 &&
+            (status->st_mode & S_IFMT) == (inode->mode & S_IFMT))
+            return descriptor;
+        error = bw_target_error(errno, "cannot restore its attributes", path, length);
     }
-    if (error)
-        target->options.missed(target->options.context, error);
-    else
-        bw_target_restore(target, descriptor, path, length, attributes);
     if (descriptor >= 0)
         close(descriptor);
+    target->options.missed(target->options.context, error);
+    return -1;
+}
+
+void bw_target_restore_directory(struct bw_target *target, const char *path, size_t length,
+                                 const struct bw_target_attributes *attributes)
+{
+    struct stat status;
+    int descriptor = open_again(target, path, length, attributes->inode, &status);
+    if (descriptor < 0)
+        return;
+    const struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    /* An earlier run has done it, and this one has put nothing into it. */
+    bool done = target->options.skip_existing &&
+                bw_target_has_permissions(target, &status, attributes->inode) &&
+                bw_target_is_same_time(&status.st_mtim, &attributes->times.mtime);
+    if (!done)
+        bw_target_restore(target, descriptor, path, length, attributes);
+    protect(&restoring);
+    close(descriptor);
+}
+
+void bw_target_protect(struct bw_target *target, const char *path, size_t length,
+                       const struct bw_target_attributes *attributes)
+{
+    struct stat status;
+    int descriptor = open_again(target, path, length, attributes->inode, &status);
+    if (descriptor < 0)
+        return;
+    const struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    errno = ESTALE;
+    if (bw_target_is_same_time(&status.st_mtim, &attributes->times.mtime))
+        protect(&restoring);
+    else
+        miss(&restoring, "somebody has replaced it");
+    close(descriptor);
 }

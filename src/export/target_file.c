@@ -13,19 +13,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "export/target_flags.h"
 
 enum { TRIES = 100 };
 
-static bool is_same_time(const struct timespec *there, int64_t wanted)
-{
-    const int64_t second = 1000000000;
-    int64_t difference = wanted - ((int64_t)there->tv_sec * second + there->tv_nsec);
-    /* Some file systems know only seconds, some only even ones. */
-    return difference == 0 || (there->tv_nsec == 0 && difference > 0 && difference < 2 * second);
-}
-
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
-                        int64_t mtime)
+                        const struct timespec *mtime)
 {
     struct stat status;
     struct bw_error *error = bw_target_enter(target, path, length);
@@ -35,7 +28,7 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
     }
     return fstatat(target->directory, target->name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISREG(status.st_mode) && (uint64_t)status.st_size == size &&
-           is_same_time(&status.st_mtim, mtime);
+           bw_target_is_same_time(&status.st_mtim, mtime);
 }
 
 static int open_temporary(struct bw_target_file *file)
@@ -64,7 +57,7 @@ static int open_unnamed(const struct bw_target *target)
 }
 
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
-                                      struct bw_target_file *file)
+                                      const struct bw_inode *inode, struct bw_target_file *file)
 {
     struct stat status;
     *file = (struct bw_target_file){.target = target, .descriptor = -1};
@@ -78,7 +71,10 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     if (file->descriptor < 0 &&
         (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         file->descriptor = open_temporary(file);
-    return file->descriptor < 0 ? bw_target_error(errno, "cannot make the file", path, length) : NULL;
+    if (file->descriptor < 0)
+        return bw_target_error(errno, "cannot make the file", path, length);
+    bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);
+    return NULL;
 }
 
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset, const void *bytes,

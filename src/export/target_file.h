@@ -16,14 +16,15 @@ struct bw_target_file {
     char temporary[40]; /**< its name until it is complete; "": it has none */
 };
 
-/** Whether the file is there already, of this size and time of change (nanoseconds), as far as the file
- * system of the folder tells times. */
+/** Whether the file is there already, of this size and time of change. */
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
-                        int64_t mtime);
+                        const struct timespec *mtime);
 
-/** Begins a file. BW_ERROR_SYSTEM with EEXIST if its name is taken. */
+/** Begins a file; `inode` says how its data are best stored. BW_ERROR_SYSTEM with EEXIST if its name is
+ * taken.
+ */
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
-                                      struct bw_target_file *file);
+                                      const struct bw_inode *inode, struct bw_target_file *file);
 
 /** Writes bytes at an offset; what is never written is a hole. */
 struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset, const void *bytes,

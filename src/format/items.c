@@ -45,6 +45,25 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
     return true;
 }
 
+static struct timespec time_of(const struct bw_disk_timespec *disk)
+{
+    const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
+    struct timespec time = {.tv_nsec = rest % second};
+    if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
+        time.tv_sec = INT64_MAX;
+    return time;
+}
+
+bool bw_inode_times_decode(const struct bw_item *item, struct bw_inode_times *times)
+{
+    const struct bw_disk_inode_item *disk = (const void *)item->data;
+    if (item->size < sizeof *disk)
+        return false;
+    *times = (struct bw_inode_times){time_of(&disk->atime), time_of(&disk->ctime), time_of(&disk->mtime),
+                                     time_of(&disk->otime)};
+    return true;
+}
+
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)
 {
     if (cursor->next == cursor->end)

@@ -9,6 +9,8 @@
 #ifndef BW_FORMAT_ITEMS_H
 #define BW_FORMAT_ITEMS_H
 
+#include <time.h>
+
 #include "btrfs-walk/error.h"
 #include "format/node.h"
 #include "format/superblock.h"
@@ -94,6 +96,14 @@ struct bw_inode {
 
 /** Decodes an INODE_ITEM; false if it is cut off. */
 bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode);
+
+/** The times of an inode, none of them cut. */
+struct bw_inode_times {
+    struct timespec atime, ctime, mtime, otime;
+};
+
+/** Decodes those of an INODE_ITEM; false if it is cut off. */
+bool bw_inode_times_decode(const struct bw_item *item, struct bw_inode_times *times);
 
 /** A name of an inode, seen from the inode. */
 struct bw_inode_ref {

@@ -287,6 +287,8 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
         from = bw_subvolume_find(&fs->subvolumes, BW_TOP_SUBVOLUME);
     if (!from)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    if (!*path)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "'': no such file or directory");
     struct walk walk = {.fs = fs, .path = path, .follow = follow};
     const struct bw_place top = bw_place_top(from);
     bw_buffer_append(&walk.rest, path, strlen(path));

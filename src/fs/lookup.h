@@ -56,9 +56,10 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
  * Finds `path`, which begins at the top of `from` whether it starts with '/' or not; `from` NULL is the
  * top-level subvolume. "..", repeated slashes and symbolic links mean what they mean on a mount of `from` at
  * /: nothing leads above it. The last name is followed if it is a link and `follow` is set, or a '/' stands
- * behind it. BW_ERROR_NOT_FOUND, naming the part of the path, if there is no such thing or too many links
- * lead there; other errors if the part of the tree that would tell cannot be read. Where entries are lost,
- * finds what the directory's other entries, or the inodes themselves, still know of the name.
+ * behind it. An empty path is none. BW_ERROR_NOT_FOUND, naming the part of the path, if there is no such
+ * thing or too many links lead there; other errors if the part of the tree that would tell cannot be read.
+ * Where entries are lost, finds what the directory's other entries, or the inodes themselves, still know of
+ * the name.
  */
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from, const char *path,
                            bool follow, struct bw_place *place);

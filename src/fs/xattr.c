@@ -16,20 +16,26 @@ struct reading {
     void *context;
 };
 
-static struct bw_error *take_item(void *context, const struct bw_item *item)
+struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
+                                   bw_xattr_taker *take, void *context)
 {
-    const struct reading *reading = context;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
     while (bw_xattr_next(&cursor, &xattr))
         if (xattr.name_length)
-            BW_TRY(reading->take(reading->context, &xattr));
+            BW_TRY(take(context, &xattr));
     if (bw_cursor_bad(&cursor))
-        bw_fs_report(reading->fs, BW_DAMAGE,
+        bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "tree %" PRIu64 ": inode %" PRIu64 ": an extended attribute is cut off",
-                                     reading->tree, item->key.objectid));
+                                     tree, item->key.objectid));
     return NULL;
+}
+
+static struct bw_error *take_item(void *context, const struct bw_item *item)
+{
+    const struct reading *reading = context;
+    return bw_xattrs_of_item(reading->fs, reading->tree, item, reading->take, reading->context);
 }
 
 static void lost(void *context, uint64_t bytenr, struct bw_error *error)

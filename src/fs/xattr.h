@@ -18,4 +18,8 @@ typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xa
 struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                 bw_xattr_taker *take, void *context);
 
+/** The same for one XATTR_ITEM of the tree with the id `tree`. Returns the error of `take`. */
+struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
+                                   bw_xattr_taker *take, void *context);
+
 #endif

@@ -7,6 +7,7 @@
 #ifndef BW_WALK_ENTRIES_H
 #define BW_WALK_ENTRIES_H
 
+#include "base/buffer.h"
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 
@@ -31,5 +32,10 @@ struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options 
 /** The same without looking up inodes, unless the selection needs them: much faster. */
 struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
                                bw_entry_visitor *visit, void *context, struct bw_walk_summary *summary);
+
+/** Appends the path of what a walk with options->start starts at, as entries have it but for a '/' at its
+ * end. Errors as of bw_walk(). */
+struct bw_error *bw_walk_start_path(const struct bw_fs *fs, const struct bw_walk_options *options,
+                                    struct bw_buffer *path);
 
 #endif

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "base/glob.h"
-#include "base/utf8.h"
 #include "walk/selection_parts.h"
 
 enum { BW_MODE_BITS = 07777 };
@@ -26,60 +25,11 @@ bool bw_test_name(const struct bw_selection *selection, const struct bw_conditio
     return bw_glob_matches(condition->pattern, condition->pattern_length, name_of(named), named->name_length);
 }
 
-/* A character in lower case, as UTF-8; returns the end. */
-static char *put_character(char *at, uint32_t character)
-{
-    if (character < 0x80) {
-        *at++ = (char)character;
-        return at;
-    }
-    unsigned more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
-    static const uint8_t marks[] = {0, 0xc0, 0xe0, 0xf0};
-    *at++ = (char)(marks[more] | character >> (6 * more));
-    while (more--)
-        *at++ = (char)(0x80 | (character >> (6 * more) & 0x3f));
-    return at;
-}
-
-static uint32_t get_character(const uint8_t *bytes, size_t length)
-{
-    static const uint8_t bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t character = bytes[0] & bits[length];
-    for (size_t i = 1; i < length; i++)
-        character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
-static uint32_t lower(locale_t locale, uint32_t character)
-{
-    if (character < 0x80)
-        return character >= 'A' && character <= 'Z' ? character - 'A' + 'a' : character;
-    return locale ? (uint32_t)towlower_l((wint_t)character, locale) : character;
-}
-
-size_t bw_fold_case(locale_t locale, const char *text, size_t length, char *folded)
-{
-    const uint8_t *next = (const uint8_t *)text, *end = next + length;
-    char *at = folded;
-    while (next < end) {
-        size_t size = bw_utf8_length(next, (size_t)(end - next));
-        if (size)
-            at = put_character(at, lower(locale, get_character(next, size)));
-        else
-            *at++ = (char)*next;
-        next += size ? size : 1;
-    }
-    return (size_t)(at - folded);
-}
-
 bool bw_test_iname(const struct bw_selection *selection, const struct bw_condition *condition,
                    const struct bw_named *named)
 {
-    char folded[4 * BW_NAME_MAX];
-    if (bw_folded_room(named->name_length) > sizeof folded)
-        return false; /* no directory holds such a name */
-    size_t length = bw_fold_case(selection->locale, name_of(named), named->name_length, folded);
-    return bw_glob_matches(condition->pattern, condition->pattern_length, folded, length);
+    return bw_glob_matches_folded(selection->locale, condition->pattern, condition->pattern_length,
+                                  name_of(named), named->name_length);
 }
 
 bool bw_test_path(const struct bw_selection *selection, const struct bw_condition *condition,

@@ -75,16 +75,6 @@ static struct bw_error *read_pattern(const struct bw_selection *selection, const
     return condition->pattern ? NULL : bw_error_no_memory();
 }
 
-static struct bw_error *read_folded_pattern(const struct bw_selection *selection, const char *argument,
-                                            struct bw_condition *condition)
-{
-    BW_AUTO_FREE char *folded = malloc(bw_folded_room(strlen(argument)) + 1);
-    if (!folded)
-        return bw_error_no_memory();
-    folded[bw_fold_case(selection->locale, argument, strlen(argument), folded)] = '\0';
-    return read_pattern(selection, folded, condition);
-}
-
 static struct bw_error *read_regex(const struct bw_selection *selection, const char *argument,
                                    struct bw_condition *condition)
 {
@@ -189,7 +179,7 @@ static const struct kind {
     bw_inode_test *test_inode;
 } kinds[] = {
     {"name", ANY_NAME, read_pattern, bw_test_name, NULL},
-    {"iname", ANY_NAME, read_folded_pattern, bw_test_iname, NULL},
+    {"iname", ANY_NAME, read_pattern, bw_test_iname, NULL},
     {"path", NAMES, read_pattern, bw_test_path, NULL},
     {"regex", NAMES, read_regex, bw_test_regex, NULL},
     {"inum", NAMES, read_number, bw_test_inum, NULL},

@@ -28,7 +28,7 @@ typedef bool bw_inode_test(const struct bw_selection *selection, const struct bw
 struct bw_condition {
     bw_name_test *name;
     bw_inode_test *inode;
-    char *pattern; /**< owned; lower case for "iname" */
+    char *pattern; /**< owned */
     size_t pattern_length;
     regex_t *regex; /**< owned */
     enum bw_comparison comparison;
@@ -52,15 +52,6 @@ struct bw_selection {
     int64_t now;                       /**< nanoseconds since 1970 */
     locale_t locale;                   /**< knows the case of all letters; 0: only those of ASCII are known */
 };
-
-/** Bytes that folding turns `length` bytes into, at most. */
-static inline size_t bw_folded_room(size_t length)
-{
-    return 4 * length;
-}
-
-/** Writes text in lower case, as far as it is UTF-8; returns the length. */
-size_t bw_fold_case(locale_t locale, const char *text, size_t length, char *folded);
 
 bw_name_test bw_test_name, bw_test_iname, bw_test_path, bw_test_regex, bw_test_inum, bw_test_name_or_path;
 bw_inode_test bw_test_size, bw_test_newer, bw_test_mtime, bw_test_uid, bw_test_gid, bw_test_links,

@@ -14,6 +14,7 @@
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "record/rows.h"
+#include "walk/entries.h"
 #include "walk/recover.h"
 #include "walk/sorted.h"
 
@@ -90,12 +91,13 @@ static struct bw_error *visit_found(struct visit *visit, bool shallow)
     return error;
 }
 
-static struct bw_error *find_subvolume(struct visit *visit, const struct bw_subvolume **subvolume)
+static struct bw_error *find_subvolume(const struct bw_fs *fs, const struct bw_walk_options *options,
+                                       const struct bw_subvolume **subvolume)
 {
     uint64_t id = BW_TOP_SUBVOLUME;
-    if (visit->options->subvolume)
-        BW_TRY(bw_subvolume_lookup(visit->fs, visit->options->subvolume, &id));
-    *subvolume = bw_subvolume_find(&visit->fs->subvolumes, id);
+    if (options->subvolume)
+        BW_TRY(bw_subvolume_lookup(fs, options->subvolume, &id));
+    *subvolume = bw_subvolume_find(&fs->subvolumes, id);
     return NULL;
 }
 
@@ -103,7 +105,7 @@ static struct bw_error *visit_one(struct visit *visit)
 {
     struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE};
     struct bw_buffer path = {0};
-    BW_TRY(find_subvolume(visit, &top.subvolume));
+    BW_TRY(find_subvolume(visit->fs, visit->options, &top.subvolume));
     struct bw_error *error = bw_subvolume_path(visit->fs, top.subvolume->tree.id, &path);
     top.prefix = path.data;
     top.prefix_length = path.length;
@@ -132,45 +134,80 @@ static struct bw_error *directory_path(const struct bw_fs *fs, const struct bw_s
     return error;
 }
 
-/* The last name of a path that does not lead to a directory which has entries. */
-static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,
-                                     const struct bw_place *place)
+/* Where a walk starts that does not start at the top. */
+struct start {
+    struct bw_place place;
+    bool single;           /* it is not a directory that has entries */
+    uint64_t directory;    /* it, or the one it is in */
+    struct bw_buffer path; /* of that directory, '/' at both ends */
+    const char *name;      /* of what is single; a view on the options */
+    size_t name_length;
+};
+
+static void set_name(struct start *start, const char *path)
 {
-    const bool made_up = bw_place_is_empty(place);
-    const struct bw_collected what = {
-        .number = made_up ? place->directory : place->inode, .type = place->type, .made_up = made_up};
-    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
-    const char *name = visit->options->start, *end = name + strlen(name);
-    while (end > name && end[-1] == '/')
+    const char *end = path + strlen(path);
+    while (end > path && end[-1] == '/')
         end--;
-    const char *slash = memrchr(name, '/', (size_t)(end - name));
-    name = slash ? slash + 1 : name;
-    BW_TRY(bw_subvolume_walk_single(&visit->walk, top, &what, name, (size_t)(end - name)));
+    const char *slash = memrchr(path, '/', (size_t)(end - path));
+    start->name = slash ? slash + 1 : path;
+    start->name_length = (size_t)(end - start->name);
+}
+
+static struct bw_error *find_start(const struct bw_fs *fs, const struct bw_walk_options *options,
+                                   struct start *start)
+{
+    const struct bw_subvolume *from;
+    BW_TRY(find_subvolume(fs, options, &from));
+    BW_TRY(bw_lookup(fs, from, options->start, false, &start->place));
+    start->single = start->place.type != BW_FILE_DIRECTORY || bw_place_is_empty(&start->place);
+    start->directory = start->single ? start->place.directory : start->place.inode;
+    if (start->single)
+        set_name(start, options->start);
+    return directory_path(fs, start->place.subvolume, start->directory, &start->path);
+}
+
+static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top, const struct start *start)
+{
+    const bool made_up = bw_place_is_empty(&start->place);
+    const struct bw_collected what = {.number = made_up ? start->directory : start->place.inode,
+                                      .type = start->place.type,
+                                      .made_up = made_up};
+    top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
+    BW_TRY(bw_subvolume_walk_single(&visit->walk, top, &what, start->name, start->name_length));
     bw_subvolume_walk_end(&visit->walk);
     return NULL;
 }
 
 static struct bw_error *visit_start(struct visit *visit)
 {
-    struct bw_walk_top top = {0};
-    struct bw_buffer path = {0};
-    struct bw_place place;
-    BW_TRY(find_subvolume(visit, &top.subvolume));
-    BW_TRY(bw_lookup(visit->fs, top.subvolume, visit->options->start, false, &place));
-    const bool single = place.type != BW_FILE_DIRECTORY || bw_place_is_empty(&place);
-    top.subvolume = place.subvolume;
-    top.inode = single ? place.directory : place.inode;
-    struct bw_error *error = directory_path(visit->fs, top.subvolume, top.inode, &path);
-    top.prefix = path.data;
-    top.prefix_length = path.length;
+    struct start start = {0};
+    struct bw_error *error = find_start(visit->fs, visit->options, &start);
+    struct bw_walk_top top = {.subvolume = start.place.subvolume,
+                              .inode = start.directory,
+                              .prefix = start.path.data,
+                              .prefix_length = start.path.length};
     if (!error) {
-        bw_choice_start(&visit->walk.choice, path.data, path.length);
-        error = single ? visit_single(visit, &top, &place) : visit_subvolume(visit, &top);
+        bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
+        error = start.single ? visit_single(visit, &top, &start) : visit_subvolume(visit, &top);
     }
     if (!error)
         error = visit_found(visit, false);
-    bw_buffer_free(&path);
+    bw_buffer_free(&start.path);
     return error;
+}
+
+struct bw_error *bw_walk_start_path(const struct bw_fs *fs, const struct bw_walk_options *options,
+                                    struct bw_buffer *path)
+{
+    struct start start = {0};
+    struct bw_error *error = find_start(fs, options, &start);
+    bw_buffer_append(path, start.path.data, start.path.length);
+    bw_buffer_append(path, start.name, start.name_length);
+    if (start.single)
+        bw_buffer_append_byte(path, '/');
+    bw_buffer_free(&start.path);
+    return !error && path->failed ? bw_error_no_memory() : error;
 }
 
 static struct bw_error *visit_all(struct visit *visit)

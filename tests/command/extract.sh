@@ -154,6 +154,124 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     is "no setuid without --preserve" "$(find "$out" \( -perm /6000 -o ! -type d -perm /1000 \))" ""
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
+
+    # What is seldom: names that are taken, directories that are closed, groups, flags, times far off.
+    truncate -s 200M "$WORK/odd"
+    mkfs.btrfs -q "$WORK/odd" > /dev/null 2>&1
+    mount -o loop "$WORK/odd" "$mount_point"
+    (
+        cd "$mount_point" || exit 1
+        mkdir -p links closed/in readonly acl/in flags/directory
+        head -c 100000 /dev/urandom > links/a
+        ln links/a links/b
+        ln links/a links/c
+        mkfifo links/fifo
+        ln links/fifo links/fifo2
+        echo 1 > closed/in/file
+        echo 2 > readonly/file
+        echo 3 > readonly/second
+        chmod 0 closed
+        chmod 0555 readonly
+        echo 4 > acl/in/file
+        echo 5 > group
+        chown 1000:2000 group
+        chmod 2750 group
+        echo 6 > foreign
+        chown 1001:2001 foreign
+        chmod 6755 foreign
+        touch -d '2300-01-01 00:00:00.123456789' future
+        touch -d '1600-01-01 00:00:00.5' past
+        for flag in i a d A; do echo "$flag" > "flags/$flag"; done
+        ln flags/i flags/i2
+        for flag in i a d A; do chattr "+$flag" "flags/$flag"; done
+        chattr +i flags/directory
+    ) > /dev/null 2>&1
+    umount "$mount_point"
+    mount -o loop,ro "$WORK/odd" "$mount_point"
+    clean() { chattr -Rf -ia "$@"; rm -rf "$@"; }
+
+    # On a file system of which it is known what it can: all, exactly; also if it is there.
+    truncate -s 300M "$WORK/target"
+    mkfs.btrfs -q "$WORK/target" > /dev/null 2>&1
+    mkdir "$WORK/on"
+    mount -o loop "$WORK/target" "$WORK/on"
+    flags() { (cd "$1/flags" && lsattr -Rd . i i2 a d A directory | sort); }
+    for more in '' --skip-existing; do
+        holds "extract seldom things $more" "$PROGRAM" extract -q --preserve $more -C "$WORK/on/all" "$WORK/odd"
+        is "rsync's differences of seldom things" "$(differences "$WORK/on/all")" ""
+        is "flags" "$(flags "$WORK/on/all")" "$(flags "$mount_point")"
+    done
+    "$PROGRAM" extract -C "$WORK/on/careful" "$WORK/odd" 2> "$WORK/err"
+    is "no protection without --preserve" "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
+    holds "which is told" grep -q 'privileges or protection' "$WORK/err"
+
+    # Names that are taken: the next one gets the content.
+    mkdir -p "$WORK/on/taken/links"
+    for name in a fifo; do echo mine > "$WORK/on/taken/links/$name"; done
+    "$PROGRAM" extract -q -C "$WORK/on/taken" "$WORK/odd" /links 2> "$WORK/err"
+    is "status with names that are taken" $? 1
+    is "nothing else is missed" "$(grep -cvE '/links/(a|fifo): not written' "$WORK/err")" 0
+    is "what was there" "$(cat "$WORK/on/taken/links/a")" mine
+    holds "contents of the other names" cmp "$mount_point/links/c" "$WORK/on/taken/links/b"
+    is "they are one file" "$(stat -c %h "$WORK/on/taken/links/c")" 2
+    is "and so a fifo" "$(stat -c %F "$WORK/on/taken/links/fifo2")" fifo
+
+    # Default access lists of a directory that is there, below the folder, are not for what comes into it.
+    mkdir -p "$WORK/on/listed/acl"
+    setfacl -d -m u:1234:rwx "$WORK/on/listed/acl"
+    holds "extract below an access list" "$PROGRAM" extract -q -C "$WORK/on/listed" "$WORK/odd" /acl
+    is "inherited access lists" "$(cd "$WORK/on/listed" && getfacl -Rs acl/in)" ""
+
+    # Without root.
+    if have setpriv && chmod 755 "$WORK" && mkdir "$WORK/on/user" && chown 1000:1000 "$WORK/on/user" &&
+        setpriv --reuid=1000 --regid=1000 --groups=2000 "$PROGRAM" --version > /dev/null 2>&1; then
+        user() { setpriv --reuid=1000 --regid=1000 --groups=2000 "$PROGRAM" extract "$@" -C "$WORK/on/user/out" "$WORK/odd"; }
+        out=$WORK/on/user/out
+        list() { (cd "$out" && find . -printf '%p %y %m %s %T@\n' | sort); }
+        holds "extract without root" user -q
+        is "a group that the user is in" "$(stat -c '%u:%g %a' "$out/group")" "1000:2000 750"
+        is "others" "$(stat -c '%u:%g %a' "$out/foreign")" "1000:1000 755"
+        list > "$WORK/before"
+        holds "nothing to do without root" user -q --skip-existing
+        is "which changes nothing" "$(list | diff "$WORK/before" -)" ""
+        rm -rf "$out/closed/in" "$out/readonly/second"
+        holds "go on in closed directories" user -q --skip-existing
+        is "which are closed again" "$(list | diff "$WORK/before" -)" ""
+        rm "$out/closed/in/file"
+        holds "go on below a closed directory" user -q --skip-existing --type f
+        is "which is closed again" "$(stat -c %a "$out/closed")" 0
+        holds "what was missing" cmp "$mount_point/closed/in/file" "$out/closed/in/file"
+        rm -rf "$out"
+        holds "extract without root, with privileges" user -q --preserve --exclude /flags
+        is "no setuid for another than it was for" "$(stat -c '%a' "$out/foreign")" 755
+        is "setgid for a group that the user is in" "$(stat -c '%a' "$out/group")" 2750
+    else
+        skip "no setpriv: nothing is extracted without root"
+    fi
+    clean "$WORK"/on/*
+    umount "$WORK/on"
+    umount "$mount_point"
+
+    # More names than the file system of the folder has for one file: ext4 ends at 65000.
+    if have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 && mount -o loop "$WORK/target" "$WORK/on" 2> /dev/null; then
+        truncate -s 2G "$WORK/odd"
+        mkfs.btrfs -qf "$WORK/odd" > /dev/null 2>&1
+        mount -o loop "$WORK/odd" "$mount_point"
+        (
+            cd "$mount_point" && mkdir 0 && head -c 5000 /dev/urandom > 0/0 || exit 1
+            for i in {1..255}; do ln 0/0 "0/$i"; done
+            for i in {1..254}; do cp -al 0 "$i"; done
+        )
+        umount "$mount_point"
+        holds "extract 65280 names" "$PROGRAM" extract -q -C "$WORK/on/out" "$WORK/odd"
+        is "how many they are for a file" "$(find "$WORK/on/out" -type f -printf '%i %n\n' | sort -u | cut -d ' ' -f 2 | sort -n | paste -sd ' ')" "280 65000"
+        is "files of another size" "$(find "$WORK/on/out" -type f ! -size 5000c)" ""
+        holds "with nothing left to do" "$PROGRAM" extract -q --skip-existing -C "$WORK/on/out" "$WORK/odd"
+        umount "$WORK/on"
+    else
+        skip "no ext4"
+    fi
+
     truncate -s 40M "$WORK/fat"
     if mkfs.vfat "$WORK/fat" > /dev/null 2>&1 && mount -o loop "$WORK/fat" "$mount_point" 2> /dev/null; then
         "$PROGRAM" extract -q -C "$mount_point/out" --name '[Cc]ase' --maxdepth 1 "$WORK/image" > /dev/null 2> "$WORK/err"

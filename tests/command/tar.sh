@@ -62,6 +62,77 @@ is "with the hashes of sum" "$(grep -o 'sha256digest=[0-9a-f]*' "$WORK/mtree" | 
 is "a folder" "$("$PROGRAM" tar "$compressed" /zstd | tar -t | grep -vc '^zstd/')" 0
 is "a filter" "$("$PROGRAM" tar --type d "$compressed" | tar -t | grep -vc '/$')" 0
 
+# What lies in another PATH comes with it, and once.
+top=$("$PROGRAM" --type d --maxdepth 1 "$subvolumes" | LC_ALL=C sort | sed -n 2p)
+deep=$("$PROGRAM" "$subvolumes" | grep "^$top/" | tail -n 1)
+"$PROGRAM" tar -q "$subvolumes" "$top" | md5sum > "$WORK/want"
+"$PROGRAM" tar -q "$subvolumes" "$deep" "$top/" "/.$top/../$top//" "$deep" | md5sum > "$WORK/have"
+holds "each file comes once" cmp "$WORK/want" "$WORK/have"
+for command in "sum" "bodyfile"; do
+    is "$command: each file comes once" "$("$PROGRAM" "$command" "$subvolumes" "$top" "$deep" "$top" 2> /dev/null | sort | uniq -d)" ""
+done
+rm -rf "$WORK/out"
+"$PROGRAM" extract -q -C "$WORK/out" "$subvolumes" "$top" "$deep" "$top" > "$WORK/err" 2>&1
+is "extract: nothing exists already" "$(grep -c 'exists' "$WORK/err")" 0
+"$PROGRAM" tar -q "$subvolumes" "" > /dev/null 2> "$WORK/err"
+is "status of an empty PATH" $? 1
+holds "which is no file" grep -q 'no such file' "$WORK/err"
+
+# Against the mount: holes that no archive could hold, times that no 64 bits of nanoseconds can, and sockets.
+if [ "$(id -u)" -eq 0 ] && command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
+    mkdir "$WORK/mount"
+    truncate -s 256M "$WORK/image"
+    mkfs.btrfs -q "$WORK/image" > "$WORK/err" 2>&1
+fi
+if [ -e "$WORK/image" ] && mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
+    (
+        cd "$WORK/mount" || exit 1
+        python3 -c '
+import os, socket
+socket.socket(socket.AF_UNIX).bind("socket")
+file = os.open("hole", os.O_RDWR | os.O_CREAT)
+for place in 0, 1 << 40, 1 << 60:
+    os.pwrite(file, b"data", place)
+os.ftruncate(file, (1 << 63) - 65536)
+os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
+'
+        touch -d '2500-01-02 03:04:05.123456789' late
+        touch -d '1500-01-02 03:04:05' early
+        mkdir -m 755 folder
+        touch -d '3000-01-02 03:04:05' folder
+        mknod device c 5 300
+        setfattr -n 'user.a=b%25' -v value late 2> /dev/null
+    )
+    sync
+    umount "$WORK/mount"
+    holds "holes of exbibytes" timeout 20 "$PROGRAM" tar -q -f "$WORK/archive" "$WORK/image"
+    mount -o loop "$WORK/image" "$WORK/mount"
+    mkdir "$WORK/mount/out"
+    tar -C "$WORK/mount/out" --xattrs --xattrs-include='*' -xf "$WORK/archive" 2> "$WORK/err"
+    is "status of tar" $? 0
+    list() { (cd "$1" && find . -mindepth 1 -not -path './out*' -not -name socket -printf '%P %y %m %s %T@ %n\n' | LC_ALL=C sort && getfattr -d late 2> /dev/null); }
+    list "$WORK/mount" > "$WORK/want"
+    list "$WORK/mount/out" > "$WORK/have"
+    holds "sizes and times as on the mount" cmp "$WORK/want" "$WORK/have"
+    for place in 0 1099511627776 1152921504606846976; do
+        is "data at $place" "$(tail -c +$((place + 1)) "$WORK/mount/out/hole" | head -c 4)" data
+    done
+    umount "$WORK/mount"
+    "$PROGRAM" tar --format mtree "$WORK/image" /hole /socket /device /late > "$WORK/mtree" 2> "$WORK/err"
+    is "status of a manifest without a hash" $? 1
+    holds "which says so" grep -q '^btrfs-walk: /hole: a hash of' "$WORK/err"
+    holds "as it does of sockets" grep -q '/socket: a socket is left out' "$WORK/err"
+    if command -v bsdtar > /dev/null; then
+        holds "a manifest as bsdtar reads it" bsdtar -tvf "$WORK/mtree"
+        is "a device in it" "$(grep -c '5,300 .*/device' "$WORK/holds")" 1
+    fi
+    "$PROGRAM" tar --format cpio "$WORK/image" /hole > "$WORK/archive" 2> "$WORK/err"
+    is "status of what cpio cannot hold" $? 1
+    holds "which it says" grep -q '/hole: .*too large' "$WORK/err"
+else
+    skip "no mount"
+fi
+
 # Where an archive does not go.
 before=$(md5sum < "$plain")
 "$PROGRAM" tar -f "$plain" "$compressed" > /dev/null 2>&1

@@ -84,6 +84,13 @@ static void test_links(void **state)
     assert_true(bw_links_meet(&links, 5, 301, "other", &link));
     assert_false(link.is_first || link.made);
     bw_links_made(&links, link.number);
+    /* Nor are two files that a hash of both numbers takes for one. */
+    uint64_t other = 400 ^ 257 * UINT64_C(0x9E3779B97F4A7C15) ^ 258 * UINT64_C(0x9E3779B97F4A7C15);
+    assert_true(bw_links_meet(&links, 257, 400, "one", &link) && link.is_first);
+    assert_true(bw_links_meet(&links, 258, other, "two", &link) && link.is_first);
+    assert_true(bw_links_meet(&links, 257, 400, "one's other", &link) && !link.is_first && link.number == 6);
+    assert_true(bw_links_meet(&links, 258, other, "two's other", &link) && !link.is_first &&
+                link.number == 7);
     assert_true(bw_links_find(&links, 5, 301, &link));
     assert_true(link.made);
     for (size_t i = 0; i < 5; i++) {
@@ -98,8 +105,9 @@ static void test_links(void **state)
 
 static void test_mtree(void **state)
 {
-    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 3, .mtime = -1, .uid = 7, .link_count = 1};
-    const struct bw_archive_entry entry = {.path = "a b\n\\\xff", .inode = &inode, .hash = "00ff"};
+    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 3, .uid = 7, .link_count = 1};
+    const struct bw_archive_entry entry = {
+        .path = "a b\n\\\xff", .inode = &inode, .mtime = {-1, 999999999}, .hash = "00ff"};
     struct bw_buffer text = {0};
     (void)state;
     bw_mtree_append_head(&text);

@@ -78,8 +78,8 @@ static void test_grammar(void **state)
         {"error", "message == \"\\",
          "column 13: expected \\\", \\\\, \\n, \\r, \\t or \\xHH after a backslash in quotes"},
         {"error", "message ~ a[b", "column 11: in the pattern: a '[' without its ']'"},
-        {"error", "message !~ \"[[:digit:]]\"",
-         "column 12: in the pattern: classes like [:alpha:] are not known"},
+        {"error", "message !~ \"[[:digits:]]\"",
+         "column 12: in the pattern: no class has that name: they are like [:alpha:]"},
         {"error", "message ~ a\\", "column 11: in the pattern: a '\\' with nothing behind it"},
         {"error", "code aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg",
          "column 6: expected an operator, '&&', '||' or the end, not "

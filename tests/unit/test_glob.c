@@ -11,6 +11,11 @@ static bool matches(const char *pattern, const char *text)
     return bw_glob_matches(pattern, strlen(pattern), text, strlen(text));
 }
 
+static bool matches_folded(const char *pattern, const char *text)
+{
+    return bw_glob_matches_folded((locale_t)0, pattern, strlen(pattern), text, strlen(text));
+}
+
 static void test_patterns(void **state)
 {
     (void)state;
@@ -44,6 +49,15 @@ static void test_patterns(void **state)
         {"[\xc3\xa4-\xc3\xb6]", "\xc3\xa5", "\xc3\xbc"},
         {"[\x80-\xff]", "\x90", "\xc2\x90"},
         {"[!a]", "\xc3\xa4", "a"},
+        {"[[:alpha:]]", "q", "5"},
+        {"[![:alpha:]]", "5", "q"},
+        {"x[[:digit:]_]y", "x_y", "x-y"},
+        {"[[:space:]]", "\v", "x"},
+        {"[[:alpha:]]", "Z", "\xc3\xa4"},
+        {"[[:upper:][:digit:]]*", "7x", "x7"},
+        {"[[:]", ":", "a"},
+        {"[[:x]]", "x]", "x"},
+        {"[a[:ALPHA:]]", "H]", "h"},
         {"\\*", "*", "a"},
         {"\\a\\[", "a[", "a"},
         {"a]", "a]", "a"},
@@ -89,6 +103,80 @@ static void test_against_the_library(void **state)
     }
 }
 
+/* Patterns and texts put together at random, with all that a pattern can have, in both cases. */
+static void test_many_against_the_library(void **state)
+{
+    static const char *const pieces[] = {
+        "*",
+        "?",
+        "[",
+        "]",
+        "[!",
+        "[^",
+        "-",
+        "\\",
+        "a",
+        "b",
+        "Z",
+        "5",
+        " ",
+        ".",
+        "/",
+        "_",
+        "[:alpha:]",
+        "[:digit:]",
+        "[:upper:]",
+        "[:lower:]",
+        "a-c",
+        "A-F",
+        "[[:punct:]]",
+        "[[:space:]x]",
+        "[![:alnum:]]",
+        "[:xdigit:]",
+        "[:cntrl:]",
+        "[:print:]",
+        "[:graph:]",
+        "[:blank:]",
+        ":",
+    };
+    static const char letters[] = "aAbBzZ59 ._-/]:[\\\t\x01";
+    uint32_t random = 1;
+    unsigned compared = 0, fitted = 0;
+    (void)state;
+    for (unsigned round = 0; round < 300000; round++) {
+        char pattern[128] = "", text[4] = "";
+        for (unsigned i = random >> 16 & 7; i-- > 0;)
+            strcat(pattern,
+                   pieces[(random = random * 1664525 + 1013904223) % 0x7fffffff / 65536 % COUNT(pieces)]);
+        for (unsigned i = 0; i < round % 4; i++)
+            text[i] = letters[((random = random * 1664525 + 1013904223) >> 16) % (sizeof letters - 1)];
+        random = random * 1664525 + 1013904223;
+        if (bw_glob_problem(pattern, strlen(pattern)))
+            continue;
+        compared++;
+        fitted += matches(pattern, text);
+        if (matches(pattern, text) != (fnmatch(pattern, text, 0) == 0) ||
+            matches_folded(pattern, text) != (fnmatch(pattern, text, FNM_CASEFOLD) == 0))
+            fail_msg("'%s' and '%s'", pattern, text);
+    }
+    assert_true(compared > 100000 && fitted > 10000);
+}
+
+static void test_folding(void **state)
+{
+    locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    (void)state;
+    assert_true(matches_folded("aBc", "AbC"));
+    assert_true(matches_folded("[A-C]", "b"));
+    assert_false(matches_folded("[[:upper:]]", "b"));
+    assert_true(matches_folded("[[:upper:]]", "B"));
+    assert_false(matches_folded("\xc3\xa4", "\xc3\x84"));
+    if (locale) {
+        assert_true(bw_glob_matches_folded(locale, "\xc3\xa4*", 3, "\xc3\x84\xff", 3));
+        freelocale(locale);
+    }
+}
+
 static void test_problems(void **state)
 {
     (void)state;
@@ -101,7 +189,12 @@ static void test_problems(void **state)
         {"[a-", "a '[' without its ']'"},
         {"[a\\]", "a '[' without its ']'"},
         {"[\\", "a '[' without its ']'"},
-        {"[[:alpha:]]", "classes like [:alpha:] are not known"},
+        {"[[:alpha:]", "a '[' without its ']'"},
+        {"[[:", "a '[' without its ']'"},
+        {"[[:letter:]]", "no class has that name: they are like [:alpha:]"},
+        {"[[::]]", "no class has that name: they are like [:alpha:]"},
+        {"[[=a=]]", "[.x.] and [=x=] are not known"},
+        {"[[.a.]]", "[.x.] and [=x=] are not known"},
         {"\\", "a '\\' with nothing behind it"},
         {"\\\\\\", "a '\\' with nothing behind it"},
     };
@@ -132,6 +225,8 @@ int main(void)
         cmocka_unit_test(test_patterns),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_against_the_library),
+        cmocka_unit_test(test_many_against_the_library),
+        cmocka_unit_test(test_folding),
         cmocka_unit_test(test_problems),
         cmocka_unit_test(test_time),
     };

@@ -105,11 +105,31 @@ static bool is_there(const struct folders *folders, const char *name, struct sta
 static struct bw_error *make_directory(struct folders *folders, const char *path)
 {
     bool ours;
-    return bw_target_make_directory(&folders->target, path, strlen(path), &ours);
+    return bw_target_make_directory(&folders->target, path, strlen(path), NULL, &ours);
 }
 
-static const struct bw_inode plain = {
-    .mode = S_IFREG | 04755, .atime = INT64_C(-1500000000), .mtime = INT64_C(1234567890123456789)};
+static struct bw_error *make_symlink(struct folders *folders, const char *path, size_t length, const char *to)
+{
+    int descriptor;
+    struct bw_error *error = bw_target_make_symlink(&folders->target, path, length, to, &descriptor);
+    assert_int_equal(descriptor >= 0, !error);
+    if (!error)
+        close(descriptor);
+    return error;
+}
+
+static struct bw_error *make_fifo(struct folders *folders, const char *path, size_t length)
+{
+    int descriptor;
+    struct bw_error *error = bw_target_make_node(&folders->target, path, length, S_IFIFO, 0, &descriptor);
+    assert_int_equal(descriptor >= 0, !error);
+    if (!error)
+        close(descriptor);
+    return error;
+}
+
+static const struct bw_inode plain = {.mode = S_IFREG | 04755};
+static const struct bw_inode_times plain_times = {.atime = {-2, 500000000}, .mtime = {1234567890, 123456789}};
 
 /* A whole file, from beginning to end. The attributes are those of `plain`. */
 static struct bw_error *make_file(struct folders *folders, const char *path)
@@ -117,9 +137,9 @@ static struct bw_error *make_file(struct folders *folders, const char *path)
     struct bw_inode inode = plain;
     inode.uid = geteuid();
     inode.gid = getegid();
-    const struct bw_target_attributes attributes = {.inode = &inode};
+    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
     struct bw_target_file file;
-    struct bw_error *error = bw_target_file_begin(&folders->target, path, strlen(path), &file);
+    struct bw_error *error = bw_target_file_begin(&folders->target, path, strlen(path), &inode, &file);
     if (error)
         return error;
     assert_null(bw_target_file_write(&file, 8192, "text", 4));
@@ -147,13 +167,13 @@ static void try_hostile_names(bool step_by_step)
         struct bw_target *target = &folders.target;
         expect_code(make_file(&folders, name), BW_ERROR_CORRUPT);
         expect_code(make_directory(&folders, name), BW_ERROR_CORRUPT);
-        expect_code(bw_target_make_symlink(target, name, length, "x"), BW_ERROR_CORRUPT);
-        expect_code(bw_target_make_node(target, name, length, S_IFIFO, 0), BW_ERROR_CORRUPT);
+        expect_code(make_symlink(&folders, name, length, "x"), BW_ERROR_CORRUPT);
+        expect_code(make_fifo(&folders, name, length), BW_ERROR_CORRUPT);
         expect_code(bw_target_make_link(target, name, length, "a", 1), BW_ERROR_CORRUPT);
         expect_code(bw_target_make_link(target, "a/new", 5, name, length), BW_ERROR_CORRUPT);
-        assert_false(bw_target_has_file(target, name, length, 0, 0));
+        assert_false(bw_target_has_file(target, name, length, 0, &plain_times.mtime));
     }
-    expect_code(bw_target_make_symlink(&folders.target, "a\0b", 3, "x"), BW_ERROR_CORRUPT);
+    expect_code(make_symlink(&folders, "a\0b", 3, "x"), BW_ERROR_CORRUPT);
     char longest[257];
     memset(longest, 'n', 256);
     longest[256] = '\0';
@@ -182,11 +202,11 @@ static void try_links_in_the_way(bool step_by_step)
         snprintf(path, sizeof path, "%s/x", ways[i]);
         expect_refused(make_file(&folders, path));
         expect_refused(make_directory(&folders, path));
-        expect_refused(bw_target_make_symlink(&folders.target, path, strlen(path), "x"));
+        expect_refused(make_symlink(&folders, path, strlen(path), "x"));
         expect_refused(make_directory(&folders, ways[i]));
     }
     expect_errno(make_file(&folders, "file"), EEXIST);
-    expect_errno(bw_target_make_symlink(&folders.target, "file", 4, "x"), EEXIST);
+    expect_errno(make_symlink(&folders, "file", 4, "x"), EEXIST);
     tear_down(&folders);
 }
 
@@ -238,7 +258,7 @@ static void try_late_link(bool step_by_step)
     struct bw_target_file file;
     const struct bw_target_attributes attributes = {.inode = &plain};
     set_up(&folders, step_by_step);
-    assert_null(bw_target_file_begin(&folders.target, "name", 4, &file));
+    assert_null(bw_target_file_begin(&folders.target, "name", 4, &plain, &file));
     put_link(&folders, "name", "../outside/x");
     expect_errno(bw_target_file_finish(&file, "name", 4, 0, &attributes), EEXIST);
     bw_target_close(&folders.target);
@@ -271,9 +291,11 @@ static void try_files(bool step_by_step)
     assert_true(status.st_blocks * 512 < 20000);
     assert_int_equal(folders.target.lowered, 1);
     expect_errno(make_file(&folders, "file"), EEXIST);
-    assert_true(bw_target_has_file(&folders.target, "file", 4, 20000, plain.mtime));
-    assert_false(bw_target_has_file(&folders.target, "file", 4, 20001, plain.mtime));
-    assert_false(bw_target_has_file(&folders.target, "file", 4, 20000, plain.mtime + 1));
+    struct timespec mtime = plain_times.mtime;
+    assert_true(bw_target_has_file(&folders.target, "file", 4, 20000, &mtime));
+    assert_false(bw_target_has_file(&folders.target, "file", 4, 20001, &mtime));
+    mtime.tv_nsec++;
+    assert_false(bw_target_has_file(&folders.target, "file", 4, 20000, &mtime));
     assert_null(bw_target_make_link(&folders.target, "link", 4, "file", 4));
     assert_true(is_there(&folders, "link", &status));
     assert_int_equal(status.st_nlink, 2);
@@ -295,25 +317,135 @@ static void test_going_on(void **state)
     bw_target_close(&folders.target);
     open_target(&folders, false, true);
     for (int i = 0; i < 2; i++) {
-        assert_null(bw_target_make_symlink(&folders.target, "link", 4, "to"));
-        assert_null(bw_target_make_node(&folders.target, "fifo", 4, S_IFIFO, 0));
+        assert_null(make_symlink(&folders, "link", 4, "to"));
+        assert_null(make_fifo(&folders, "fifo", 4));
         assert_null(bw_target_make_link(&folders.target, "again", 5, "fifo", 4));
         assert_null(make_directory(&folders, "directory"));
     }
-    expect_errno(bw_target_make_symlink(&folders.target, "link", 4, "elsewhere"), EEXIST);
-    expect_errno(bw_target_make_symlink(&folders.target, "fifo", 4, "to"), EEXIST);
+    expect_errno(make_symlink(&folders, "link", 4, "elsewhere"), EEXIST);
+    expect_errno(make_symlink(&folders, "fifo", 4, "to"), EEXIST);
     expect_errno(bw_target_make_link(&folders.target, "link", 4, "fifo", 4), EEXIST);
     expect_errno(make_directory(&folders, "fifo"), EEXIST);
     tear_down(&folders);
 }
 
-static struct bw_error *count_way(void *context, const char *path, size_t length)
+/* A special file is replaced between its making and the restoring of its attributes. */
+static void try_replaced_node(bool step_by_step)
 {
-    unsigned *count = context;
-    (void)path;
-    (void)length;
-    ++*count;
-    return NULL;
+    struct folders folders;
+    struct stat status;
+    int descriptor;
+    const struct bw_inode inode = {.mode = S_IFIFO | 0640, .uid = geteuid(), .gid = getegid()};
+    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
+    set_up(&folders, step_by_step);
+    assert_null(bw_target_make_node(&folders.target, "fifo", 4, S_IFIFO, 0, &descriptor));
+    move(&folders, "fifo", "moved");
+    put_link(&folders, "fifo", "../outside");
+    bw_target_restore(&folders.target, descriptor, "fifo", 4, &attributes);
+    close(descriptor);
+    assert_int_equal(folders.missed, 0);
+    assert_true(is_there(&folders, "moved", &status));
+    assert_int_equal(status.st_mode & 07777, 0640);
+    assert_int_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_true(is_there(&folders, "fifo", &status));
+    assert_int_not_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_equal(stat(folders.outside, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0700);
+    tear_down(&folders);
+}
+
+static void test_replaced_node(void **state)
+{
+    (void)state;
+    run_twice(try_replaced_node);
+}
+
+/* The attributes of a symbolic link go on the link, and not on what it leads to. */
+static void test_symlink_itself(void **state)
+{
+    struct folders folders;
+    struct stat status;
+    int descriptor;
+    const struct bw_inode inode = {.mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid()};
+    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
+    (void)state;
+    set_up(&folders, false);
+    assert_null(bw_target_make_symlink(&folders.target, "link", 4, "../outside", &descriptor));
+    bw_target_restore(&folders.target, descriptor, "link", 4, &attributes);
+    close(descriptor);
+    assert_int_equal(folders.missed, 0);
+    assert_true(is_there(&folders, "link", &status));
+    assert_int_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_equal(stat(folders.outside, &status), 0);
+    assert_int_not_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    tear_down(&folders);
+}
+
+static bool adopts(struct folders *folders, const char *name, mode_t mode, const struct bw_inode *inode)
+{
+    char path[128];
+    bool ours;
+    snprintf(path, sizeof path, "%s/%s", folders->inside, name);
+    assert_int_equal(chmod(path, mode), 0);
+    assert_null(bw_target_make_directory(&folders->target, name, strlen(name), inode, &ours));
+    return ours;
+}
+
+/* Which directories are taken for those that an earlier run has left. */
+static void test_directories_left(void **state)
+{
+    struct folders folders;
+    struct bw_inode inode = {.mode = S_IFDIR | 0555, .uid = geteuid(), .gid = getegid()};
+    struct stat status;
+    (void)state;
+    set_up(&folders, false);
+    assert_null(make_directory(&folders, "a"));
+    assert_false(adopts(&folders, "a", 0700, &inode)); /* not without skip_existing */
+    bw_target_close(&folders.target);
+    open_target(&folders, false, true);
+    folders.target.privileged = false;
+    assert_true(adopts(&folders, "a", 0700, &inode));
+    assert_true(adopts(&folders, "a", 0555, &inode)); /* nobody could have put anything into it */
+    assert_true(is_there(&folders, "a", &status));
+    assert_int_equal(status.st_mode & 07777, 0700);
+    assert_false(adopts(&folders, "a", 0500, &inode));
+    assert_false(adopts(&folders, "a", 0555, NULL));
+    inode.mode = S_IFDIR | 0755;
+    assert_false(adopts(&folders, "a", 0755, &inode)); /* its time is another */
+    inode.mtime = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+    assert_true(adopts(&folders, "a", 0755, &inode));
+    assert_true(is_there(&folders, "a", &status));
+    assert_int_equal(status.st_mode & 07777, 0755);
+    tear_down(&folders);
+}
+
+/* A hostile time, and one that has to be as it is. */
+static void test_times(void **state)
+{
+    static const struct timespec zero = {0, 0}, half = {0, 500000000}, second = {1, 0};
+    static const struct timespec first = {INT64_MIN, 0}, last = {INT64_MAX, 999999999};
+    (void)state;
+    assert_true(bw_target_is_same_time(&half, &half));
+    assert_true(bw_target_is_same_time(&zero, &half));
+    assert_true(bw_target_is_same_time(&zero, &second));
+    assert_false(bw_target_is_same_time(&half, &zero));
+    assert_false(bw_target_is_same_time(&second, &zero));
+    assert_false(bw_target_is_same_time(&zero, &first));
+    assert_false(bw_target_is_same_time(&zero, &last));
+    assert_false(bw_target_is_same_time(&first, &last));
+}
+
+struct way {
+    struct bw_target *target;
+    unsigned made;
+};
+
+static struct bw_error *make_way(void *context, const char *path, size_t length)
+{
+    struct way *way = context;
+    bool ours;
+    way->made++;
+    return bw_target_make_directory(way->target, path, length, NULL, &ours);
 }
 
 /* A path that no single system call takes. */
@@ -322,15 +454,15 @@ static void try_deep(bool step_by_step)
     enum { NAME = 200, LEVELS = 40 };
     static char path[LEVELS * (NAME + 1)];
     struct folders folders;
-    unsigned made = 0;
     set_up(&folders, step_by_step);
+    struct way way = {.target = &folders.target};
     memset(path, 'd', sizeof path);
     for (size_t i = 1; i < LEVELS; i++)
         path[i * (NAME + 1) - 1] = '/';
     path[sizeof path - 1] = '\0';
     for (int i = 0; i < 2; i++)
-        assert_null(bw_target_make_way(&folders.target, path, strlen(path), count_way, &made));
-    assert_int_equal(made, LEVELS - 1);
+        assert_null(bw_target_make_way(&folders.target, path, strlen(path), make_way, &way));
+    assert_int_equal(way.made, LEVELS - 1);
     assert_null(make_file(&folders, path));
     expect_errno(make_file(&folders, path), EEXIST);
     tear_down(&folders);
@@ -345,10 +477,12 @@ static void test_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_names), cmocka_unit_test(test_links_in_the_way),
-        cmocka_unit_test(test_race),          cmocka_unit_test(test_late_link),
-        cmocka_unit_test(test_files),         cmocka_unit_test(test_going_on),
-        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_links_in_the_way),
+        cmocka_unit_test(test_race),           cmocka_unit_test(test_late_link),
+        cmocka_unit_test(test_files),          cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_deep),           cmocka_unit_test(test_replaced_node),
+        cmocka_unit_test(test_symlink_itself), cmocka_unit_test(test_directories_left),
+        cmocka_unit_test(test_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Flags of files. File systems know different ones and refuse all of a set of which they lack one, so each is
+ * set by itself. Few files have any, and then one or two.
+ */
+#include "export/target_flags.h"
+
+#include <errno.h>
+#include <linux/fs.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+
+/* In the image; there, for FS_IOC_SETFLAGS. */
+static const struct flag {
+    unsigned bit; /* of the inode */
+    enum bw_flag_time when;
+    int flag;
+} flags[] = {
+    {1, BW_FLAGS_EMPTY, FS_NOCOW_FL},       {3, BW_FLAGS_EMPTY, FS_NOCOMP_FL},
+    {11, BW_FLAGS_EMPTY, FS_COMPR_FL},      {5, BW_FLAGS_ANY, FS_SYNC_FL},
+    {8, BW_FLAGS_ANY, FS_NODUMP_FL},        {9, BW_FLAGS_ANY, FS_NOATIME_FL},
+    {10, BW_FLAGS_ANY, FS_DIRSYNC_FL},      {7, BW_FLAGS_PROTECT, FS_APPEND_FL},
+    {6, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
+};
+
+/* Those of a kind that an inode has. */
+static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
+{
+    int wanted = 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (flags[i].when == when && inode->flags >> flags[i].bit & 1)
+            wanted |= flags[i].flag;
+    return wanted;
+}
+
+bool bw_target_has_flags(const struct bw_inode *inode, enum bw_flag_time when)
+{
+    return wanted_flags(inode, when);
+}
+
+bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when)
+{
+    int wanted = wanted_flags(inode, when), has = 0, problem = 0;
+    if (!wanted)
+        return true;
+    if (ioctl(descriptor, FS_IOC_GETFLAGS, &has))
+        return false;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        int more = has | (flags[i].flag & wanted);
+        if (more == has)
+            continue;
+        if (ioctl(descriptor, FS_IOC_SETFLAGS, &more))
+            problem = errno;
+        else
+            has = more;
+    }
+    errno = problem;
+    return !problem;
+}

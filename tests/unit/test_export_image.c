@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What export/ takes out of an image: each file once, whatever is named; odd attributes and times; and
+ * archives of files that are nearly all hole. */
+#include "support/walk_helpers.h"
+
+#include <sys/stat.h>
+
+#include "export/archive.h"
+#include "export/details.h"
+#include "export/feed.h"
+#include "export/ranges.h"
+#include "fs/fs.h"
+#include "fs/inode.h"
+
+static void ignore(void *context, struct bw_error *error)
+{
+    ++*(unsigned *)context;
+    bw_error_free(error);
+}
+
+/* Paths as a feed brings them, a line each. */
+static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk, const char *const *paths,
+                        size_t count, const char *text)
+{
+    static const unsigned passes[] = {BW_WALK_ALL, 0};
+    struct bw_buffer lines = {0};
+    struct bw_starts starts;
+    struct bw_feed *feed;
+    struct bw_feed_item *item;
+    unsigned missed = 0;
+    expect_success(bw_starts_find(fs, walk, paths, count, &starts));
+    const struct bw_feed_options options = {
+        .walk = *walk, .starts = &starts, .passes = passes, .missed = ignore, .context = &missed};
+    expect_success(bw_feed_create(fs, &options, &feed));
+    for (;;) {
+        expect_success(bw_feed_next(feed, &item));
+        if (!item)
+            break;
+        bw_buffer_format(&lines, "%s\n", item->path.data);
+        bw_feed_release(feed, item);
+    }
+    bw_feed_destroy(feed);
+    bw_starts_free(&starts);
+    if (missed)
+        bw_buffer_format(&lines, "missed: %u\n", missed);
+    bw_buffer_append_byte(&lines, '\0');
+    assert_string_equal(lines.data, text);
+    bw_buffer_free(&lines);
+}
+
+#define PATHS(...) (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__}))
+
+static struct iw_image *make_tree(void)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    uint64_t a = iw_directory(image, FS, TOP, "a"), b = iw_directory(image, FS, a, "b");
+    iw_file(image, FS, b, "f");
+    iw_subvolume(image, 256, FS, b, "sub", 0);
+    iw_file(image, 256, TOP, "g");
+    iw_file(image, FS, TOP, "ab");
+    iw_symlink(image, FS, TOP, "link", "a/b");
+    iw_write_memory(image);
+    return image;
+}
+
+static void test_each_comes_once(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree();
+    struct bw_fs *fs;
+    const struct bw_walk_options all = {0}, one_deep = {.has_maxdepth = true, .maxdepth = 1};
+    const char *whole = "/a\n/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n";
+    expect_success(open_image(image, NULL, &fs));
+    expect_feed(fs, &all, PATHS("/a"), whole);
+    expect_feed(fs, &all, PATHS("/a", "/a"), whole);
+    expect_feed(fs, &all, PATHS("/a", "a//b/./f", "/a/b/sub/g", "/a/../a/"), whole);
+    expect_feed(fs, &all, PATHS("/a/b/sub", "/a/b", "/a"), whole);
+    expect_feed(fs, &all, PATHS("/link/sub", "/a/b/f", "/link/"), "/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
+    /* A link itself is not what it leads to; names that begin alike are no folder and its content. */
+    expect_feed(fs, &all, PATHS("/link", "/ab", "/a/b/f", "ab"), "/link\n/ab\n/a/b/f\n");
+    expect_feed(fs, &all, PATHS("/a/b/f", "/none", "/a/b/f", ""), "/a/b/f\nmissed: 2\n");
+    expect_feed(fs, &all, PATHS("/ab", "/"), "/\n/a\n/ab\n/link\n/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
+    /* What lies too deep for the one comes with the other. */
+    expect_feed(fs, &one_deep, PATHS("/a", "/a/b"), "/a\n/a/b\n/a/b/f\n/a/b/sub\n");
+    expect_feed(fs, &one_deep, PATHS("/a/b", "/a/b/sub", "/a", "/a"),
+                "/a/b/f\n/a/b/sub\n/a/b/sub/g\n/a\n/a/b\n");
+    expect_feed(fs, &(struct bw_walk_options){.has_maxdepth = true}, PATHS("/a", "/a/b"), "/a\n/a/b\n");
+    /* Within a subvolume paths are others. */
+    expect_feed(fs, &(struct bw_walk_options){.subvolume = "256"}, PATHS("g", "/g"), "/a/b/sub/g\n");
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+static void test_attribute_without_a_name(void **state)
+{
+    (void)state;
+    static const char name[] = "user.a\0b";
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    uint64_t file = iw_file(image, FS, TOP, "f");
+    struct {
+        struct bw_disk_dir_item item;
+        char name[sizeof name];
+    } odd = {.item = {.data_length = bw_put16(1), .name_length = bw_put16(sizeof name - 1), .type = 8}};
+    memcpy(odd.name, name, sizeof name);
+    iw_property(image, FS, file, "user.good", "value");
+    iw_item(image, FS, (struct bw_key){file, BW_XATTR_ITEM, 77}, &odd, sizeof odd);
+    iw_write_memory(image);
+    struct report_log log = {0};
+    struct bw_fs *fs;
+    struct bw_details details;
+    expect_success(open_image(image, &log, &fs));
+    bw_details_init(&details, fs);
+    expect_success(bw_details_read(&details, &bw_subvolume_find(&fs->subvolumes, FS)->tree, file));
+    assert_int_equal(details.count, 1);
+    assert_string_equal((const char *)details.xattrs[0].name, "user.good");
+    assert_int_equal(log.counts[BW_DAMAGE], 1);
+    assert_int_equal(report_log_count(&log, "NUL"), 1);
+    bw_details_free(&details);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
+static void set_time(struct iw_image *image, uint64_t inode, int64_t seconds, uint32_t nanoseconds)
+{
+    struct bw_disk_inode_item *item =
+        iw_item_bytes(image, FS, (struct bw_key){inode, BW_INODE_ITEM, 0}, NULL);
+    item->mtime.seconds = bw_put64((uint64_t)seconds);
+    item->mtime.nanoseconds = bw_put32(nanoseconds);
+}
+
+static void expect_time(struct bw_fs *fs, uint64_t number, int64_t seconds, long nanoseconds)
+{
+    const struct bw_tree *tree = &bw_subvolume_find(&fs->subvolumes, FS)->tree;
+    struct bw_inode inode;
+    struct bw_inode_times times;
+    struct bw_details details;
+    bw_details_init(&details, fs);
+    expect_success(bw_inode_read(fs, tree, number, &inode));
+    expect_success(bw_details_times(&details, tree, number, &inode, &times));
+    assert_int_equal(times.mtime.tv_sec, seconds);
+    assert_int_equal(times.mtime.tv_nsec, nanoseconds);
+    bw_details_free(&details);
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t seconds;
+        uint32_t nanoseconds;
+    } times[] = {{0, 0},         {-1, 999999999}, {16725323045, 123456789}, {-14831672155, 5},
+                 {INT64_MAX, 7}, {INT64_MIN, 7}};
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    uint64_t files[COUNT(times)];
+    for (size_t i = 0; i < COUNT(times); i++) {
+        files[i] = iw_file(image, FS, TOP, (char[]){(char)('a' + (int)i), '\0'});
+        set_time(image, files[i], times[i].seconds, times[i].nanoseconds);
+    }
+    uint64_t odd = iw_file(image, FS, TOP, "odd");
+    set_time(image, odd, 16725323045, 2000000001); /* more nanoseconds than there are */
+    iw_write_memory(image);
+    struct bw_fs *fs;
+    expect_success(open_image(image, NULL, &fs));
+    for (size_t i = 0; i < COUNT(times); i++)
+        expect_time(fs, files[i], times[i].seconds, times[i].nanoseconds);
+    expect_time(fs, odd, 16725323047, 1);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+/* Of a file of 4 EiB nobody knows where its data are: that is a hole, and not zeros in an archive. */
+static void test_lost_extents(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    uint64_t file = iw_file(image, FS, TOP, "f");
+    struct bw_disk_inode_item *item = iw_item_bytes(image, FS, (struct bw_key){file, BW_INODE_ITEM, 0}, NULL);
+    item->size = bw_put64(UINT64_C(1) << 62);
+    iw_item(image, FS, (struct bw_key){file, BW_EXTENT_DATA, 0}, "cut off", 7);
+    iw_write_memory(image);
+    struct bw_fs *fs;
+    struct bw_inode inode;
+    struct bw_ranges ranges;
+    expect_success(open_image(image, NULL, &fs));
+    const struct bw_tree *tree = &bw_subvolume_find(&fs->subvolumes, FS)->tree;
+    expect_success(bw_inode_read(fs, tree, file, &inode));
+    const struct bw_data_file data = bw_data_file_of(tree, file, &inode);
+    bw_ranges_init(&ranges, fs);
+    expect_success(bw_ranges_read(&ranges, &data));
+    assert_true(ranges.is_sparse && ranges.lost);
+    assert_int_equal(ranges.count, 0);
+    bw_ranges_free(&ranges);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+static struct bw_error *gather(void *context, const char *bytes, size_t length)
+{
+    struct bw_buffer *text = context;
+    bw_buffer_append(text, bytes, length);
+    return NULL;
+}
+
+static bool has_text(const struct bw_buffer *text, const char *wanted)
+{
+    return memmem(text->data, text->length, wanted, strlen(wanted)) != NULL;
+}
+
+/* Ends of a file of 4 EiB: the archive has its map and the data, and counting the hole takes no time. */
+static void test_large_hole(void **state)
+{
+    (void)state;
+    const uint64_t size = UINT64_C(1) << 62;
+    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = size, .link_count = 1};
+    const struct bw_archive_range ranges[] = {{0, 4096}, {size / 2, 8192}, {size - 4096, 4096}};
+    const struct bw_archive_entry entry = {
+        .path = "large", .inode = &inode, .ranges = ranges, .range_count = COUNT(ranges), .is_sparse = true};
+    const struct bw_inode small_inode = {.mode = S_IFREG | 0644, .size = 5, .link_count = 1};
+    const struct bw_archive_entry small = {.path = "small", .inode = &small_inode};
+    static char block[4096];
+    struct bw_buffer text = {0};
+    struct bw_archive *archive;
+    uint64_t wanted;
+    memset(block, 'b', sizeof block);
+    expect_success(bw_archive_create(BW_ARCHIVE_PAX, gather, &text, &archive));
+    expect_success(bw_archive_begin(archive, &entry, &wanted));
+    assert_int_equal(wanted, size);
+    expect_success(bw_archive_add(archive, block, sizeof block));
+    expect_success(bw_archive_add_zeros(archive, size / 2 - sizeof block));
+    expect_success(bw_archive_add(archive, block, sizeof block));
+    expect_success(bw_archive_add_zeros(archive, size / 2 - 2 * sizeof block));
+    expect_success(bw_archive_add(archive, block, sizeof block));
+    expect_success(bw_archive_begin(archive, &small, &wanted));
+    expect_success(bw_archive_add(archive, "small", 5));
+    expect_success(bw_archive_end(archive));
+    bw_archive_destroy(archive);
+    assert_int_equal(text.length, 2 * 10240); /* data of 16 KiB, headers, the map, the end */
+    assert_true(has_text(&text, "3\n0\n4096\n2305843009213693952\n8192\n4611686018427383808\n4096\n"));
+    assert_true(has_text(&text, "GNU.sparse.realsize=4611686018427387904\n"));
+    size_t written = 0;
+    for (size_t i = 0; i < text.length; i++)
+        written += text.data[i] == 'b' && (i % 512 ? text.data[i - 1] == 'b' : true);
+    assert_true(written >= 3 * sizeof block && written < 3 * sizeof block + 512);
+    bw_buffer_free(&text);
+}
+
+/* What was not ended does not look as if it was, and leaves no memory behind. */
+static void test_given_up(void **state)
+{
+    (void)state;
+    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = UINT64_C(1) << 40, .link_count = 1};
+    const struct bw_archive_entry entry = {.path = "broken", .inode = &inode};
+    for (enum bw_archive_format format = BW_ARCHIVE_PAX; format <= BW_ARCHIVE_MTREE; format++) {
+        struct bw_buffer text = {0};
+        struct bw_archive *archive;
+        uint64_t wanted;
+        expect_success(bw_archive_create(format, gather, &text, &archive));
+        bw_error_free(bw_archive_begin(archive, &entry, &wanted));
+        size_t length = text.length;
+        bw_archive_destroy(archive);
+        assert_int_equal(text.length, length);
+        bw_buffer_free(&text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_comes_once), cmocka_unit_test(test_attribute_without_a_name),
+        cmocka_unit_test(test_times),           cmocka_unit_test(test_lost_extents),
+        cmocka_unit_test(test_large_hole),      cmocka_unit_test(test_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
