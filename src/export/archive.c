@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "export/device.h"
 #include "export/mtree.h"
 #include "format/acl.h"
@@ -183,6 +185,14 @@ static void set_xattrs(struct bw_archive *archive, const struct bw_archive_entry
     }
 }
 
+/* Whether libarchive writes the name of a sparse file as it is: one that is no UTF-8 and does not fit the
+ * first header comes out cut off (3.6). */
+static bool can_be_sparse(const char *path)
+{
+    size_t length = strlen(path);
+    return length <= 100 || bw_utf8_is_valid(path, length);
+}
+
 static void set_ranges(struct archive_entry *inner, const struct bw_archive_entry *entry)
 {
     for (size_t i = 0; i < entry->range_count; i++)
@@ -212,7 +222,7 @@ static struct bw_error *begin_inner(struct bw_archive *archive, const struct bw_
 {
     struct archive_entry *inner = archive_entry_clear(archive->entry);
     bool has_more = archive->format == BW_ARCHIVE_PAX && !entry->hardlink;
-    archive->is_sparse = has_more && entry->is_sparse;
+    archive->is_sparse = has_more && entry->is_sparse && can_be_sparse(entry->path);
     archive_entry_copy_pathname(inner, entry->path);
     set_inode(inner, entry);
     set_times(archive, entry);

@@ -6,15 +6,17 @@
 #include "base/cleanup.h"
 
 enum {
+    UNIT = 512, /* of archives: GNU tar fills up each range to it, others write what the map says */
     LEAST_HOLE = 4096,
     MOST_LOST = 1 << 30,   /* more than an extent ever has: not that many zeros */
     MOST_RANGES = 1 << 16, /* each takes memory here, in libarchive and in the archive */
 };
 
-/* Whether the hole between two ranges, or before an offset, is not worth it. */
+/* Whether the hole between two ranges, or before an offset, is not worth it, or there is none. */
 static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_range *before, uint64_t offset)
 {
-    return offset - (before->offset + before->length) < ranges->least_hole;
+    uint64_t end = before->offset + before->length;
+    return offset <= end || offset - end < ranges->least_hole;
 }
 
 /* There are too many: holes up to twice the size, and again, are data from now on. Large ones stay. */
@@ -49,8 +51,7 @@ void bw_ranges_free(struct bw_ranges *ranges)
 
 static bool is_hole(const struct bw_extent_piece *piece)
 {
-    return (piece->kind == BW_EXTENT_BAD && piece->length > MOST_LOST) || piece->kind == BW_EXTENT_HOLE ||
-           (piece->kind == BW_EXTENT_STORED && piece->extent.type == BW_FILE_EXTENT_PREALLOC);
+    return piece->kind == BW_EXTENT_BAD ? piece->length > MOST_LOST : !bw_extent_is_data(piece);
 }
 
 static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
@@ -68,6 +69,17 @@ static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t 
         return bw_error_no_memory();
     ranges->ranges[ranges->count++] = (struct bw_archive_range){offset, length};
     return NULL;
+}
+
+/* Only the end of the file ends a range within a unit. */
+static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_extent_piece *piece,
+                                  uint64_t size)
+{
+    uint64_t start = piece->offset - piece->offset % UNIT, end = piece->offset + piece->length;
+    uint64_t over = end % UNIT;
+    if (over)
+        end = size - end < UNIT - over ? size : end + (UNIT - over);
+    return add(ranges, start, end - start);
 }
 
 /* Takes the error of a piece: the first that makes a hole of it is kept. */
@@ -97,7 +109,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         if (piece.kind == BW_EXTENT_BAD)
             lose(ranges, &piece);
         if (!is_hole(&piece))
-            BW_TRY(add(ranges, piece.offset, piece.length));
+            BW_TRY(add_units(ranges, &piece, file->size));
     }
     for (size_t i = 0; i < ranges->count; i++)
         data += ranges->ranges[i].length;

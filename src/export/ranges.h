@@ -9,7 +9,7 @@
 /** The ranges of one file. One thread at a time may use it. */
 struct bw_ranges {
     struct bw_extent_cursor cursor;
-    struct bw_archive_range *ranges; /**< of data, ascending */
+    struct bw_archive_range *ranges; /**< of data, ascending; all but the end of the file in units of 512 */
     size_t count, capacity;
     uint64_t least_hole; /**< smaller ones count as data: 4 KiB, more in a file with very many */
     bool is_sparse;      /**< it has holes that are worth it */

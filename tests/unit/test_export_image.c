@@ -169,29 +169,68 @@ static void test_times(void **state)
     iw_destroy(image);
 }
 
+/* The ranges of one file of an image. */
+struct ranges_bench {
+    struct bw_fs *fs;
+    struct bw_ranges ranges;
+};
+
+static struct ranges_bench read_ranges(struct iw_image *image, uint64_t file)
+{
+    struct ranges_bench bench;
+    struct bw_inode inode;
+    iw_write_memory(image);
+    expect_success(open_image(image, NULL, &bench.fs));
+    const struct bw_tree *tree = &bw_subvolume_find(&bench.fs->subvolumes, FS)->tree;
+    expect_success(bw_inode_read(bench.fs, tree, file, &inode));
+    const struct bw_data_file data = bw_data_file_of(tree, file, &inode);
+    bw_ranges_init(&bench.ranges, bench.fs);
+    expect_success(bw_ranges_read(&bench.ranges, &data));
+    return bench;
+}
+
+static void free_ranges(struct ranges_bench *bench)
+{
+    bw_ranges_free(&bench->ranges);
+    bw_fs_close(bench->fs);
+}
+
+static void set_size(struct iw_image *image, uint64_t file, uint64_t size)
+{
+    struct bw_disk_inode_item *item = iw_item_bytes(image, FS, (struct bw_key){file, BW_INODE_ITEM, 0}, NULL);
+    item->size = bw_put64(size);
+}
+
+/* Data that end in the middle of a unit, in front of a hole: GNU tar would read the rest of it as data. */
+static void test_inline_before_a_hole(void **state)
+{
+    (void)state;
+    static const char bytes[2872];
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    uint64_t file = iw_file(image, FS, TOP, "f");
+    iw_inline_data(image, FS, file, bytes, sizeof bytes);
+    set_size(image, file, 1000001);
+    struct ranges_bench bench = read_ranges(image, file);
+    assert_true(bench.ranges.is_sparse);
+    assert_int_equal(bench.ranges.count, 1);
+    assert_int_equal(bench.ranges.ranges[0].offset, 0);
+    assert_int_equal(bench.ranges.ranges[0].length, 3072);
+    free_ranges(&bench);
+    iw_destroy(image);
+}
+
 /* Of a file of 4 EiB nobody knows where its data are: that is a hole, and not zeros in an archive. */
 static void test_lost_extents(void **state)
 {
     (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
     uint64_t file = iw_file(image, FS, TOP, "f");
-    struct bw_disk_inode_item *item = iw_item_bytes(image, FS, (struct bw_key){file, BW_INODE_ITEM, 0}, NULL);
-    item->size = bw_put64(UINT64_C(1) << 62);
+    set_size(image, file, UINT64_C(1) << 62);
     iw_item(image, FS, (struct bw_key){file, BW_EXTENT_DATA, 0}, "cut off", 7);
-    iw_write_memory(image);
-    struct bw_fs *fs;
-    struct bw_inode inode;
-    struct bw_ranges ranges;
-    expect_success(open_image(image, NULL, &fs));
-    const struct bw_tree *tree = &bw_subvolume_find(&fs->subvolumes, FS)->tree;
-    expect_success(bw_inode_read(fs, tree, file, &inode));
-    const struct bw_data_file data = bw_data_file_of(tree, file, &inode);
-    bw_ranges_init(&ranges, fs);
-    expect_success(bw_ranges_read(&ranges, &data));
-    assert_true(ranges.is_sparse && ranges.lost);
-    assert_int_equal(ranges.count, 0);
-    bw_ranges_free(&ranges);
-    bw_fs_close(fs);
+    struct ranges_bench bench = read_ranges(image, file);
+    assert_true(bench.ranges.is_sparse && bench.ranges.lost);
+    assert_int_equal(bench.ranges.count, 0);
+    free_ranges(&bench);
     iw_destroy(image);
 }
 
@@ -245,6 +284,36 @@ static void test_large_hole(void **state)
     bw_buffer_free(&text);
 }
 
+/* Names that libarchive would cut off in the map of a sparse file. */
+static void test_long_sparse_names(void **state)
+{
+    (void)state;
+    char path[300] = "";
+    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 1 << 20, .link_count = 1};
+    const struct bw_archive_entry entry = {.path = path, .inode = &inode, .is_sparse = true};
+    const struct {
+        size_t length;
+        char last;
+        bool sparse;
+    } cases[] = {{100, '\xff', true}, {101, '\xff', false}, {290, '\xff', false}, {290, 'x', true}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_buffer text = {0};
+        struct bw_archive *archive;
+        uint64_t wanted;
+        memset(path, 'x', sizeof path);
+        path[cases[i].length - 1] = cases[i].last;
+        path[cases[i].length] = '\0';
+        expect_success(bw_archive_create(BW_ARCHIVE_PAX, gather, &text, &archive));
+        expect_success(bw_archive_begin(archive, &entry, &wanted));
+        expect_success(bw_archive_add_zeros(archive, 1 << 20));
+        expect_success(bw_archive_end(archive));
+        bw_archive_destroy(archive);
+        assert_true(has_text(&text, path));
+        assert_int_equal(has_text(&text, "GNU.sparse"), cases[i].sparse);
+        bw_buffer_free(&text);
+    }
+}
+
 /* What was not ended does not look as if it was, and leaves no memory behind. */
 static void test_given_up(void **state)
 {
@@ -267,9 +336,14 @@ static void test_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_comes_once), cmocka_unit_test(test_attribute_without_a_name),
-        cmocka_unit_test(test_times),           cmocka_unit_test(test_lost_extents),
-        cmocka_unit_test(test_large_hole),      cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_each_comes_once),
+        cmocka_unit_test(test_attribute_without_a_name),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_lost_extents),
+        cmocka_unit_test(test_large_hole),
+        cmocka_unit_test(test_given_up),
+        cmocka_unit_test(test_inline_before_a_hole),
+        cmocka_unit_test(test_long_sparse_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
