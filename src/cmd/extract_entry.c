@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "cmd/extract.h"
-#include "export/device.h"
 #include "export/times.h"
+#include "format/device.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "fs/symlink.h"

@@ -16,17 +16,6 @@ void cmd_mode_text(uint32_t mode, char text[static CMD_MODE_LENGTH + 1]);
 /** Whether it is the mode of a device, which has a number instead of a size. */
 bool cmd_mode_is_device(uint32_t mode);
 
-/** Parts of a device's number. */
-static inline uint32_t cmd_device_major(uint64_t device)
-{
-    return (uint32_t)(device >> 20);
-}
-
-static inline uint32_t cmd_device_minor(uint64_t device)
-{
-    return (uint32_t)(device & 0xfffff);
-}
-
 /** Writes a size as a number or, for people, as `ls -h` does: rounded up, in powers of 1024. */
 void cmd_size_text(uint64_t size, bool people, char text[static CMD_SIZE_LENGTH]);
 

@@ -5,6 +5,7 @@
 
 #include "cmd/inode_text.h"
 #include "cmd/ls.h"
+#include "format/device.h"
 #include "fs/fs.h"
 #include "record/units.h"
 
@@ -29,8 +30,8 @@ static void widen_for_inode(struct widths *widths, const struct bw_inode *inode,
     widen(&widths->uid, inode->uid);
     widen(&widths->gid, inode->gid);
     if (cmd_mode_is_device(inode->mode)) {
-        widen(&widths->major, cmd_device_major(inode->device));
-        widen(&widths->minor, cmd_device_minor(inode->device));
+        widen(&widths->major, bw_inode_device_major(inode));
+        widen(&widths->minor, bw_inode_device_minor(inode));
         return;
     }
     cmd_size_text(inode->size, people, size);
@@ -60,7 +61,7 @@ static void append_size(const struct bw_inode *inode, const struct widths *width
     char size[CMD_SIZE_LENGTH];
     if (cmd_mode_is_device(inode->mode)) {
         bw_buffer_format(text, " %*" PRIu32 ", %*" PRIu32, widths->size - 2 - widths->minor,
-                         cmd_device_major(inode->device), widths->minor, cmd_device_minor(inode->device));
+                         bw_inode_device_major(inode), widths->minor, bw_inode_device_minor(inode));
         return;
     }
     cmd_size_text(inode->size, people, size);

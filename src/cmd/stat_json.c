@@ -5,6 +5,7 @@
 #include "cmd/inode_text.h"
 #include "cmd/stat.h"
 #include "format/compression.h"
+#include "format/device.h"
 #include "format/inode_flags.h"
 #include "format/names.h"
 #include "record/file.h"
@@ -53,8 +54,8 @@ static void append_more(const struct cmd_stat *stat, struct bw_buffer *text)
     if (stat->target.length)
         bw_json_bytes(&json, "target", stat->target.data, stat->target.length);
     if (cmd_mode_is_device(stat->inode.mode)) {
-        bw_json_number(&json, "device_major", cmd_device_major(stat->inode.device));
-        bw_json_number(&json, "device_minor", cmd_device_minor(stat->inode.device));
+        bw_json_number(&json, "device_major", bw_inode_device_major(&stat->inode));
+        bw_json_number(&json, "device_minor", bw_inode_device_minor(&stat->inode));
     }
     add_flags(&json, stat->inode.flags);
     add_xattrs(&json, stat);

@@ -7,6 +7,7 @@
 #include "cmd/inode_text.h"
 #include "cmd/stat.h"
 #include "format/compression.h"
+#include "format/device.h"
 #include "format/inode_flags.h"
 #include "format/names.h"
 #include "record/units.h"
@@ -114,8 +115,8 @@ void cmd_stat_text(const struct cmd_stat *stat, struct bw_buffer *text)
     append_number("Size", inode->size, text);
     append_number("Allocated", inode->bytes, text);
     if (cmd_mode_is_device(inode->mode))
-        bw_buffer_format(text, "Device: %" PRIu32 ", %" PRIu32 "\n", cmd_device_major(inode->device),
-                         cmd_device_minor(inode->device));
+        bw_buffer_format(text, "Device: %" PRIu32 ", %" PRIu32 "\n", bw_inode_device_major(inode),
+                         bw_inode_device_minor(inode));
     append_time("Accessed", inode->atime, text);
     append_time("Modified", inode->mtime, text);
     append_time("Changed", inode->ctime, text);

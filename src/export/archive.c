@@ -12,9 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
-#include "export/device.h"
 #include "export/mtree.h"
 #include "format/acl.h"
+#include "format/device.h"
 
 enum { END_UNIT = 10240 /* tar archives are a multiple of that long */ };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo. */
 #include "export/mtree.h"
+#include "format/device.h"
 
 #include <inttypes.h>
 #include <sys/stat.h>
 
-#include "export/device.h"
 
 void bw_mtree_append_head(struct bw_buffer *text)
 {

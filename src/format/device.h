@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The number of a device node as the format has it: the kernel's own, 20 bits of it for the minor number. */
-#ifndef BW_EXPORT_DEVICE_H
-#define BW_EXPORT_DEVICE_H
+/* The number of a device node as the format has it: the kernel's own (kernel header kdev_t.h), 20 bits of it
+ * for the minor number. */
+#ifndef BW_FORMAT_DEVICE_H
+#define BW_FORMAT_DEVICE_H
 
 #include "format/items.h"
 
