@@ -154,6 +154,7 @@ struct bw_frame {
     unsigned depth;                /**< 0 at the top */
     uint64_t call;                 /**< number of the call, which the records of probes carry */
     struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers below */
+    bool metadata; /**< tree blocks are asked for: no tree has to be read to know where those lie */
 };
 
 /** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on.
@@ -166,7 +167,8 @@ struct bw_xlator_operations {
     /** Answers `count` requests; may be called by several threads at once. */
     void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
                  size_t count);
-    /** Logical address to device, without I/O. `copy` is counted from 1. */
+    /** Logical address to device. Reads nothing but, where one says where data lie, the raid stripe tree.
+     * `copy` is counted from 1. */
     struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
                             uint32_t length, unsigned copy, struct bw_map_reply *reply);
     /** Says that ranges will be read soon. A hint: it cannot fail. */

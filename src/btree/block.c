@@ -101,10 +101,23 @@ static void probe_done(struct bw_probes *probes, uint64_t call, uint64_t start,
                  &(struct bw_block_event){{call, ns, requests[i].error}, &requests[i], requests[i].copy});
 }
 
+static struct bw_frame frame_of_blocks(const struct bw_tree_reader *reader)
+{
+    struct bw_frame frame = bw_frame_above(reader->frame, bw_xlator_probes(reader->top));
+    frame.metadata = true;
+    return frame;
+}
+
+void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges, size_t count)
+{
+    const struct bw_frame frame = frame_of_blocks(reader);
+    bw_wind_advise(&frame, reader->top, ranges, count);
+}
+
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
 {
     struct bw_probes *probes = bw_xlator_probes(reader->top);
-    const struct bw_frame frame = bw_frame_above(reader->frame, probes);
+    const struct bw_frame frame = frame_of_blocks(reader);
     uint64_t start = BW_PROBE_START(probes, block__read__done);
     if (BW_PROBE_ON(probes, block__read__start))
         probe_start(probes, frame.call, requests, count);

@@ -53,6 +53,9 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
  */
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count);
 
+/** Says that blocks at these logical addresses will be read soon. */
+void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges, size_t count);
+
 /** Reads one block into `buffer`. */
 struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
                                void *buffer);

@@ -81,7 +81,7 @@ static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, ui
     finder->advised =
         slot + count < node->item_count ? bw_node_key(node, slot + (uint32_t)count) : finder->end;
     if (count > 1)
-        bw_wind_advise(finder->reader.frame, finder->reader.top, ranges, count);
+        bw_blocks_advise(&finder->reader, ranges, count);
 }
 
 static bool is_ordered(const struct bw_node *leaf)

@@ -45,6 +45,7 @@ enum {
 #define BW_UUID_TREE        UINT64_C(9)
 #define BW_FREE_SPACE_TREE  UINT64_C(10)
 #define BW_BLOCK_GROUP_TREE UINT64_C(11)
+#define BW_RAID_STRIPE_TREE UINT64_C(12)
 #define BW_REMAP_TREE       UINT64_C(13)
 #define BW_FIRST_SUBVOLUME  UINT64_C(256)
 /* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation, ...). */
@@ -78,6 +79,7 @@ enum {
     BW_SHARED_BLOCK_REF = 182,
     BW_DEVICE_ITEM = 216,
     BW_CHUNK_ITEM = 228,
+    BW_RAID_STRIPE = 230,
     BW_IDENTITY_REMAP = 234,
     BW_REMAP = 235,
     BW_REMAP_BACKREF = 236,
@@ -272,6 +274,12 @@ struct bw_disk_stripe {
     uint8_t device_uuid[BW_UUID_SIZE];
 };
 
+/** A RAID_STRIPE item is made of these. */
+struct bw_disk_raid_stride {
+    bw_le64 devid;
+    bw_le64 physical;
+};
+
 /** Followed by stripe_count struct bw_disk_stripe. */
 struct bw_disk_chunk {
     bw_le64 length;
@@ -412,6 +420,7 @@ static_assert(sizeof(struct bw_disk_header) == 101, "header");
 static_assert(sizeof(struct bw_disk_item) == 25, "item");
 static_assert(sizeof(struct bw_disk_key_pointer) == 33, "key pointer");
 static_assert(sizeof(struct bw_disk_stripe) == 32, "stripe");
+static_assert(sizeof(struct bw_disk_raid_stride) == 16, "raid stride");
 static_assert(sizeof(struct bw_disk_chunk) == 48, "chunk");
 static_assert(sizeof(struct bw_disk_inode_item) == 160, "inode item");
 static_assert(offsetof(struct bw_disk_root_item, generation_v2) == 239, "root item of old");

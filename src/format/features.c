@@ -25,7 +25,6 @@ static const struct {
     [12] = {"zoned", true},
     /* Moves extent, checksum and free space trees to several roots; subvolumes are found as ever. */
     [13] = {"extent-tree-v2", true},
-    /* Moves the addresses of file data to a tree of their own; metadata is mapped by chunks as ever. */
     [14] = {"raid-stripe-tree", true},
     [15] = {"encrypt", false},
     [16] = {"simple-quota", true},

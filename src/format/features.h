@@ -8,8 +8,9 @@
 
 #include "btrfs-walk/error.h"
 
-#define BW_INCOMPAT_METADATA_UUID (UINT64_C(1) << 10)
-#define BW_INCOMPAT_REMAP_TREE    (UINT64_C(1) << 17)
+#define BW_INCOMPAT_METADATA_UUID    (UINT64_C(1) << 10)
+#define BW_INCOMPAT_RAID_STRIPE_TREE (UINT64_C(1) << 14)
+#define BW_INCOMPAT_REMAP_TREE       (UINT64_C(1) << 17)
 
 /** BW_ERROR_UNSUPPORTED, naming every bit by number (and name, if it has one), unless all bits can be read.
  */

@@ -24,6 +24,7 @@ const char *bw_key_type_name(uint8_t type)
         [BW_SHARED_BLOCK_REF] = "SHARED_BLOCK_REF",
         [BW_DEVICE_ITEM] = "DEV_ITEM",
         [BW_CHUNK_ITEM] = "CHUNK_ITEM",
+        [BW_RAID_STRIPE] = "RAID_STRIPE",
         [BW_IDENTITY_REMAP] = "IDENTITY_REMAP",
         [BW_REMAP] = "REMAP",
         [BW_REMAP_BACKREF] = "REMAP_BACKREF",

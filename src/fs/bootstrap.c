@@ -13,7 +13,7 @@
 #include "xlators/cluster/chunk_map.h"
 #include "xlators/cluster/remap.h"
 
-static struct bw_xlator *find_layer(const struct bw_fs *fs, const char *type)
+struct bw_xlator *bw_fs_layer(const struct bw_fs *fs, const char *type)
 {
     for (size_t i = 0; i < bw_graph_size(fs->graph); i++)
         if (strcmp(bw_xlator_type(bw_graph_layer(fs->graph, i)), type) == 0)
@@ -131,7 +131,7 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     BW_AUTO_FREE bool *matched = calloc(set->count, sizeof *matched);
     if (!matched)
         return bw_error_no_memory();
-    struct chunk_walk walk = {fs, find_layer(fs, BW_CHUNK_MAP_TYPE), *set, matched};
+    struct chunk_walk walk = {fs, bw_fs_layer(fs, BW_CHUNK_MAP_TYPE), *set, matched};
     struct bw_tree tree;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
     BW_TRY(add_system_chunks(fs, walk.map));
@@ -146,7 +146,7 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
 static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_fs *fs = context;
-    struct bw_xlator *remap = find_layer(fs, BW_REMAP_TYPE);
+    struct bw_xlator *remap = bw_fs_layer(fs, BW_REMAP_TYPE);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         bool inside = bw_leaf_item(leaf, slot, &item);

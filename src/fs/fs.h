@@ -15,6 +15,8 @@
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
+struct bw_stripe_tree;
+
 struct bw_fs {
     struct bw_graph *graph;
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
@@ -22,6 +24,7 @@ struct bw_fs {
     struct bw_tree root_tree;
     struct bw_tree extent_tree;   /**< id 0 if the root tree does not say where it is */
     struct bw_tree checksum_tree; /**< of data; id 0 if the root tree does not say where it is */
+    struct bw_tree stripe_tree;   /**< of places of data; id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
     struct bw_reporter reporter; /**< the user's */
@@ -30,6 +33,7 @@ struct bw_fs {
     pthread_mutex_t lost_lock;
     struct bw_name_index *names;    /**< where entries of directories are lost */
     struct bw_adoptions *adoptions; /**< where nodes of trees are lost */
+    struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_map lost;             /**< addresses of blocks whose loss was reported; under the lock */
 };
 

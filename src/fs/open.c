@@ -11,6 +11,7 @@
 #include "fs/fs.h"
 #include "fs/damage.h"
 #include "fs/roots.h"
+#include "fs/stripe_tree.h"
 #include "fs/wire.h"
 #include "xlators/classes.h"
 
@@ -45,7 +46,7 @@ static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *
     BW_TRY(bw_subvolumes_load(fs));
     fs->reader.adopter = bw_adoptions_adopter(fs->adoptions);
     note_log_tree(fs);
-    return NULL;
+    return bw_stripe_tree_attach(fs);
 }
 
 static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
@@ -112,6 +113,7 @@ void bw_fs_close(struct bw_fs *fs)
     if (!fs)
         return;
     bw_graph_destroy(fs->graph);
+    bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     bw_name_index_destroy(fs->names);
     bw_adoptions_destroy(fs->adoptions);

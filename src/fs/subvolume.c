@@ -137,6 +137,8 @@ static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
         return set_tree(item, &fs->extent_tree);
     if (key->objectid == BW_CSUM_TREE && key->type == BW_ROOT_ITEM)
         return set_tree(item, &fs->checksum_tree);
+    if (key->objectid == BW_RAID_STRIPE_TREE && key->type == BW_ROOT_ITEM)
+        return set_tree(item, &fs->stripe_tree);
     if (!is_subvolume_id(key->objectid))
         return NULL;
     if (key->type == BW_ROOT_ITEM)

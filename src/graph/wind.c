@@ -59,7 +59,7 @@ struct bw_frame_clock {
 
 struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes)
 {
-    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL};
+    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL, parent && parent->metadata};
 }
 
 /* A call of a layer: its frame, and what the probes tell of it. */
@@ -76,8 +76,8 @@ struct call {
 static bool begin_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
 {
     call->probes = xlator->graph->probes;
-    call->frame =
-        (struct bw_frame){parent, parent ? parent->depth + 1 : 0, bw_probes_call(call->probes), NULL};
+    call->frame = (struct bw_frame){parent, parent ? parent->depth + 1 : 0, bw_probes_call(call->probes),
+                                    NULL, parent && parent->metadata};
     call->timed = BW_PROBE_ON(call->probes, fop__unwind);
     return call->timed || BW_PROBE_ON(call->probes, fop__wind);
 }

@@ -272,7 +272,7 @@ static void advise(struct bw_lookup *lookup, const struct bw_node *node, uint32_
         if (count >= (behind - first) / 2)
             lookup->ranges[ranges++] = range_of(lookup, node, slot);
     if (count > 1)
-        bw_wind_advise(NULL, lookup->reader->top, lookup->ranges, ranges);
+        bw_blocks_advise(lookup->reader, lookup->ranges, ranges);
 }
 
 static void look_in_leaves(struct bw_lookup *lookup, const struct bw_block_pointer *parent,

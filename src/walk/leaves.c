@@ -115,7 +115,7 @@ void bw_leaves_advise(struct bw_leaves *leaves)
             leaves->ranges[count++] = (struct bw_range){pointer.bytenr, leaves->reader->nodesize};
     }
     if (count > 1)
-        bw_wind_advise(NULL, leaves->reader->top, leaves->ranges, count);
+        bw_blocks_advise(leaves->reader, leaves->ranges, count);
 }
 
 /*

@@ -16,19 +16,30 @@
 #include "xlators/cluster/layout.h"
 #include "xlators/cluster/rebuild.h"
 
+struct chunk_map {
+    struct bw_layout layout;
+    const struct bw_stripe_source *stripes; /* NULL: there is no raid stripe tree, or it is not known yet */
+};
+
+static struct bw_layout *layout_of(const struct bw_xlator *xlator)
+{
+    struct chunk_map *map = bw_xlator_private(xlator);
+    return &map->layout;
+}
+
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct bw_layout *layout = calloc(1, sizeof *layout);
-    bw_xlator_set_private(xlator, layout);
-    return layout ? NULL : bw_error_no_memory();
+    struct chunk_map *map = calloc(1, sizeof *map);
+    bw_xlator_set_private(xlator, map);
+    return map ? NULL : bw_error_no_memory();
 }
 
 static void fini(struct bw_xlator *xlator)
 {
-    struct bw_layout *layout = bw_xlator_private(xlator);
-    if (layout)
-        bw_layout_free(layout);
-    free(layout);
+    struct chunk_map *map = bw_xlator_private(xlator);
+    if (map)
+        bw_layout_free(&map->layout);
+    free(map);
     bw_xlator_set_private(xlator, NULL);
 }
 
@@ -37,14 +48,44 @@ struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devi
 {
     struct bw_layout_device device = {.devid = devid, .child = (uint32_t)child, .stale = stale};
     memcpy(device.uuid, uuid, BW_UUID_SIZE);
-    return bw_layout_add_device(bw_xlator_private(xlator), &device);
+    return bw_layout_add_device(layout_of(xlator), &device);
 }
 
 struct bw_error *bw_chunk_map_add_chunk(struct bw_xlator *xlator, const struct bw_chunk *chunk)
 {
-    struct bw_error *error = bw_layout_add_chunk(bw_xlator_private(xlator), chunk);
+    struct bw_error *error = bw_layout_add_chunk(layout_of(xlator), chunk);
     BW_PROBE(bw_xlator_probes(xlator), chunk__add, chunk, &(struct bw_chunk_event){{.error = error}, chunk});
     return error;
+}
+
+void bw_chunk_map_set_stripe_source(struct bw_xlator *xlator, const struct bw_stripe_source *source)
+{
+    struct chunk_map *map = bw_xlator_private(xlator);
+    map->stripes = source;
+}
+
+/* Asks the stripe tree where a piece lies. */
+static struct bw_error *place(const struct bw_frame *frame, const struct bw_stripe_source *source,
+                              uint64_t address, struct bw_piece *piece)
+{
+    struct bw_stripe_extent extent;
+    struct bw_error *error = source->find(source->context, frame, address, &extent);
+    if (!error)
+        bw_layout_place(piece, address, &extent);
+    else if (piece->length > extent.length)
+        piece->length = (uint32_t)extent.length;
+    return error;
+}
+
+/* Finds where an address lies, and how far; if that fails, how far it does. Metadata are never looked up, or
+ * a broken image could send the search for the tree's blocks to the tree. */
+static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator, uint64_t address,
+                             uint32_t length, struct bw_piece *piece)
+{
+    const struct chunk_map *map = bw_xlator_private(xlator);
+    BW_TRY(bw_layout_find(&map->layout, address, length, piece));
+    bool placed = map->stripes && piece->chunk->in_stripe_tree && !frame->metadata;
+    return placed ? place(frame, map->stripes, address, piece) : NULL;
 }
 
 /* Tells where a piece lies. What is computed from parity lies on other stripes than the one that is named. */
@@ -139,8 +180,7 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
 {
     for (uint32_t done = 0; done < request->length;) {
         struct bw_piece piece;
-        BW_TRY(bw_layout_find(bw_xlator_private(xlator), request->address + done, request->length - done,
-                              &piece));
+        BW_TRY(find(frame, xlator, request->address + done, request->length - done, &piece));
         BW_TRY(read_piece(frame, xlator, request, &piece, done));
         done += piece.length;
     }
@@ -160,7 +200,7 @@ static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
                          struct slice *slice)
 {
     struct bw_piece piece;
-    request->error = bw_layout_find(bw_xlator_private(xlator), request->address, request->length, &piece);
+    request->error = find(frame, xlator, request->address, request->length, &piece);
     if (request->error)
         return;
     const struct bw_layout_stripe *stripe = choose_stripe(&piece, request->copy);
@@ -235,7 +275,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
 {
     struct bw_piece piece;
-    struct bw_error *error = bw_layout_find(bw_xlator_private(xlator), address, length, &piece);
+    struct bw_error *error = find(frame, xlator, address, length, &piece);
     if (error) {
         *reply = (struct bw_map_reply){.length = piece.length};
         return error;
@@ -260,8 +300,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
         while (address < end) {
             struct bw_piece piece;
             uint32_t length = end - address > UINT32_MAX ? UINT32_MAX : (uint32_t)(end - address);
-            BW_AUTO_ERROR struct bw_error *error =
-                bw_layout_find(bw_xlator_private(xlator), address, length, &piece);
+            BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
             if (error)
                 break;
             const struct bw_layout_stripe *stripe = choose_stripe(&piece, 0);
@@ -287,7 +326,7 @@ static void dump_devices(struct bw_xlator *xlator, const struct bw_layout *layou
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
-    const struct bw_layout *layout = bw_xlator_private(xlator);
+    const struct bw_layout *layout = layout_of(xlator);
     uint64_t bytes = 0, missing_stripes = 0;
     for (size_t i = 0; i < layout->chunk_count; i++) {
         bytes += layout->chunks[i].length;
@@ -308,7 +347,8 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
             "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is cut in two. "
             "If a device is missing, or stale because it missed writes, another copy is read, or the bytes "
             "are computed from parity. Of a copy "
-            "that is there but bad, the next one is asked for by features/verify.\n\n"
+            "that is there but bad, the next one is asked for by features/verify. On a file system with the "
+            "raid-stripe-tree feature that tree is asked where file data lie.\n\n"
             "Every graph needs this layer, once. The layers below it are the devices of the file system, in "
             "any order. Which chunks there are is read from the image when it is opened, so there is nothing "
             "to set.",

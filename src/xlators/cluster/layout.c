@@ -94,7 +94,8 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     if (same)
         free(layout->chunks[index].stripes);
     layout->chunks[index] =
-        (struct bw_layout_chunk){chunk->logical, chunk->length, chunk->profile, stripes, chunk->stripe_count};
+        (struct bw_layout_chunk){chunk->logical, chunk->length,       chunk->profile,
+                                 stripes,        chunk->stripe_count, bw_chunk_in_stripe_tree(chunk)};
     return NULL;
 }
 
@@ -152,6 +153,32 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
     return NULL;
 }
 
+/* The stripe of the chunk that lies on a device; NULL if none does. */
+static const struct bw_layout_stripe *stripe_on(const struct bw_layout_chunk *chunk, uint64_t devid)
+{
+    for (unsigned i = 0; i < chunk->stripe_count; i++)
+        if (chunk->stripes[i].devid == devid)
+            return &chunk->stripes[i];
+    return NULL;
+}
+
+void bw_layout_place(struct bw_piece *piece, uint64_t address, const struct bw_stripe_extent *extent)
+{
+    uint64_t skip = address - extent->logical;
+    if (piece->length > extent->length - skip)
+        piece->length = (uint32_t)(extent->length - skip);
+    piece->is_placed = true;
+    piece->stripe_offset = 0;
+    piece->direct_copies = extent->count;
+    for (unsigned i = 0; i < extent->count; i++) {
+        uint64_t devid = extent->places[i].devid;
+        const struct bw_layout_stripe *stripe = stripe_on(piece->chunk, devid);
+        piece->places[i] =
+            (struct bw_layout_stripe){devid, extent->places[i].offset + skip,
+                                      stripe ? stripe->child : BW_NO_CHILD, stripe && stripe->stale};
+    }
+}
+
 unsigned bw_piece_copies(const struct bw_piece *piece)
 {
     switch (piece->chunk->profile->parity_stripes) {
@@ -167,5 +194,6 @@ unsigned bw_piece_copies(const struct bw_piece *piece)
 
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy)
 {
-    return &piece->chunk->stripes[piece->first_stripe + copy - 1];
+    return piece->is_placed ? &piece->places[copy - 1]
+                            : &piece->chunk->stripes[piece->first_stripe + copy - 1];
 }

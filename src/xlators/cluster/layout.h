@@ -10,6 +10,7 @@
 
 #include "btrfs-walk/error.h"
 #include "format/chunk.h"
+#include "format/stripe_extent.h"
 
 enum { BW_NO_CHILD = UINT32_MAX };
 
@@ -26,6 +27,7 @@ struct bw_layout_chunk {
     const struct bw_raid_profile *profile;
     struct bw_layout_stripe *stripes; /**< owned */
     uint16_t stripe_count;
+    bool in_stripe_tree; /**< if there is a stripe tree, see bw_layout_place() */
 };
 
 struct bw_layout_device {
@@ -51,6 +53,8 @@ struct bw_piece {
     uint64_t row;           /**< with striping: which row of pieces */
     uint64_t stripe_offset; /**< offset from the beginning of the stripe */
     uint32_t length;
+    bool is_placed; /**< the copies are not where the chunk says, but at these places */
+    struct bw_layout_stripe places[BW_STRIPE_PLACES];
 };
 
 /** Releases what the layout owns. */
@@ -64,6 +68,10 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
  * then piece->length tells how far there is none. */
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece);
+
+/** Moves the copies of the piece found at `address` to where an extent, which holds that address, says they
+ * are; it may become shorter. */
+void bw_layout_place(struct bw_piece *piece, uint64_t address, const struct bw_stripe_extent *extent);
 
 /** How many copies of a piece can be asked for: stripes that hold it, and ways to compute it from parity. */
 unsigned bw_piece_copies(const struct bw_piece *piece);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Looking up extents of the raid stripe tree. */
+#include "fs/stripe_tree.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "format/features.h"
+#include "fs/bootstrap.h"
+#include "fs/damage.h"
+#include "fs/default_plan.h"
+#include "graph/wind.h"
+#include "xlators/cluster/chunk_map.h"
+
+enum {
+    PLACES = 8, /* kept in the tree, for as many threads that read here and there */
+    REGION = 26 /* data of this power of two go by the same one */
+};
+
+struct place {
+    pthread_mutex_t lock;
+    struct bw_leaf_finder finder; /* under the lock */
+};
+
+struct bw_stripe_tree {
+    struct bw_fs *fs;
+    struct bw_stripe_source source;
+    struct place places[PLACES];
+};
+
+static struct bw_key key_of(uint64_t logical)
+{
+    return (struct bw_key){logical, BW_RAID_STRIPE, UINT64_MAX};
+}
+
+/* How far from `logical` on the leaf has nothing. */
+static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical)
+{
+    const struct bw_key key = key_of(logical);
+    int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
+    uint64_t next = slot < 0 ? finder->end.objectid : bw_leaf_key(&finder->leaf, (uint32_t)slot).objectid;
+    return next > logical ? next - logical : UINT64_MAX;
+}
+
+static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
+                                uint64_t logical, struct bw_stripe_extent *extent)
+{
+    const struct bw_key key = key_of(logical);
+    struct bw_item item;
+    extent->length = UINT64_MAX;
+    if (!finder->tree.id)
+        return bw_error_create(BW_ERROR_CORRUPT, "the raid stripe tree is lost, which tells where data lie");
+    extent->length = stripes->fs->superblock.sectorsize;
+    BW_TRY(bw_find_leaf(finder, &key));
+    if (finder->error)
+        bw_fs_report_lost(stripes->fs, finder->bytenr, BW_TAKE(finder->error));
+    int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
+    if (slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) && item.key.type == BW_RAID_STRIPE &&
+        logical - item.key.objectid < item.key.offset)
+        return bw_stripe_extent_decode(&item, extent);
+    extent->length = gap_length(finder, logical);
+    uint64_t lost = bw_leaf_lost_block(finder, &key);
+    if (lost)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "where logical address %" PRIu64 " lies is lost with the block at %" PRIu64
+                               " of the raid stripe tree",
+                               logical, lost);
+    return bw_error_create(BW_ERROR_CORRUPT, "the raid stripe tree has no place for logical address %" PRIu64,
+                           logical);
+}
+
+static struct bw_error *find(void *context, const struct bw_frame *frame, uint64_t logical,
+                             struct bw_stripe_extent *extent)
+{
+    struct bw_stripe_tree *stripes = context;
+    struct place *place = &stripes->places[(logical >> REGION) % PLACES];
+    pthread_mutex_lock(&place->lock);
+    place->finder.reader.frame = frame;
+    struct bw_error *error = look_up(stripes, &place->finder, logical, extent);
+    pthread_mutex_unlock(&place->lock);
+    return error;
+}
+
+void bw_stripe_tree_destroy(struct bw_stripe_tree *stripes)
+{
+    for (unsigned i = 0; stripes && i < PLACES; i++) {
+        bw_leaf_finder_free(&stripes->places[i].finder);
+        pthread_mutex_destroy(&stripes->places[i].lock);
+    }
+    free(stripes);
+}
+
+struct bw_error *bw_stripe_tree_attach(struct bw_fs *fs)
+{
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_RAID_STRIPE_TREE))
+        return NULL;
+    struct bw_stripe_tree *stripes = fs->stripes = calloc(1, sizeof *stripes);
+    if (!stripes)
+        return bw_error_no_memory();
+    stripes->fs = fs;
+    stripes->source = (struct bw_stripe_source){find, stripes};
+    for (unsigned i = 0; i < PLACES; i++) {
+        pthread_mutex_init(&stripes->places[i].lock, NULL);
+        bw_leaf_finder_init(&stripes->places[i].finder, &fs->reader, &fs->stripe_tree);
+    }
+    bw_chunk_map_set_stripe_source(bw_fs_layer(fs, BW_CHUNK_MAP_TYPE), &stripes->source);
+    return NULL;
+}
