@@ -12,7 +12,7 @@ AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
 PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2
-# What the program needs besides: who links the library needs it not.
+# What the program needs besides, and loads when it does (src/export/libarchive.h): only the headers are used here.
 PROGRAM_PACKAGES := libarchive
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -32,7 +32,6 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES) $(PROGRAM_PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
-  PROGRAM_LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PROGRAM_PACKAGES)) $(LIBRARIES)
 endif
 
 EXPORT_SOURCES  := $(wildcard src/export/*.c)
@@ -98,7 +97,7 @@ $(EXPORT): $(EXPORT_OBJECTS)
 	$(call quiet,AR)$(AR) rcs $@ $^
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(PROGRAM_LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
 
 # The program knows best what it can do. A pattern, because one run makes all pages.
 $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
@@ -106,7 +105,7 @@ $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) sc
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	@mkdir -p $(@D)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(PROGRAM_LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 # A test that loads layers: it finds the one object below the folder of its own name.
 $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c

@@ -2,8 +2,6 @@
 /* The side of libarchive: entries as it wants them, its errors as ours. */
 #include "export/archive.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/utf8.h"
+#include "export/libarchive.h"
 #include "export/mtree.h"
 #include "format/acl.h"
 #include "format/device.h"
@@ -25,6 +24,7 @@ struct bw_archive {
     bw_archive_writer *write;
     void *context;
     struct bw_error *error; /* of `write` */
+    struct bw_libarchive library;
     struct archive *archive;
     struct archive_entry *entry;
     locale_t locale;       /* where names are UTF-8; 0 if there is none */
@@ -57,7 +57,7 @@ static ssize_t write_piece(struct archive *inner, void *context, const void *byt
         archive->error = put(archive, (const char *)bytes + dropped, length - dropped);
     if (!archive->error && !archive->given_up)
         return (ssize_t)length;
-    archive_set_error(inner, EIO, "cannot write");
+    archive->library.archive_set_error(inner, EIO, "cannot write");
     return -1;
 }
 
@@ -66,8 +66,8 @@ static struct bw_error *refusal(struct bw_archive *archive, int result)
 {
     if (archive->error)
         return BW_TAKE(archive->error);
-    const char *reason = archive_error_string(archive->archive);
-    if (archive_errno(archive->archive) == ENOMEM)
+    const char *reason = archive->library.archive_error_string(archive->archive);
+    if (archive->library.archive_errno(archive->archive) == ENOMEM)
         return bw_error_no_memory();
     return bw_error_create(result == ARCHIVE_FATAL ? BW_ERROR_SYSTEM : BW_ERROR_USAGE, "%s",
                            reason ? reason : "the archive cannot hold it");
@@ -75,20 +75,24 @@ static struct bw_error *refusal(struct bw_archive *archive, int result)
 
 static struct bw_error *open_inner(struct bw_archive *archive)
 {
-    archive->archive = archive_write_new();
-    archive->entry = archive_entry_new();
+    const struct bw_libarchive *library = &archive->library;
+    BW_TRY(bw_libarchive_load(&archive->library));
+    archive->archive = library->archive_write_new();
+    archive->entry = library->archive_entry_new();
     if (!archive->archive || !archive->entry)
         return bw_error_no_memory();
     archive->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    int result = archive->format == BW_ARCHIVE_PAX ? archive_write_set_format_pax(archive->archive)
-                                                   : archive_write_set_format_cpio_newc(archive->archive);
+    int result = archive->format == BW_ARCHIVE_PAX
+                     ? library->archive_write_set_format_pax(archive->archive)
+                     : library->archive_write_set_format_cpio_newc(archive->archive);
     /* One form of each attribute is enough: GNU tar knows this one, and so does libarchive. */
     if (result == ARCHIVE_OK && archive->format == BW_ARCHIVE_PAX)
-        archive_write_set_format_option(archive->archive, "pax", "xattrheader", "SCHILY");
+        library->archive_write_set_format_option(archive->archive, "pax", "xattrheader", "SCHILY");
     if (result == ARCHIVE_OK)
-        result = archive_write_set_bytes_per_block(archive->archive, 0); /* what it writes comes at once */
+        result = library->archive_write_set_bytes_per_block(archive->archive,
+                                                            0); /* what it writes comes at once */
     if (result == ARCHIVE_OK)
-        result = archive_write_open(archive->archive, archive, NULL, write_piece, NULL);
+        result = library->archive_write_open(archive->archive, archive, NULL, write_piece, NULL);
     return result == ARCHIVE_OK ? NULL : refusal(archive, result);
 }
 
@@ -113,12 +117,14 @@ void bw_archive_destroy(struct bw_archive *archive)
 {
     if (!archive)
         return;
+    const struct bw_libarchive *library = &archive->library;
     if (archive->archive) {
-        archive->given_up = true;              /* what was not ended shall show it */
-        archive_write_close(archive->archive); /* without which some of its memory is lost */
-        archive_write_free(archive->archive);
+        archive->given_up = true;                       /* what was not ended shall show it */
+        library->archive_write_close(archive->archive); /* without which some of its memory is lost */
+        library->archive_write_free(archive->archive);
     }
-    archive_entry_free(archive->entry);
+    if (archive->entry)
+        library->archive_entry_free(archive->entry);
     if (archive->locale)
         freelocale(archive->locale);
     bw_error_free(archive->error);
@@ -136,28 +142,31 @@ static struct timespec writable(const struct bw_archive *archive, struct timespe
 
 static void set_times(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
+    const struct bw_libarchive *library = &archive->library;
     const struct timespec mtime = writable(archive, entry->mtime), atime = writable(archive, entry->atime),
                           ctime = writable(archive, entry->ctime);
-    archive_entry_set_mtime(archive->entry, mtime.tv_sec, mtime.tv_nsec);
-    archive_entry_set_atime(archive->entry, atime.tv_sec, atime.tv_nsec);
-    archive_entry_set_ctime(archive->entry, ctime.tv_sec, ctime.tv_nsec);
+    library->archive_entry_set_mtime(archive->entry, mtime.tv_sec, mtime.tv_nsec);
+    library->archive_entry_set_atime(archive->entry, atime.tv_sec, atime.tv_nsec);
+    library->archive_entry_set_ctime(archive->entry, ctime.tv_sec, ctime.tv_nsec);
 }
 
-static void set_inode(struct archive_entry *inner, const struct bw_archive_entry *entry)
+static void set_inode(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
+    const struct bw_libarchive *library = &archive->library;
+    struct archive_entry *inner = archive->entry;
     const struct bw_inode *inode = entry->inode;
-    archive_entry_set_mode(inner, (mode_t)inode->mode);
-    archive_entry_set_uid(inner, inode->uid);
-    archive_entry_set_gid(inner, inode->gid);
-    archive_entry_set_nlink(inner, inode->link_count);
-    archive_entry_set_ino64(inner, (int64_t)(entry->number & INT64_MAX));
+    library->archive_entry_set_mode(inner, (mode_t)inode->mode);
+    library->archive_entry_set_uid(inner, inode->uid);
+    library->archive_entry_set_gid(inner, inode->gid);
+    library->archive_entry_set_nlink(inner, inode->link_count);
+    library->archive_entry_set_ino64(inner, (int64_t)(entry->number & INT64_MAX));
     if (S_ISREG(inode->mode) && !entry->hardlink)
-        archive_entry_set_size(inner, (int64_t)(inode->size & INT64_MAX));
+        library->archive_entry_set_size(inner, (int64_t)(inode->size & INT64_MAX));
     else
-        archive_entry_set_size(inner, 0);
+        library->archive_entry_set_size(inner, 0);
     if (S_ISBLK(inode->mode) || S_ISCHR(inode->mode)) {
-        archive_entry_set_rdevmajor(inner, bw_inode_device_major(inode));
-        archive_entry_set_rdevminor(inner, bw_inode_device_minor(inode));
+        library->archive_entry_set_rdevmajor(inner, bw_inode_device_major(inode));
+        library->archive_entry_set_rdevminor(inner, bw_inode_device_minor(inode));
     }
 }
 
@@ -171,8 +180,8 @@ static bool set_acl(struct bw_archive *archive, const struct bw_xattr *xattr)
         return false;
     bw_buffer_append_byte(&archive->text, '\0');
     int type = is_default ? ARCHIVE_ENTRY_ACL_TYPE_DEFAULT : ARCHIVE_ENTRY_ACL_TYPE_ACCESS;
-    return !archive->text.failed &&
-           archive_entry_acl_from_text(archive->entry, archive->text.data, type) == ARCHIVE_OK;
+    return !archive->text.failed && archive->library.archive_entry_acl_from_text(
+                                        archive->entry, archive->text.data, type) == ARCHIVE_OK;
 }
 
 static void set_xattrs(struct bw_archive *archive, const struct bw_archive_entry *entry)
@@ -180,8 +189,8 @@ static void set_xattrs(struct bw_archive *archive, const struct bw_archive_entry
     for (size_t i = 0; i < entry->xattr_count; i++) {
         const struct bw_xattr *xattr = &entry->xattrs[i];
         if (!set_acl(archive, xattr))
-            archive_entry_xattr_add_entry(archive->entry, (const char *)xattr->name, xattr->value,
-                                          xattr->value_length);
+            archive->library.archive_entry_xattr_add_entry(archive->entry, (const char *)xattr->name,
+                                                           xattr->value, xattr->value_length);
     }
 }
 
@@ -193,18 +202,19 @@ static bool can_be_sparse(const char *path)
     return length <= 100 || bw_utf8_is_valid(path, length);
 }
 
-static void set_ranges(struct archive_entry *inner, const struct bw_archive_entry *entry)
+static void set_ranges(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
+    const struct bw_libarchive *library = &archive->library;
     for (size_t i = 0; i < entry->range_count; i++)
-        archive_entry_sparse_add_entry(inner, (int64_t)entry->ranges[i].offset,
-                                       (int64_t)entry->ranges[i].length);
+        library->archive_entry_sparse_add_entry(archive->entry, (int64_t)entry->ranges[i].offset,
+                                                (int64_t)entry->ranges[i].length);
     if (!entry->range_count) /* nothing but a hole */
-        archive_entry_sparse_add_entry(inner, (int64_t)(entry->inode->size & INT64_MAX), 0);
+        library->archive_entry_sparse_add_entry(archive->entry, (int64_t)(entry->inode->size & INT64_MAX), 0);
 }
 
 static struct bw_error *write_header(struct bw_archive *archive)
 {
-    int result = archive_write_header(archive->archive, archive->entry);
+    int result = archive->library.archive_write_header(archive->archive, archive->entry);
     /* A warning is about names that are no UTF-8: they are written as they are, and say so. */
     return result >= ARCHIVE_WARN && !archive->error ? NULL : refusal(archive, result);
 }
@@ -215,25 +225,28 @@ static struct bw_error *begin_sparse(struct bw_archive *archive, const struct bw
     archive->range = entry->ranges;
     archive->range_count = entry->range_count;
     archive->position = 0;
-    return archive_write_data(archive->archive, zeros, 0) < 0 ? refusal(archive, ARCHIVE_FATAL) : NULL;
+    return archive->library.archive_write_data(archive->archive, zeros, 0) < 0
+               ? refusal(archive, ARCHIVE_FATAL)
+               : NULL;
 }
 
 static struct bw_error *begin_inner(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
-    struct archive_entry *inner = archive_entry_clear(archive->entry);
+    const struct bw_libarchive *library = &archive->library;
+    struct archive_entry *inner = library->archive_entry_clear(archive->entry);
     bool has_more = archive->format == BW_ARCHIVE_PAX && !entry->hardlink;
     archive->is_sparse = has_more && entry->is_sparse && can_be_sparse(entry->path);
-    archive_entry_copy_pathname(inner, entry->path);
-    set_inode(inner, entry);
+    library->archive_entry_copy_pathname(inner, entry->path);
+    set_inode(archive, entry);
     set_times(archive, entry);
     if (entry->symlink)
-        archive_entry_copy_symlink(inner, entry->symlink);
+        library->archive_entry_copy_symlink(inner, entry->symlink);
     if (entry->hardlink)
-        archive_entry_copy_hardlink(inner, entry->hardlink);
+        library->archive_entry_copy_hardlink(inner, entry->hardlink);
     if (has_more)
         set_xattrs(archive, entry);
     if (archive->is_sparse)
-        set_ranges(inner, entry);
+        set_ranges(archive, entry);
     BW_TRY(write_header(archive));
     return archive->is_sparse ? begin_sparse(archive, entry) : NULL;
 }
@@ -261,7 +274,7 @@ struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_ar
     if (archive->locale)
         uselocale(before);
     if (!error)
-        *wanted = (uint64_t)archive_entry_size(archive->entry);
+        *wanted = (uint64_t)archive->library.archive_entry_size(archive->entry);
     return error;
 }
 
@@ -303,7 +316,7 @@ struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, s
     if (archive->is_sparse)
         return add_around(archive, bytes, length);
     while (length) {
-        ssize_t written = archive_write_data(archive->archive, next, length);
+        ssize_t written = archive->library.archive_write_data(archive->archive, next, length);
         if (written <= 0)
             return refusal(archive, ARCHIVE_FATAL);
         next += written;
@@ -331,7 +344,7 @@ struct bw_error *bw_archive_end(struct bw_archive *archive)
             bw_mtree_append_head(&archive->text);
         return put(archive, archive->text.data, archive->text.length);
     }
-    int result = archive_write_close(archive->archive);
+    int result = archive->library.archive_write_close(archive->archive);
     if (result != ARCHIVE_OK || archive->error)
         return refusal(archive, result);
     uint64_t unit = archive->format == BW_ARCHIVE_PAX ? END_UNIT : 512;

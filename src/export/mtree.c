@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-
 void bw_mtree_append_head(struct bw_buffer *text)
 {
     bw_buffer_format(text, "#mtree\n");

@@ -149,6 +149,16 @@ is "status of a full disk" $? 1
 "$PROGRAM" tar --format zip "$plain" > /dev/null 2>&1
 is "status of an unknown format" $? 2
 
+# libarchive is loaded by who needs it.
+mkdir "$WORK/lib"
+: > "$WORK/lib/libarchive.so.13"
+LD_LIBRARY_PATH=$WORK/lib "$PROGRAM" tar "$plain" > "$WORK/archive" 2> "$WORK/err"
+is "status without libarchive" $? 1
+holds "says that it is missing" grep -q 'cannot load libarchive' "$WORK/err"
+is "nothing is written" "$(stat -c %s "$WORK/archive")" 0
+LD_LIBRARY_PATH=$WORK/lib holds "the walk does without" "$PROGRAM" "$plain"
+LD_LIBRARY_PATH=$WORK/lib holds "and so does a manifest" "$PROGRAM" tar --format mtree "$plain"
+
 # What cannot be read.
 fault=debug/error-gen@device-1,kind=data
 "$PROGRAM" sum --insert $fault "$compressed" > /dev/null 2> "$WORK/err"
