@@ -11,6 +11,7 @@
 #include "cmd/zeros.h"
 #include "data/stream.h"
 #include "fs/fs.h"
+#include "fs/salvage.h"
 
 enum { OPTION_OFFSET = 256, OPTION_LENGTH, OPTION_ON_ERROR, OPTION_NO_CHECKSUMS };
 
@@ -85,13 +86,29 @@ static bool set(void *state, int letter, const char *argument)
     }
 }
 
-static struct bw_error *find_file(const struct cat *cat, const char *path, struct bw_stream_file *file)
+/* The inode of a file; or, with --on-error, what can be said of one that is lost. */
+static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
+                                   struct bw_inode *inode)
 {
-    const struct bw_fs *fs = cat->paths.session.fs;
+    struct bw_fs *fs = cat->paths.session.fs;
+    struct bw_error *error = bw_place_inode(fs, place, inode);
+    if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
+        return error;
+    BW_AUTO_ERROR struct bw_error *nothing =
+        bw_inode_salvage(fs, &place->subvolume->tree, place->inode, inode);
+    if (nothing)
+        return error;
+    bw_error_free(error);
+    cmd_paths_miss(&cat->paths, bw_inode_salvaged(path));
+    return NULL;
+}
+
+static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
+{
     struct bw_place place;
     struct bw_inode inode;
-    BW_TRY(bw_lookup(fs, cat->paths.from, path, true, &place));
-    struct bw_error *error = bw_place_inode(fs, &place, &inode);
+    BW_TRY(bw_lookup(cat->paths.session.fs, cat->paths.from, path, true, &place));
+    struct bw_error *error = find_inode(cat, path, &place, &inode);
     if (!error && !S_ISREG(inode.mode))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
     if (error)
@@ -189,9 +206,10 @@ const struct command cmd_cat = {
         "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. What is stored is "
         "checked\n"
         "against its checksums; a bad copy is replaced by a good one, or rebuilt from parity. Ranges of\n"
-        "which no copy is good are told on stderr. Holes are left out of a stdout that is a file. Exit\n"
-        "status: 0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a\n"
-        "feature of the image is not supported.\n",
+        "which no copy is good are told on stderr. With --on-error=zero|skip a file whose inode is lost\n"
+        "ends where its last extent does. Holes are left out of a stdout that is a file. Exit status: 0 all\n"
+        "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
+        "image is not supported.\n",
     .examples = "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
                 "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
                 "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"

@@ -102,6 +102,7 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .starts = &export->starts,
         .passes = export->passes,
         .unchecked = export->settings->unchecked,
+        .salvage = export->settings->salvage,
         .missed = missed,
         .context = export,
     };

@@ -39,6 +39,7 @@ struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
     bool unchecked; /**< data are not checked */
+    bool salvage;   /**< files whose inodes are lost come, too, with what is left of them */
 };
 
 /** Takes one of them; false if its argument makes no sense, or if it is none of them. */

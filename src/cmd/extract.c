@@ -147,6 +147,7 @@ static void free_all(struct extract *extract)
 static int extract_image(const struct cmd_common *common, struct extract_state *state,
                          struct extract *extract)
 {
+    state->export.salvage = state->has_on_error && state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(common, &state->export, &extract->export);
     if (status)
         return status;
@@ -197,15 +198,13 @@ const struct command cmd_extract = {
         "at\n"
         "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. Nothing is\n"
         "written outside of DEST, no link is followed there, and nothing that exists is replaced. Restored\n"
-        "are holes, hard links, permissions, times, extended attributes, access lists, groups that the "
-        "user\n"
-        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and device "
-        "nodes.\n"
-        "What could not be restored is listed at the end. Where a hard link cannot be made, there is a "
-        "copy.\n"
-        "A file gets its name when it is complete: --skip-existing goes on where an extraction was broken\n"
-        "off. Exit status: 0 all extracted; 1 part of it is missing; 2 wrong usage or not a btrfs file\n"
-        "system; 3 a feature of the image is not supported.\n",
+        "are holes, hard links, permissions, times, extended attributes, access lists, groups that the user\n"
+        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and device\n"
+        "nodes. What could not be restored is listed at the end. Where a hard link cannot be made, there is\n"
+        "a copy. A file gets its name when it is complete: --skip-existing goes on where an extraction was\n"
+        "broken off. With --on-error=zero a file whose inode is lost comes as far as its extents are left,\n"
+        "with owner, permissions and times made up. Exit status: 0 all extracted; 1 part of it is missing;\n"
+        "2 wrong usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"

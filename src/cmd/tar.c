@@ -135,6 +135,7 @@ static int run(const struct cmd_common *common, void *settings)
 {
     struct tar_state *state = settings;
     struct tar tar = {.descriptor = -1, .format = state->format};
+    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(common, &state->export, &tar.export);
     if (status)
         return status;
@@ -160,14 +161,13 @@ const struct command cmd_tar = {
     .details =
         "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It begins "
         "at\n"
-        "the top-level subvolume (id 5), or at that of --subvol. Names in the archive are relative, as GNU "
-        "tar\n"
-        "makes them. A pax archive has extended attributes, access lists, holes, hard links, device nodes "
-        "and\n"
-        "times with nanoseconds; GNU tar restores the first with --xattrs --acls. Sockets are left out. "
-        "Data\n"
-        "are checked against their checksums. Exit status: 0 all written; 1 part of it is missing; 2 wrong\n"
-        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+        "the top-level subvolume (id 5), or at that of --subvol. Names in the archive are relative, as GNU\n"
+        "tar makes them. A pax archive has extended attributes, access lists, holes, hard links, device\n"
+        "nodes and times with nanoseconds; GNU tar restores the first with --xattrs --acls. Sockets are\n"
+        "left out. Data are checked against their checksums. With --on-error=zero a file whose inode is\n"
+        "lost comes as far as its extents are left, with owner, permissions and times made up. Exit status:\n"
+        "0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of\n"
+        "the image is not supported.\n",
     .examples =
         "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
         "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"

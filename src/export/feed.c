@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "fs/fs.h"
+#include "fs/salvage.h"
 #include "walk/entries.h"
 
 enum { QUEUE_ITEMS = 2048 };
@@ -65,6 +66,16 @@ static void free_item(struct bw_feed_item *item)
     free(item);
 }
 
+/* A file without an inode. Without extents it stays so. */
+static void salvage(struct bw_feed *feed, struct bw_feed_item *item)
+{
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_inode_salvage(feed->fs, &item->subvolume->tree, item->number, &item->inode);
+    item->has_inode = !error;
+    if (!error)
+        feed->options.missed(feed->options.context, bw_inode_salvaged(item->path.data));
+}
+
 static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_file *file)
 {
     struct bw_buffer path = item->path;
@@ -77,6 +88,8 @@ static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct b
                                   .type = type_of(file->type),
                                   .unchecked = feed->options.unchecked};
     item->path.length -= !path.failed;
+    if (!file->inode && feed->options.salvage && item->type == S_IFREG && item->subvolume && !path.failed)
+        salvage(feed, item);
     if (!file->inode)
         return;
     item->has_inode = true;

@@ -47,7 +47,9 @@ struct bw_feed_options {
     const unsigned *passes;         /**< types to walk for, one walk each for all starts; ends with 0 */
     bool unchecked;                 /**< checksums of data are not looked at */
     bool names_only;                /**< inodes are not needed */
-    /** Takes why a start was not walked; takes the error. Called on the feed's thread. Must not be NULL. */
+    bool salvage; /**< files whose inodes are lost get one that is made up (fs/salvage.h), and are told of */
+    /** Takes why a start was not walked, or what of a file is lost; takes the error. Called on the feed's
+     * thread. Must not be NULL. */
     void (*missed)(void *context, struct bw_error *error);
     void *context; /**< passed to missed */
 };
