@@ -56,16 +56,8 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
 /* The slot below which a key belongs; the first one also has what lies before it. */
 static uint32_t slot_for(const struct bw_node *node, const struct bw_key *key)
 {
-    uint32_t low = 0, high = node->item_count;
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        struct bw_key at = bw_node_key(node, middle);
-        if (bw_key_compare(&at, key) <= 0)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    uint32_t before = bw_node_count_until(node, key);
+    return before ? before - 1 : 0;
 }
 
 /* Tells the layers below which leaves come next, if the search goes on where it was. */
@@ -248,32 +240,17 @@ static int64_t look_through(const struct bw_node *leaf, const struct bw_key *key
     return best;
 }
 
-/* How many keys of an ordered leaf are not behind `key`. */
-static uint32_t count_until(const struct bw_node *leaf, const struct bw_key *key)
-{
-    uint32_t low = 0, high = leaf->item_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct bw_key at = bw_leaf_key(leaf, middle);
-        if (bw_key_compare(&at, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 int64_t bw_leaf_last_until(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (!finder->ordered)
         return look_through(&finder->leaf, key, false);
-    return (int64_t)count_until(&finder->leaf, key) - 1;
+    return (int64_t)bw_node_count_until(&finder->leaf, key) - 1;
 }
 
 int64_t bw_leaf_first_behind(const struct bw_leaf_finder *finder, const struct bw_key *key)
 {
     if (!finder->ordered)
         return look_through(&finder->leaf, key, true);
-    uint32_t slot = count_until(&finder->leaf, key);
+    uint32_t slot = bw_node_count_until(&finder->leaf, key);
     return slot < finder->leaf.item_count ? (int64_t)slot : -1;
 }

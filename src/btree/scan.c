@@ -87,28 +87,13 @@ struct slots {
     uint32_t first, end;
 };
 
-/* How many pointers begin at or before a key. */
-static uint32_t count_until(const struct bw_node *node, const struct bw_key *key)
-{
-    uint32_t low = 0, high = node->item_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct bw_key at = bw_node_key(node, middle);
-        if (bw_key_compare(&at, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* A lenient scan believes no order of keys. */
 static struct slots slots_of(const struct bw_scan *scan, const struct bw_node *node)
 {
     if (scan->lenient)
         return (struct slots){0, node->item_count};
-    uint32_t before = count_until(node, &scan->first);
-    return (struct slots){before ? before - 1 : 0, count_until(node, &scan->last)};
+    uint32_t before = bw_node_count_until(node, &scan->first);
+    return (struct slots){before ? before - 1 : 0, bw_node_count_until(node, &scan->last)};
 }
 
 static struct bw_error *scan_leaves(struct state *state, const struct bw_block_pointer *parent,

@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "format/compression.h"
+#include "format/inode_flags.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
 #include "graph/wind.h"

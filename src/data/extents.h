@@ -22,11 +22,6 @@ struct bw_data_file {
     bool unchecked; /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
 };
 
-/** Flags of an inode that matter here. */
-enum {
-    BW_INODE_NODATASUM = 1 << 0, /**< data have no checksums */
-};
-
 /** The file of an inode. */
 struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
                                     const struct bw_inode *inode);

@@ -10,17 +10,23 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 
+#include "format/inode_flags.h"
+
 /* In the image; there, for FS_IOC_SETFLAGS. */
 static const struct flag {
-    unsigned bit; /* of the inode */
+    uint64_t mask; /* of the inode */
     enum bw_flag_time when;
     int flag;
 } flags[] = {
-    {1, BW_FLAGS_EMPTY, FS_NOCOW_FL},       {3, BW_FLAGS_EMPTY, FS_NOCOMP_FL},
-    {11, BW_FLAGS_EMPTY, FS_COMPR_FL},      {5, BW_FLAGS_ANY, FS_SYNC_FL},
-    {8, BW_FLAGS_ANY, FS_NODUMP_FL},        {9, BW_FLAGS_ANY, FS_NOATIME_FL},
-    {10, BW_FLAGS_ANY, FS_DIRSYNC_FL},      {7, BW_FLAGS_PROTECT, FS_APPEND_FL},
-    {6, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
+    {BW_INODE_NODATACOW, BW_FLAGS_EMPTY, FS_NOCOW_FL},
+    {BW_INODE_NOCOMPRESS, BW_FLAGS_EMPTY, FS_NOCOMP_FL},
+    {BW_INODE_COMPRESS, BW_FLAGS_EMPTY, FS_COMPR_FL},
+    {BW_INODE_SYNC, BW_FLAGS_ANY, FS_SYNC_FL},
+    {BW_INODE_NODUMP, BW_FLAGS_ANY, FS_NODUMP_FL},
+    {BW_INODE_NOATIME, BW_FLAGS_ANY, FS_NOATIME_FL},
+    {BW_INODE_DIRSYNC, BW_FLAGS_ANY, FS_DIRSYNC_FL},
+    {BW_INODE_APPEND, BW_FLAGS_PROTECT, FS_APPEND_FL},
+    {BW_INODE_IMMUTABLE, BW_FLAGS_PROTECT, FS_IMMUTABLE_FL},
 };
 
 /* Those of a kind that an inode has. */
@@ -28,7 +34,7 @@ static int wanted_flags(const struct bw_inode *inode, enum bw_flag_time when)
 {
     int wanted = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        if (flags[i].when == when && inode->flags >> flags[i].bit & 1)
+        if (flags[i].when == when && inode->flags & flags[i].mask)
             wanted |= flags[i].flag;
     return wanted;
 }

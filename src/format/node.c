@@ -110,3 +110,17 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     BW_AUTO_ERROR struct bw_error *key_range = check_key_range(&node, expectation);
     return !key_range;
 }
+
+uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key)
+{
+    uint32_t low = 0, high = node->item_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct bw_key at = node->level ? bw_node_key(node, middle) : bw_leaf_key(node, middle);
+        if (bw_key_compare(&at, key) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

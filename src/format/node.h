@@ -99,4 +99,7 @@ static inline struct bw_key bw_node_key(const struct bw_node *node, uint32_t slo
     return bw_node_pointer_at(node, slot).key;
 }
 
+/** How many items of a leaf, or pointers of an internal node, begin at or before a key; they ascend. */
+uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key);
+
 #endif

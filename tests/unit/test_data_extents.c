@@ -2,6 +2,7 @@
 /* Files of every kind of extent, good ones and hostile ones: damage costs its own range, and nothing else. */
 #include <zstd.h>
 
+#include "format/inode_flags.h"
 #include "support/data_image.h"
 
 static struct data_image *begin(void)
