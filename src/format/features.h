@@ -9,6 +9,7 @@
 #include "btrfs-walk/error.h"
 
 #define BW_INCOMPAT_METADATA_UUID    (UINT64_C(1) << 10)
+#define BW_INCOMPAT_ZONED            (UINT64_C(1) << 12)
 #define BW_INCOMPAT_RAID_STRIPE_TREE (UINT64_C(1) << 14)
 #define BW_INCOMPAT_REMAP_TREE       (UINT64_C(1) << 17)
 

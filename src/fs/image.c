@@ -8,6 +8,8 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "format/features.h"
+#include "fs/superblock_log.h"
 
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 {
@@ -33,32 +35,38 @@ static char *path_below(struct bw_xlator *layer)
     return strdup(path ? path : bw_xlator_name(layer));
 }
 
+/* The copies of an image's superblock. */
+struct copies {
+    uint64_t offsets[BW_SUPERBLOCK_COPIES];
+    bool exist[BW_SUPERBLOCK_COPIES];
+    struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
+};
+
 static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct bw_image *image,
-                                     unsigned copy, struct bw_superblock *superblock)
+                                     unsigned copy, uint64_t offset, struct bw_superblock *superblock)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
-    struct bw_request request = {.kind = BW_REQUEST_SUPER,
-                                 .length = sizeof bytes,
-                                 .address = bw_superblock_offset(copy),
-                                 .buffer = bytes};
+    struct bw_request request = {
+        .kind = BW_REQUEST_SUPER, .length = sizeof bytes, .address = offset, .buffer = bytes};
     bw_wind(frame, image->storage, &request, 1);
-    return request.error ? request.error : bw_superblock_decode(bytes, request.address, superblock);
+    return request.error ? request.error
+                         : bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
 }
 
 static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image, unsigned copy,
-                                  struct bw_superblock *superblock)
+                                  uint64_t offset, struct bw_superblock *superblock)
 {
     struct bw_probes *probes = bw_graph_probes(fs->graph);
     const struct bw_frame frame = bw_frame_above(NULL, probes);
     uint64_t start = BW_PROBE_START(probes, super__read);
-    struct bw_error *error = read_copy_in(&frame, image, copy, superblock);
+    struct bw_error *error = read_copy_in(&frame, image, copy, offset, superblock);
     if (!BW_PROBE_ON(probes, super__read))
         return error;
     const struct bw_super_event event = {
         .event = {frame.call, start ? bw_probes_now(probes) - start : 0, error},
         .superblock = superblock,
         .path = image->path,
-        .offset = bw_superblock_offset(copy),
+        .offset = offset,
         .copy = copy,
         .index = image->index};
     if (error)
@@ -68,39 +76,29 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     return error;
 }
 
-static bool copy_exists(const struct bw_image *image, unsigned copy)
-{
-    return bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
-}
-
-/* Why a copy is not used; by number. */
-struct rejected {
-    struct bw_error *reasons[BW_SUPERBLOCK_COPIES];
-};
-
 /* Each copy that is no good is named: as a warning if there is a better one, otherwise in the image's own
  * error. */
-static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct rejected *rejected)
+static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct copies *copies)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        if (rejected->reasons[copy])
+        if (copies->rejected[copy])
             bw_fs_report(fs, BW_WARNING,
-                         bw_error_prefix(rejected->reasons[copy],
+                         bw_error_prefix(copies->rejected[copy],
                                          "%s: superblock copy %u at %" PRIu64 " rejected", image->path, copy,
-                                         bw_superblock_offset(copy)));
+                                         copies->offsets[copy]));
 }
 
-static struct bw_error *join_rejected(struct rejected *rejected, int wanted)
+static struct bw_error *join_rejected(struct copies *copies, int wanted)
 {
     struct bw_buffer text = {0};
     /* Who asks for a certain copy knows that there is a file system. */
     enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        const struct bw_error *reason = rejected->reasons[copy];
+        const struct bw_error *reason = copies->rejected[copy];
         if (!reason)
             continue;
         bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "", copy,
-                         bw_superblock_offset(copy), reason->message);
+                         copies->offsets[copy], reason->message);
         /* Damage says more than the absence of any magic. */
         code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
     }
@@ -109,7 +107,7 @@ static struct bw_error *join_rejected(struct rejected *rejected, int wanted)
                                                            wanted > 0 ? " copy of that number" : "");
     bw_buffer_free(&text);
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        bw_error_add_cause(error, rejected->reasons[copy]);
+        bw_error_add_cause(error, copies->rejected[copy]);
     return error;
 }
 
@@ -123,55 +121,61 @@ static struct bw_error *not_chosen(const struct bw_superblock *loser, const stru
 
 /* Holds a good copy against the best so far; the other one is rejected if it says something else. */
 static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate, unsigned copy,
-                         int *best, struct rejected *rejected)
+                         int *best, struct copies *copies)
 {
     bool same = *best >= 0 && memcmp(candidate->fsid, image->superblock.fsid, BW_UUID_SIZE) == 0;
     if (*best < 0 || (same && candidate->generation > image->superblock.generation)) {
         if (*best >= 0)
-            rejected->reasons[*best] = not_chosen(&image->superblock, candidate);
+            copies->rejected[*best] = not_chosen(&image->superblock, candidate);
         image->superblock = *candidate;
         *best = (int)copy;
     } else if (!same || candidate->generation < image->superblock.generation) {
-        rejected->reasons[copy] = not_chosen(candidate, &image->superblock);
+        copies->rejected[copy] = not_chosen(candidate, &image->superblock);
     }
 }
 
-/* A zoned device has a log of superblocks in its first zone, the first of them at its beginning. */
-static bool begins_with_log_zone(const struct bw_image *image)
+/* Whether the copies are logs. On such a device an old entry may lie where other devices have the superblock.
+ */
+static bool has_logs(const struct bw_image *image)
 {
-    struct bw_disk_superblock disk;
-    struct bw_request request = {.kind = BW_REQUEST_SUPER, .length = sizeof disk, .buffer = &disk};
-    bw_wind(NULL, image->storage, &request, 1);
-    BW_AUTO_ERROR struct bw_error *error = request.error;
-    return !error && bw_get64(disk.magic) == BW_SUPERBLOCK_MAGIC &&
-           bw_get64(disk.bytenr) == bw_superblock_offset(0);
+    struct bw_superblock plain;
+    uint64_t offset;
+    BW_AUTO_ERROR struct bw_error *error = read_copy_in(NULL, image, 0, bw_superblock_offset(0), &plain);
+    return (error || plain.incompat_flags & BW_INCOMPAT_ZONED) &&
+           bw_superblock_log_find(image->storage, 0, &offset);
+}
+
+static void find_copies(const struct bw_image *image, int wanted, struct copies *copies)
+{
+    bool logs = has_logs(image);
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        copies->offsets[copy] = bw_superblock_offset(copy);
+        copies->exist[copy] =
+            logs ? bw_superblock_log_find(image->storage, copy, &copies->offsets[copy])
+                 : bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
+        copies->exist[copy] &= wanted < 0 || copy == (unsigned)wanted;
+    }
 }
 
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
-    struct rejected rejected = {0};
+    struct copies copies = {.exist = {false}};
     int best = -1;
+    find_copies(image, wanted, &copies);
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_superblock candidate;
-        if ((wanted >= 0 && copy != (unsigned)wanted) || !copy_exists(image, copy))
-            continue;
         /* A copy behind the end of the device is a leftover of something larger. */
-        if (best >= 0 &&
-            bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes)
+        if (!copies.exist[copy] ||
+            (best >= 0 && copies.offsets[copy] + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes))
             continue;
-        rejected.reasons[copy] = read_copy(fs, image, copy, &candidate);
-        if (!rejected.reasons[copy])
-            compare_copy(image, &candidate, copy, &best, &rejected);
+        copies.rejected[copy] = read_copy(fs, image, copy, copies.offsets[copy], &candidate);
+        if (!copies.rejected[copy])
+            compare_copy(image, &candidate, copy, &best, &copies);
     }
     if (best >= 0)
-        report_rejected(fs, image, &rejected);
+        report_rejected(fs, image, &copies);
     else
-        image->bad = join_rejected(&rejected, wanted);
-    if (best < 0 && image->bad->code == BW_ERROR_NOT_BTRFS && begins_with_log_zone(image)) {
-        bw_error_free(image->bad);
-        image->bad =
-            bw_error_create(BW_ERROR_UNSUPPORTED, "its superblock lies in a log zone of a zoned device");
-    }
+        image->bad = join_rejected(&copies, wanted);
 }
 
 /* An image that was cut off may still hold all that is needed. */

@@ -15,8 +15,10 @@
 #include "xlators/cluster/chunk_map.h"
 
 enum {
-    PLACES = 8, /* kept in the tree, for as many threads that read here and there */
-    REGION = 26 /* data of this power of two go by the same one */
+    PLACES = 8,        /* kept in the tree, for as many threads that read here and there */
+    REGION = 26,       /* data of this power of two go by the same one */
+    LONGEST = 8 << 20, /* bytes of an extent: several times what kernels write at once */
+    LOOK_BACK = 1024   /* extents that are looked at, at most */
 };
 
 struct place {
@@ -44,23 +46,55 @@ static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical
     return next > logical ? next - logical : UINT64_MAX;
 }
 
+/* Finds the leaf that a key belongs in. */
+static struct bw_error *go_to(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
+                              const struct bw_key *key)
+{
+    BW_TRY(bw_find_leaf(finder, key));
+    if (finder->error)
+        bw_fs_report_lost(stripes->fs, finder->bytenr, BW_TAKE(finder->error));
+    return NULL;
+}
+
+/*
+ * The item of the last extent to begin that holds an address. Where files are overwritten in place, extents
+ * lie within others, so it need not be the last one before the address. `*key` is where the search has ended.
+ */
+static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
+                                  uint64_t logical, struct bw_key *key, struct bw_item *item, bool *found)
+{
+    for (unsigned steps = 0; steps < LOOK_BACK && !*found; steps++) {
+        BW_TRY(go_to(stripes, finder, key));
+        int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, key);
+        if (slot < 0 || !bw_leaf_item(&finder->leaf, (uint32_t)slot, item) ||
+            item->key.type != BW_RAID_STRIPE || logical - item->key.objectid >= LONGEST)
+            return NULL;
+        *found = logical - item->key.objectid < item->key.offset;
+        *key = item->key;
+        key->offset -= key->offset > 0;
+    }
+    return NULL;
+}
+
 static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
                                 uint64_t logical, struct bw_stripe_extent *extent)
 {
-    const struct bw_key key = key_of(logical);
+    struct bw_key key = key_of(logical);
     struct bw_item item;
+    bool found = false;
     extent->length = UINT64_MAX;
     if (!finder->tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, "the raid stripe tree is lost, which tells where data lie");
     extent->length = stripes->fs->superblock.sectorsize;
-    BW_TRY(bw_find_leaf(finder, &key));
-    if (finder->error)
-        bw_fs_report_lost(stripes->fs, finder->bytenr, BW_TAKE(finder->error));
-    int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, &key);
-    if (slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) && item.key.type == BW_RAID_STRIPE &&
-        logical - item.key.objectid < item.key.offset)
-        return bw_stripe_extent_decode(&item, extent);
-    extent->length = gap_length(finder, logical);
+    BW_TRY(go_to(stripes, finder, &key));
+    uint64_t gap = extent->length = gap_length(finder, logical);
+    BW_TRY(find_item(stripes, finder, logical, &key, &item, &found));
+    if (found) {
+        BW_TRY(bw_stripe_extent_decode(&item, extent));
+        if (extent->length - (logical - extent->logical) > gap) /* from there on another one counts */
+            extent->length = logical - extent->logical + gap;
+        return NULL;
+    }
     uint64_t lost = bw_leaf_lost_block(finder, &key);
     if (lost)
         return bw_error_create(BW_ERROR_CORRUPT,

@@ -248,6 +248,51 @@ static void test_bad_items(void **state)
     }
 }
 
+/* What was written again, in place, has extents within the first one; of these some are longer, too. */
+static const struct {
+    unsigned first, count;
+    uint64_t row; /* of the place */
+} nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210}, {60, 1, 220}, {73, 1, 230}};
+
+/* The place of a sector is that of the last extent to begin that holds it. */
+static unsigned extent_at(unsigned sector)
+{
+    unsigned at = COUNT(nested) - 1;
+    while (sector - nested[at].first >= nested[at].count)
+        at--;
+    return at;
+}
+
+static void place_nested(struct data_image *image)
+{
+    place(image);
+    for (unsigned sector = 0; sector < SECTORS; sector++) {
+        unsigned at = extent_at(sector);
+        iw_device_write(image->image, 0, FAR + (nested[at].row + sector - nested[at].first) * SECTOR,
+                        image->data + sector * SECTOR, SECTOR);
+    }
+}
+
+static void test_nested(void **state)
+{
+    (void)state;
+    struct data_image *image = make(&shapes[1], 0);
+    struct extent extent = {0};
+    while (next_extent(&extent))
+        iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, extent.number, &extent));
+    for (size_t i = 0; i < COUNT(nested); i++) {
+        const struct bw_disk_raid_stride item = {.devid = bw_put64(1),
+                                                 .physical = bw_put64(FAR + nested[i].row * SECTOR)};
+        iw_item(image->image, BW_RAID_STRIPE_TREE,
+                (struct bw_key){image->logical + nested[i].first * SECTOR, BW_RAID_STRIPE,
+                                nested[i].count * SECTOR},
+                &item, sizeof item);
+    }
+    open_with(image, &shapes[1], place_nested);
+    expect_bad(image, 0, 0, "");
+    data_image_free(image);
+}
+
 /* Sectors of the file whose items are in a leaf. */
 static struct extent extent_of_leaf(const struct data_image *image, const struct iw_block *leaf)
 {
@@ -348,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_healthy),   cmocka_unit_test(test_map),       cmocka_unit_test(test_copies),
         cmocka_unit_test(test_no_item),   cmocka_unit_test(test_bad_items), cmocka_unit_test(test_lost_leaf),
         cmocka_unit_test(test_lost_node), cmocka_unit_test(test_circle),    cmocka_unit_test(test_no_tree),
+        cmocka_unit_test(test_nested),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Superblocks of zoned devices: logs in two zones of any length, in every state that writing leaves them in,
+ * with entries that are bad.
+ */
+#include "support/fake_layer.h"
+#include "support/image_writer_internal.h"
+
+#include "format/features.h"
+#include "format/superblock.h"
+#include "fs/fs.h"
+#include "fs/superblock_log.h"
+
+enum { MIB = 1 << 20, ENTRY = BW_SUPERBLOCK_SIZE };
+
+/* A device without anything but logs. */
+struct bench {
+    struct iw_image *image;
+    struct bw_graph *graph;
+    struct bw_xlator *storage;
+    struct bw_disk_superblock entry;
+};
+
+static void set_zoned(struct bw_disk_superblock *super, void *closure)
+{
+    (void)closure;
+    super->incompat_flags = bw_put64(bw_get64(super->incompat_flags) | BW_INCOMPAT_ZONED);
+}
+
+static void seal(struct bw_disk_superblock *super)
+{
+    memset(super->csum, 0, sizeof super->csum);
+    bw_checksum_compute(BW_CHECKSUM_CRC32C, (const uint8_t *)super + BW_CSUM_SIZE,
+                        sizeof *super - BW_CSUM_SIZE, super->csum);
+}
+
+static struct bench make_bench(uint64_t size)
+{
+    struct bench bench = {.image = iw_create(&(struct iw_options){.device_size = size})};
+    iw_write_memory(bench.image);
+    iw_superblock_edit(bench.image, 0, 1, set_zoned, NULL, true);
+    iw_device_read(bench.image, 0, bw_superblock_offset(0), &bench.entry, sizeof bench.entry);
+    const struct bw_disk_superblock nothing = {.magic = bw_put64(0)};
+    iw_device_write(bench.image, 0, bw_superblock_offset(0), &nothing, sizeof nothing);
+    const struct bw_option_value options[] = {{"path", iw_path(bench.image, 0)}, {0}};
+    bench.graph = fake_graph(NULL);
+    bench.storage = add_layer(bench.graph, "storage/file", NULL, options);
+    return bench;
+}
+
+static void free_bench(struct bench *bench)
+{
+    bw_graph_destroy(bench->graph);
+    iw_destroy(bench->image);
+}
+
+/* Entries of generations from `first` on, from an offset on. */
+static void write_log(struct bench *bench, uint64_t offset, uint64_t first, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        bench->entry.generation = bw_put64(first + i);
+        seal(&bench->entry);
+        iw_device_write(bench->image, 0, offset + i * ENTRY, &bench->entry, ENTRY);
+    }
+}
+
+static void wipe(struct bench *bench, uint64_t offset, uint64_t length)
+{
+    uint8_t *zeros = calloc(1, length);
+    iw_device_write(bench->image, 0, offset, zeros, length);
+    free(zeros);
+}
+
+static void expect_offset(struct bench *bench, uint64_t wanted)
+{
+    uint64_t offset = 1, before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
+    assert_true(bw_superblock_log_find(bench->storage, 0, &offset));
+    assert_int_equal(offset, wanted);
+    assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 600);
+}
+
+static void test_one_zone(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 2, 3, 6, 16, 17, 18, 100, 511, 1000, 1024};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        struct bench bench = make_bench(32 * MIB);
+        write_log(&bench, 0, 5, counts[i]);
+        expect_offset(&bench, (counts[i] - 1) * ENTRY);
+        free_bench(&bench);
+    }
+}
+
+/* Zones of every length, in turn: the second begins, is full, the first begins again. */
+static void test_turns(void **state)
+{
+    (void)state;
+    for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2) {
+        struct bench bench = make_bench(64 * MIB);
+        uint64_t full = zone / ENTRY;
+        write_log(&bench, 0, 1, full);
+        expect_offset(&bench, zone - ENTRY);
+        write_log(&bench, zone, 1 + full, 1);
+        expect_offset(&bench, zone);
+        write_log(&bench, zone, 1 + full, 300);
+        expect_offset(&bench, zone + 299 * ENTRY);
+        write_log(&bench, zone, 1 + full, full);
+        expect_offset(&bench, 2 * zone - ENTRY);
+        wipe(&bench, 0, zone);
+        expect_offset(&bench, 2 * zone - ENTRY);
+        write_log(&bench, 0, 1 + 2 * full, 700);
+        expect_offset(&bench, 699 * ENTRY);
+        write_log(&bench, 0, 1 + 2 * full, full);
+        expect_offset(&bench, zone - ENTRY);
+        wipe(&bench, zone, zone);
+        write_log(&bench, zone, 1 + 3 * full, 20);
+        expect_offset(&bench, zone + 19 * ENTRY);
+        free_bench(&bench);
+    }
+}
+
+/* Zones may hold less than they are long. */
+static void test_capacity(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(32 * MIB);
+    write_log(&bench, 0, 1, 900);
+    expect_offset(&bench, 899 * ENTRY);
+    write_log(&bench, 8 * MIB, 901, 900);
+    expect_offset(&bench, 8 * MIB + 899 * ENTRY);
+    wipe(&bench, 0, 8 * MIB);
+    write_log(&bench, 0, 1801, 30);
+    expect_offset(&bench, 29 * ENTRY);
+    free_bench(&bench);
+}
+
+static void test_bad_entries(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(32 * MIB);
+    write_log(&bench, 0, 1, 200);
+    iw_device_write(bench.image, 0, 199 * ENTRY + 1000, "bad", 3); /* the last one */
+    expect_offset(&bench, 198 * ENTRY);
+    iw_device_write(bench.image, 0, 199 * ENTRY, &bench.entry, ENTRY);
+    for (uint64_t bad = 0; bad < 199; bad += 1 + bad / 3) {
+        wipe(&bench, bad * ENTRY, ENTRY);
+        expect_offset(&bench, 199 * ENTRY);
+        write_log(&bench, 0, 1, 200);
+    }
+    wipe(&bench, 0, 32 * MIB);
+    write_log(&bench, 0, 1, 1);
+    iw_device_write(bench.image, 0, 1000, "bad", 3);
+    expect_offset(&bench, 0); /* a bad one is better than none */
+    free_bench(&bench);
+}
+
+static void test_no_log(void **state)
+{
+    (void)state;
+    uint64_t offset;
+    struct bench bench = make_bench(32 * MIB);
+    assert_false(bw_superblock_log_find(bench.storage, 0, &offset));
+    bench.entry.incompat_flags = bw_put64(0);
+    write_log(&bench, 0, 1, 20); /* not of a zoned device */
+    assert_false(bw_superblock_log_find(bench.storage, 0, &offset));
+    for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
+        assert_false(bw_superblock_log_find(bench.storage, copy, &offset));
+    free_bench(&bench);
+}
+
+/* An old entry lies where other devices have their superblock. */
+static void test_opening(void **state)
+{
+    (void)state;
+    for (uint64_t count = 1; count <= 60; count += 16) {
+        struct iw_image *image =
+            sample_image(&(struct iw_options){.device_size = 66 * MIB, .generation = 1000});
+        struct bench bench = {.image = image};
+        struct report_log log = {0};
+        struct bw_fs *fs;
+        iw_superblock_edit(image, 0, 1, set_zoned, NULL, true);
+        iw_device_read(image, 0, bw_superblock_offset(0), &bench.entry, ENTRY);
+        uint64_t generation = bw_get64(bench.entry.generation);
+        wipe(&bench, bw_superblock_offset(0), ENTRY);
+        wipe(&bench, bw_superblock_offset(1), ENTRY);
+        bench.entry.root = bw_put64(4096); /* of old ones the trees are gone */
+        write_log(&bench, 0, generation + 1 - count, count);
+        iw_device_read(image, 0, (count - 1) * ENTRY, &bench.entry, ENTRY);
+        const struct iw_block *root = iw_root_block(image, BW_ROOT_TREE);
+        bench.entry.root = bw_put64(root->logical);
+        write_log(&bench, (count - 1) * ENTRY, generation, 1);
+        check_walk(image, &log);
+        assert_int_equal(log.counts[BW_WARNING], 0);
+        expect_success(open_image(image, NULL, &fs));
+        assert_int_equal(fs->superblock.generation, generation);
+        bw_fs_close(fs);
+        report_log_free(&log);
+        iw_destroy(image);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),  cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log), cmocka_unit_test(test_opening),
+    };
+    return cmocka_run_group_tests(tests, limit_time, NULL);
+}
