@@ -93,11 +93,6 @@ holds "nothing on stdout" out_empty
 head -c 100000 "$plain" > "$WORK/short"
 expect "a very short image" 2 'cut off' "$WORK/short"
 
-# A zoned device: the superblock at the very beginning, none at 64 KiB.
-truncate -s 8M "$WORK/zoned"
-dd if="$plain" of="$WORK/zoned" bs=4096 skip=16 count=1 conv=notrunc status=none
-expect "a zoned device" 3 'log zone of a zoned device' "$WORK/zoned"
-
 # Subvolumes: every way to name one gives the part of the list below its path.
 expect "all subvolumes" 0 - -0 "$subvolumes"
 cp "$WORK/out" "$WORK/all"

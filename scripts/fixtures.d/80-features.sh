@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Fixtures about features that few kernels have.  They take a kernel with
+# CONFIG_BTRFS_EXPERIMENTAL, CONFIG_BLK_DEV_ZONED and null_blk, or
+# CONFIG_FS_VERITY, and for the raid stripe tree a mkfs.btrfs that was
+# configured with --enable-experimental.
+
+# shellcheck disable=SC2154 # mnt, dev and file belong to make-fixtures
+# shellcheck disable=SC2034 # recorded and others are read there
+
+# make_stripe_tree PROFILE DEVICES METADATA: data whose places the tree tells.
+make_stripe_tree() {
+	local i
+	devices "$2" 256M
+	format -O raid-stripe-tree -d "$1" -m "$3"
+	attach
+	small_tree "$mnt"
+	data_tree "$mnt"
+	mkdir "$mnt/parts"
+	for ((i = 0; i < 12; i++)); do
+		pattern "file $i" $((i * 30000)) > "$mnt/parts/$i"
+	done
+	sync -f "$mnt"
+	overwrite "$mnt/parts/9" 3 1
+	overwrite "$mnt/parts/9" 20 30
+	overwrite "$mnt/parts/11" 0 2
+	packed "$mnt/packed" zstd
+	pattern packed 300000 >> "$mnt/packed"
+	rm "$mnt/parts/7" "$mnt/parts/8"
+	quiet btrfs subvolume snapshot "$mnt" "$mnt/snapshot"
+	pattern later 150000 > "$mnt/parts/later"
+	detach
+	tree_has 12 'RAID_STRIPE'
+}
+
+# zoned_devices COUNT SIZE ZONE: further devices that have zones of so many
+# MiB.  What was never written reads as ones there.
+zoned_devices() {
+	local i folder n=${#dev[@]}
+	for ((i = n + 1; i <= n + $1; i++)); do
+		folder=/sys/kernel/config/nullb/$name-$i
+		mkdir "$folder"
+		echo 1 > "$folder/zoned"
+		echo 1 > "$folder/memory_backed"
+		echo "$2" > "$folder/size"
+		echo "$3" > "$folder/zone_size"
+		echo 4096 > "$folder/blocksize"
+		echo 1 > "$folder/power"
+		dev[i]=/dev/nullb$(cat "$folder/index")
+		[[ -b ${dev[i]} ]] || dev[i]=/dev/$name-$i
+	done
+}
+
+# keep_zoned: end with copies of the zoned devices.  They could not be mounted
+# from loop devices, so the answers are those of the mount that there is.
+keep_zoned() {
+	local i
+	list "$mnt" > "$out/paths0"
+	(cd "$mnt" && find . -type f -printf '%P\0' | LC_ALL=C sort -z |
+		xargs -0 sha256sum -z | sed -z 's|  |  /|') > "$out/sums0"
+	squeeze "$out/sums0"
+	about 'expected: kept'
+	umount "$mnt"
+	for i in "${!dev[@]}"; do
+		file[i]=$store/dev$i.img
+		python3 -c '
+import sys
+ones, zeros = b"\xff" * 65536, bytes(65536)
+with open(sys.argv[1], "rb") as device, open(sys.argv[2], "wb") as image:
+    while block := device.read(65536):
+        if block in (ones, zeros):
+            image.seek(len(block), 1)
+        else:
+            image.write(block)
+    image.truncate()
+' "${dev[i]}" "${file[i]}"
+		echo 0 > "/sys/kernel/config/nullb/$name-$i/power"
+		rmdir "/sys/kernel/config/nullb/$name-$i"
+	done
+	dev=()
+	forget
+	recorded=yes
+}
+
+# make_zoned_devices COMMITS DEVICES OPTION...: with so many superblocks in the
+# log.  From the 17th on there is an old one where devices without zones have
+# theirs.
+make_zoned_devices() {
+	local i
+	zoned_devices "$2" 256 4
+	format "${@:3}"
+	attach
+	small_tree "$mnt"
+	wide_tree "$mnt" 4 30
+	pattern contents 200000 > "$mnt/contents"
+	for ((i = 0; i < $1; i++)); do
+		pattern "commit $i" 5000 > "$mnt/counter"
+		sync -f "$mnt"
+	done
+	umount "$mnt"
+	attach
+	keep_zoned
+}
+
+make_verity() {
+	devices 1 128M
+	format
+	attach
+	small_tree "$mnt"
+	data_tree "$mnt"
+	packed "$mnt/packed" zstd
+	pattern packed 300000 >> "$mnt/packed"
+	: > "$mnt/nothing"
+	sync -f "$mnt"
+	python3 - "$mnt/packed" "$mnt/nothing" "$mnt"/data/{plain,inline,hole-then-data} << 'PYTHON'
+import fcntl, os, struct, sys
+FS_IOC_ENABLE_VERITY, SHA256 = 0x40806685, 1
+for path in sys.argv[1:]:
+    file = os.open(path, os.O_RDONLY)
+    fcntl.ioctl(file, FS_IOC_ENABLE_VERITY,
+                struct.pack("=IIIIQIIQ88x", 1, SHA256, 4096, 0, 0, 0, 0, 0))
+    os.close(file)
+PYTHON
+	detach
+	tree_has 5 'VERITY_MERKLE_ITEM'
+}
+
+needs raid_stripe_tree
+fixture stripe-tree-raid0 'the raid stripe tree says where data are: RAID0' \
+	make_stripe_tree raid0 3 raid1
+fixture stripe-tree-raid1 'the raid stripe tree says where data are: RAID1' \
+	make_stripe_tree raid1 2 raid1
+fixture stripe-tree-raid10 'the raid stripe tree says where data are: RAID10' \
+	make_stripe_tree raid10 4 raid1
+fixture stripe-tree-dup 'the raid stripe tree says where data are: DUP' \
+	make_stripe_tree dup 1 dup
+
+needs zoned
+fixture zoned-device 'a zoned device, with a few superblocks in the log' \
+	make_zoned_devices 3 1 -O zoned -m single -d single
+fixture zoned-log 'a zoned device, with an old superblock at 64 KiB' \
+	make_zoned_devices 40 1 -O zoned -m single -d single
+
+needs raid_stripe_tree
+fixture zoned-stripe-tree 'zoned devices, where all data lie as they came' \
+	make_zoned_devices 3 2 -O zoned,raid-stripe-tree -m raid1 -d raid1
+
+needs verity
+fixture verity 'files with fs-verity' make_verity
