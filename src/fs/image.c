@@ -134,43 +134,59 @@ static void compare_copy(struct bw_image *image, const struct bw_superblock *can
     }
 }
 
-/* Whether the copies are logs. On such a device an old entry may lie where other devices have the superblock.
- */
-static bool has_logs(const struct bw_image *image)
+static struct copies find_copies(const struct bw_image *image, int wanted)
 {
-    struct bw_superblock plain;
-    uint64_t offset;
-    BW_AUTO_ERROR struct bw_error *error = read_copy_in(NULL, image, 0, bw_superblock_offset(0), &plain);
-    return (error || plain.incompat_flags & BW_INCOMPAT_ZONED) &&
-           bw_superblock_log_find(image->storage, 0, &offset);
+    struct copies copies = {.exist = {false}};
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        copies.offsets[copy] = bw_superblock_offset(copy);
+        copies.exist[copy] = (wanted < 0 || copy == (unsigned)wanted) &&
+                             copies.offsets[copy] + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
+    }
+    return copies;
 }
 
-static void find_copies(const struct bw_image *image, int wanted, struct copies *copies)
+/* Those of a zoned device, on which an old entry of a log may lie where others have the superblock. False if
+ * it is none. */
+static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted, struct copies *copies)
 {
-    bool logs = has_logs(image);
+    const struct bw_frame frame = bw_frame_above(NULL, bw_graph_probes(fs->graph));
+    bool logs = false;
+    *copies = (struct copies){.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        copies->offsets[copy] = bw_superblock_offset(copy);
-        copies->exist[copy] =
-            logs ? bw_superblock_log_find(image->storage, copy, &copies->offsets[copy])
-                 : bw_superblock_offset(copy) + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
-        copies->exist[copy] &= wanted < 0 || copy == (unsigned)wanted;
+        bool exists = bw_superblock_log_find(&frame, image->storage, copy, &copies->offsets[copy]);
+        copies->exist[copy] = exists && (wanted < 0 || copy == (unsigned)wanted);
+        logs |= exists;
     }
+    return logs;
+}
+
+/* The best copy, which the image gets; -1 if none is good. */
+static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies *copies)
+{
+    int best = -1;
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        struct bw_superblock candidate;
+        /* A copy behind the end of the device is a leftover of something larger. */
+        if (!copies->exist[copy] ||
+            (best >= 0 && copies->offsets[copy] + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes))
+            continue;
+        copies->rejected[copy] = read_copy(fs, image, copy, copies->offsets[copy], &candidate);
+        if (!copies->rejected[copy])
+            compare_copy(image, &candidate, copy, &best, copies);
+    }
+    return best;
 }
 
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
-    struct copies copies = {.exist = {false}};
-    int best = -1;
-    find_copies(image, wanted, &copies);
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        struct bw_superblock candidate;
-        /* A copy behind the end of the device is a leftover of something larger. */
-        if (!copies.exist[copy] ||
-            (best >= 0 && copies.offsets[copy] + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes))
-            continue;
-        copies.rejected[copy] = read_copy(fs, image, copy, copies.offsets[copy], &candidate);
-        if (!copies.rejected[copy])
-            compare_copy(image, &candidate, copy, &best, &copies);
+    struct copies copies = find_copies(image, wanted), logs;
+    int best = choose_among(fs, image, &copies);
+    bool zoned = best < 0 || image->superblock.incompat_flags & BW_INCOMPAT_ZONED;
+    if (zoned && find_logs(fs, image, wanted, &logs)) {
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+            bw_error_free(copies.rejected[copy]);
+        copies = logs;
+        best = choose_among(fs, image, &copies);
     }
     if (best >= 0)
         report_rejected(fs, image, &copies);

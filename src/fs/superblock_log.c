@@ -16,6 +16,7 @@ enum {
 };
 
 struct log {
+    const struct bw_frame *frame;
     struct bw_xlator *storage;
     unsigned copy;
     uint64_t best_offset, best_generation; /* of the newest entry so far */
@@ -29,7 +30,7 @@ static bool read_block(const struct log *log, uint64_t offset, void *block)
     uint64_t size = bw_xlator_size(log->storage);
     if (size < BW_SUPERBLOCK_SIZE || offset > size - BW_SUPERBLOCK_SIZE)
         return false;
-    bw_wind(NULL, log->storage, &request, 1);
+    bw_wind(log->frame, log->storage, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
     return !error;
 }
@@ -103,10 +104,11 @@ static void consider_run(struct log *log, uint64_t start)
         consider(log, find_end(log, start, bw_get64(disk.generation)));
 }
 
-bool bw_superblock_log_find(struct bw_xlator *storage, unsigned copy, uint64_t *offset)
+bool bw_superblock_log_find(const struct bw_frame *frame, struct bw_xlator *storage, unsigned copy,
+                            uint64_t *offset)
 {
     static const uint64_t bases[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30, UINT64_C(4) << 40};
-    struct log log = {.storage = storage, .copy = copy};
+    struct log log = {.frame = frame, .storage = storage, .copy = copy};
     consider_run(&log, bases[copy]);
     for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE; shift++) {
         uint64_t second = bases[copy] + (UINT64_C(1) << shift);

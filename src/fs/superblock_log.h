@@ -10,7 +10,8 @@
 #include "btrfs-walk/xlator.h"
 
 /** Finds the newest good entry of the log of a copy, 0 to 2; or else the newest one. False if there is no log
- * of that copy. */
-bool bw_superblock_log_find(struct bw_xlator *storage, unsigned copy, uint64_t *offset);
+ * of that copy. `frame` may be NULL. */
+bool bw_superblock_log_find(const struct bw_frame *frame, struct bw_xlator *storage, unsigned copy,
+                            uint64_t *offset);
 
 #endif

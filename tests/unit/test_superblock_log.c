@@ -74,7 +74,7 @@ static void wipe(struct bench *bench, uint64_t offset, uint64_t length)
 static void expect_offset(struct bench *bench, uint64_t wanted)
 {
     uint64_t offset = 1, before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
-    assert_true(bw_superblock_log_find(bench->storage, 0, &offset));
+    assert_true(bw_superblock_log_find(NULL, bench->storage, 0, &offset));
     assert_int_equal(offset, wanted);
     assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 600);
 }
@@ -159,12 +159,12 @@ static void test_no_log(void **state)
     (void)state;
     uint64_t offset;
     struct bench bench = make_bench(32 * MIB);
-    assert_false(bw_superblock_log_find(bench.storage, 0, &offset));
+    assert_false(bw_superblock_log_find(NULL, bench.storage, 0, &offset));
     bench.entry.incompat_flags = bw_put64(0);
     write_log(&bench, 0, 1, 20); /* not of a zoned device */
-    assert_false(bw_superblock_log_find(bench.storage, 0, &offset));
+    assert_false(bw_superblock_log_find(NULL, bench.storage, 0, &offset));
     for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
-        assert_false(bw_superblock_log_find(bench.storage, copy, &offset));
+        assert_false(bw_superblock_log_find(NULL, bench.storage, copy, &offset));
     free_bench(&bench);
 }
 
