@@ -17,7 +17,7 @@
 enum {
     PLACES = 8,        /* kept in the tree, for as many threads that read here and there */
     REGION = 26,       /* data of this power of two go by the same one */
-    LONGEST = 8 << 20, /* bytes of an extent: several times what kernels write at once */
+    LONGEST = 8 << 20, /* how far before an address one is looked for that others lie within */
     LOOK_BACK = 1024   /* extents that are looked at, at most */
 };
 
@@ -63,13 +63,15 @@ static struct bw_error *go_to(struct bw_stripe_tree *stripes, struct bw_leaf_fin
 static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
                                   uint64_t logical, struct bw_key *key, struct bw_item *item, bool *found)
 {
-    for (unsigned steps = 0; steps < LOOK_BACK && !*found; steps++) {
+    uint64_t distance = 0;
+    for (unsigned steps = 0; steps < LOOK_BACK && distance < LONGEST && !*found; steps++) {
         BW_TRY(go_to(stripes, finder, key));
         int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, key);
         if (slot < 0 || !bw_leaf_item(&finder->leaf, (uint32_t)slot, item) ||
-            item->key.type != BW_RAID_STRIPE || logical - item->key.objectid >= LONGEST)
+            item->key.type != BW_RAID_STRIPE)
             return NULL;
-        *found = logical - item->key.objectid < item->key.offset;
+        distance = logical - item->key.objectid;
+        *found = distance < item->key.offset;
         *key = item->key;
         key->offset -= key->offset > 0;
     }

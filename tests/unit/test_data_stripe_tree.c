@@ -293,6 +293,29 @@ static void test_nested(void **state)
     data_image_free(image);
 }
 
+/* One extent that began long before. */
+static void place_in_a_row(struct data_image *image)
+{
+    place(image);
+    iw_device_write(image->image, 0, FAR, image->data, FILE_SIZE);
+}
+
+static void test_long_extent(void **state)
+{
+    (void)state;
+    enum { BEFORE = 16 << 20 };
+    struct data_image *image = make(&shapes[1], 0);
+    struct extent extent = {0};
+    const struct bw_disk_raid_stride item = {.devid = bw_put64(1), .physical = bw_put64(FAR - BEFORE)};
+    while (next_extent(&extent))
+        iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, extent.number, &extent));
+    iw_item(image->image, BW_RAID_STRIPE_TREE,
+            (struct bw_key){image->logical - BEFORE, BW_RAID_STRIPE, BEFORE + FILE_SIZE}, &item, sizeof item);
+    open_with(image, &shapes[1], place_in_a_row);
+    expect_bad(image, 0, 0, "");
+    data_image_free(image);
+}
+
 /* Sectors of the file whose items are in a leaf. */
 static struct extent extent_of_leaf(const struct data_image *image, const struct iw_block *leaf)
 {
@@ -390,10 +413,12 @@ static void test_no_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_healthy),   cmocka_unit_test(test_map),       cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_no_item),   cmocka_unit_test(test_bad_items), cmocka_unit_test(test_lost_leaf),
-        cmocka_unit_test(test_lost_node), cmocka_unit_test(test_circle),    cmocka_unit_test(test_no_tree),
-        cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_healthy),     cmocka_unit_test(test_map),
+        cmocka_unit_test(test_copies),      cmocka_unit_test(test_no_item),
+        cmocka_unit_test(test_bad_items),   cmocka_unit_test(test_lost_leaf),
+        cmocka_unit_test(test_lost_node),   cmocka_unit_test(test_circle),
+        cmocka_unit_test(test_no_tree),     cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_long_extent),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
