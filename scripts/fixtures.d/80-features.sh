@@ -103,6 +103,21 @@ make_zoned_devices() {
 	keep_zoned
 }
 
+# make_global_roots COUNT: so many trees of extents, checksums and free space.
+make_global_roots() {
+	local i
+	devices 1 256M
+	format -O extent-tree-v2 --num-global-roots "$1"
+	attach
+	small_tree "$mnt"
+	data_tree "$mnt"
+	for ((i = 0; i < 12; i++)); do
+		pattern "file $i" $((i * 300000)) > "$mnt/$i"
+	done
+	detach
+	tree_has root "CSUM_TREE ROOT_ITEM $(($1 - 1))"
+}
+
 make_verity() {
 	devices 1 128M
 	format
@@ -145,6 +160,9 @@ fixture zoned-log 'a zoned device, with an old superblock at 64 KiB' \
 needs raid_stripe_tree
 fixture zoned-stripe-tree 'zoned devices, where all data lie as they came' \
 	make_zoned_devices 3 2 -O zoned,raid-stripe-tree -m raid1 -d raid1
+
+needs extent_tree_v2
+fixture extent-tree-v2 'several trees of checksums' make_global_roots 4
 
 needs verity
 fixture verity 'files with fs-verity' make_verity

@@ -15,7 +15,7 @@ void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *f
         .sectorsize = fs->superblock.sectorsize,
         .size = (uint32_t)bw_checksum_size(fs->superblock.checksum_type),
     };
-    bw_leaf_finder_init(&checksums->finder, &fs->reader, &fs->checksum_tree);
+    bw_leaf_finder_init(&checksums->finder, &fs->reader, &(struct bw_tree){0});
 }
 
 void bw_data_checksums_free(struct bw_data_checksums *checksums)
@@ -101,12 +101,10 @@ static struct bw_error *find(struct bw_data_checksums *self, uint64_t logical)
     return NULL;
 }
 
-struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
-                                       uint8_t *result, struct bw_checksum_run *run)
+/* The answer of the tree that the finder is in. */
+static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
+                                      uint8_t *result, struct bw_checksum_run *run)
 {
-    *run = (struct bw_checksum_run){.length = length};
-    if (!self->fs->checksum_tree.id)
-        return NULL;
     uint64_t done = 0;
     while (done < length) {
         BW_TRY(find(self, logical + done));
@@ -121,5 +119,23 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
     const struct bw_key key = key_of(logical + done);
     run->lost = done < length ? bw_leaf_lost_block(&self->finder, &key) : 0;
     run->length = done ? done : gap_length(self, logical, length);
+    return NULL;
+}
+
+struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
+                                       uint8_t *result, struct bw_checksum_run *run)
+{
+    const struct bw_checksum_trees *trees = &self->fs->checksum_trees;
+    *run = (struct bw_checksum_run){.length = length};
+    /* What comes next is of the same block group nearly always. */
+    for (size_t tried = 0, at = self->tree; tried < trees->count && !run->known; tried++, at++) {
+        struct bw_checksum_run answer;
+        self->tree = at % trees->count;
+        bw_leaf_finder_set_tree(&self->finder, &trees->trees[self->tree]);
+        BW_TRY(get_from_tree(self, logical, run->length, result, &answer));
+        if (!answer.known && !answer.lost)
+            answer.lost = run->lost;
+        *run = answer;
+    }
     return NULL;
 }

@@ -10,10 +10,11 @@
 
 struct bw_fs;
 
-/** A place in the checksum tree. One thread at a time may use it. */
+/** A place in a checksum tree. One thread at a time may use it. */
 struct bw_data_checksums {
     struct bw_fs *fs;
     struct bw_leaf_finder finder;
+    size_t tree; /**< which tree that is */
     uint32_t sectorsize;
     uint32_t size; /**< of a checksum, in bytes */
 };

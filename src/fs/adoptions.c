@@ -78,8 +78,8 @@ static struct bw_error *read_tree(struct adopted_tree *tree, const struct bw_tre
 
 static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)
 {
-    return tree->id == fs->checksum_tree.id || tree->id == fs->stripe_tree.id ||
-           bw_subvolume_find(&fs->subvolumes, tree->id);
+    bool checksums = tree->id == BW_CSUM_TREE && fs->checksum_trees.count == 1; /* one of a name */
+    return checksums || tree->id == fs->stripe_tree.id || bw_subvolume_find(&fs->subvolumes, tree->id);
 }
 
 /* Under the lock. */

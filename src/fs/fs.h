@@ -17,14 +17,21 @@
 
 struct bw_stripe_tree;
 
+/** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature, which parts
+ * them by block groups. None if the root tree does not say where they are. */
+struct bw_checksum_trees {
+    struct bw_tree *trees;
+    size_t count, capacity;
+};
+
 struct bw_fs {
     struct bw_graph *graph;
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_superblock superblock;
     struct bw_tree root_tree;
-    struct bw_tree extent_tree;   /**< id 0 if the root tree does not say where it is */
-    struct bw_tree checksum_tree; /**< of data; id 0 if the root tree does not say where it is */
-    struct bw_tree stripe_tree;   /**< of places of data; id 0 if the root tree does not say where it is */
+    struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
+    struct bw_checksum_trees checksum_trees;
+    struct bw_tree stripe_tree; /**< of places of data; id 0 if the root tree does not say where it is */
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
     struct bw_reporter reporter; /**< the user's */

@@ -115,6 +115,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_graph_destroy(fs->graph);
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
+    free(fs->checksum_trees.trees);
     bw_name_index_destroy(fs->names);
     bw_adoptions_destroy(fs->adoptions);
     bw_map_free(&fs->lost);

@@ -7,8 +7,11 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
+#include "format/features.h"
 #include "format/items.h"
 #include "fs/fs.h"
+
+enum { MAX_CHECKSUM_TREES = 1024 /* far more than processors of whoever made the file system */ };
 
 void bw_subvolumes_free(struct bw_subvolume_table *table)
 {
@@ -128,6 +131,20 @@ static struct bw_error *set_tree(const struct bw_item *item, struct bw_tree *tre
     return NULL;
 }
 
+static struct bw_error *add_checksum_tree(struct bw_fs *fs, const struct bw_item *item)
+{
+    struct bw_checksum_trees *trees = &fs->checksum_trees;
+    struct bw_tree tree = {0};
+    bool several = fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2;
+    BW_TRY(set_tree(item, &tree));
+    if (!tree.id || trees->count == (several ? MAX_CHECKSUM_TREES : 1))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(trees->trees, trees->count, trees->capacity))
+        return bw_error_no_memory();
+    trees->trees[trees->count++] = tree;
+    return NULL;
+}
+
 static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_key *key = &item->key;
@@ -136,7 +153,7 @@ static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
     if (key->objectid == BW_EXTENT_TREE && key->type == BW_ROOT_ITEM)
         return set_tree(item, &fs->extent_tree);
     if (key->objectid == BW_CSUM_TREE && key->type == BW_ROOT_ITEM)
-        return set_tree(item, &fs->checksum_tree);
+        return add_checksum_tree(fs, item);
     if (key->objectid == BW_RAID_STRIPE_TREE && key->type == BW_ROOT_ITEM)
         return set_tree(item, &fs->stripe_tree);
     if (!is_subvolume_id(key->objectid))
