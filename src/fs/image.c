@@ -39,6 +39,7 @@ static char *path_below(struct bw_xlator *layer)
 struct copies {
     uint64_t offsets[BW_SUPERBLOCK_COPIES];
     bool exist[BW_SUPERBLOCK_COPIES];
+    bool logs;                                       /* of a zoned device */
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
@@ -147,17 +148,18 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
 
 /* Those of a zoned device, on which an old entry of a log may lie where others have the superblock. False if
  * it is none. */
-static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted, struct copies *copies)
+static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
+                      const struct bw_superblock *known, struct copies *copies)
 {
     const struct bw_frame frame = bw_frame_above(NULL, bw_graph_probes(fs->graph));
-    bool logs = false;
     *copies = (struct copies){.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
-        bool exists = bw_superblock_log_find(&frame, image->storage, copy, &copies->offsets[copy]);
+        const struct bw_superblock_log log = {image->storage, copy, known};
+        bool exists = bw_superblock_log_find(&frame, &log, &copies->offsets[copy]);
         copies->exist[copy] = exists && (wanted < 0 || copy == (unsigned)wanted);
-        logs |= exists;
+        copies->logs |= exists;
     }
-    return logs;
+    return copies->logs;
 }
 
 /* The best copy, which the image gets; -1 if none is good. */
@@ -181,8 +183,9 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct copies copies = find_copies(image, wanted), logs;
     int best = choose_among(fs, image, &copies);
-    bool zoned = best < 0 || image->superblock.incompat_flags & BW_INCOMPAT_ZONED;
-    if (zoned && find_logs(fs, image, wanted, &logs)) {
+    const struct bw_superblock known = image->superblock;
+    bool zoned = best < 0 || known.incompat_flags & BW_INCOMPAT_ZONED;
+    if (zoned && find_logs(fs, image, wanted, best < 0 ? NULL : &known, &logs)) {
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
             bw_error_free(copies.rejected[copy]);
         copies = logs;

@@ -1,70 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for the newest entry of a log. Generations ascend in each of the two zones, so their ends are
- * found by halving; of each length that a zone may have, one step tells whether a second log begins there.
+ * The search for the newest entry of a log. In each of the two zones generations ascend, so the end of the
+ * first one is found by halving. If that zone is not full, the entry is there. Otherwise the second zone is
+ * looked for, at each length that a zone may have: what lies there on other devices are data, so it must be
+ * of the same device.
  */
 #include "fs/superblock_log.h"
 
+#include <string.h>
+
 #include "base/cleanup.h"
 #include "format/features.h"
-#include "format/superblock.h"
 
 enum {
-    SMALLEST_ZONE = 22, /* powers of two: 4 MiB */
-    LARGEST_ZONE = 33,  /* 8 GiB */
-    STEPS_BACK = 8      /* from a newest entry that is bad, which the last write may have left */
+    SMALLEST_ZONE = 22,      /* powers of two: 4 MiB */
+    LARGEST_ZONE = 33,       /* 8 GiB */
+    CAPACITY_UNIT = 1 << 20, /* a zone holds a multiple of it, which may be less than its length */
+    LOOK_AHEAD = 8,          /* blocks */
+    STEPS_BACK = 16          /* to a good entry: the last write may have left a bad one */
 };
 
-struct log {
+struct search {
     const struct bw_frame *frame;
-    struct bw_xlator *storage;
-    unsigned copy;
-    uint64_t best_offset, best_generation; /* of the newest entry so far */
-    bool found, good;                      /* any entry; its checksum is right */
+    const struct bw_superblock_log *log;
+    struct bw_disk_superblock first; /* says which device it is; once there is one */
+    bool has_first;
+    uint64_t offset, generation; /* of the newest entry so far */
+    bool found, good;            /* any entry; its checksum is right */
 };
 
-static bool read_block(const struct log *log, uint64_t offset, void *block)
+static bool read_block(const struct search *search, uint64_t offset, void *block)
 {
     struct bw_request request = {
         .kind = BW_REQUEST_SUPER, .length = BW_SUPERBLOCK_SIZE, .address = offset, .buffer = block};
-    uint64_t size = bw_xlator_size(log->storage);
+    uint64_t size = bw_xlator_size(search->log->storage);
     if (size < BW_SUPERBLOCK_SIZE || offset > size - BW_SUPERBLOCK_SIZE)
         return false;
-    bw_wind(log->frame, log->storage, &request, 1);
+    bw_wind(search->frame, search->log->storage, &request, 1);
     BW_AUTO_ERROR struct bw_error *error = request.error;
     return !error;
 }
 
+static bool is_same_device(const struct search *search, const struct bw_disk_superblock *disk)
+{
+    const struct bw_superblock *known = search->log->known;
+    if (known && (memcmp(disk->fsid, known->fsid, BW_UUID_SIZE) != 0 ||
+                  memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) != 0))
+        return false;
+    return !search->has_first || (memcmp(disk->fsid, search->first.fsid, BW_UUID_SIZE) == 0 &&
+                                  memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0);
+}
+
 /* The block at an offset, if it is an entry. An entry calls itself by the address of the copy on devices
  * without zones. */
-static bool read_entry(const struct log *log, uint64_t offset, struct bw_disk_superblock *disk)
+static bool read_entry(const struct search *search, uint64_t offset, struct bw_disk_superblock *disk)
 {
-    return read_block(log, offset, disk) && bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
-           bw_get64(disk->bytenr) == bw_superblock_offset(log->copy) &&
-           bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED;
+    return read_block(search, offset, disk) && bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
+           bw_get64(disk->bytenr) == bw_superblock_offset(search->log->copy) &&
+           bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
 }
 
-/* Whether an entry of this generation or a later one is at an offset. One bad block among others ends no log.
- */
-static bool goes_on(const struct log *log, uint64_t offset, uint64_t generation)
+/* Whether an entry of this generation or a later one is at an offset, or soon behind it: some bad blocks
+ * among others end no log. */
+static bool goes_on(const struct search *search, uint64_t offset, uint64_t generation)
 {
     struct bw_disk_superblock disk;
-    return (read_entry(log, offset, &disk) && bw_get64(disk.generation) >= generation) ||
-           (read_entry(log, offset + BW_SUPERBLOCK_SIZE, &disk) && bw_get64(disk.generation) >= generation);
+    for (uint64_t ahead = 0; ahead <= LOOK_AHEAD; ahead = ahead ? 2 * ahead : 1)
+        if (read_entry(search, offset + ahead * BW_SUPERBLOCK_SIZE, &disk) &&
+            bw_get64(disk.generation) >= generation)
+            return true;
+    return false;
 }
 
-/* Where the entries end that begin at an offset with this generation. */
-static uint64_t find_end(const struct log *log, uint64_t start, uint64_t generation)
+/* Where, at most LOOK_AHEAD blocks too late, the entries end that begin at an offset with this generation. */
+static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
     uint64_t low = 0, high = 1; /* in entries; there is one at low, and none at high */
     const uint64_t limit = UINT64_C(2) << LARGEST_ZONE >> 12;
-    while (high < limit && goes_on(log, start + high * BW_SUPERBLOCK_SIZE, generation)) {
+    while (high < limit && goes_on(search, start + high * BW_SUPERBLOCK_SIZE, generation)) {
         low = high;
         high *= 2;
     }
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-        if (goes_on(log, start + middle * BW_SUPERBLOCK_SIZE, generation))
+        if (goes_on(search, start + middle * BW_SUPERBLOCK_SIZE, generation))
             low = middle;
         else
             high = middle;
@@ -72,49 +91,70 @@ static uint64_t find_end(const struct log *log, uint64_t start, uint64_t generat
     return start + high * BW_SUPERBLOCK_SIZE;
 }
 
-/* Looks at the last entry before an offset; a good one is better than a bad one, then a newer one. */
-static void consider(struct log *log, uint64_t end)
+static void take(struct search *search, uint64_t offset, uint64_t generation, bool good)
+{
+    if (search->found && (good < search->good || (good == search->good && generation <= search->generation)))
+        return;
+    search->offset = offset;
+    search->generation = generation;
+    search->found = true;
+    search->good = good;
+}
+
+/* Looks at the last entry before an offset; a good one is better than a bad one, then a newer one. The answer
+ * is where the last one ends; 0: there is none. */
+static uint64_t consider(struct search *search, uint64_t end)
 {
     struct bw_disk_superblock disk;
     struct bw_superblock superblock;
-    for (unsigned i = 1; i <= STEPS_BACK && end >= i * (uint64_t)BW_SUPERBLOCK_SIZE; i++) {
+    uint64_t last = 0;
+    bool good = false;
+    for (unsigned i = 1; i <= STEPS_BACK && end >= i * (uint64_t)BW_SUPERBLOCK_SIZE && !good; i++) {
         uint64_t offset = end - i * (uint64_t)BW_SUPERBLOCK_SIZE;
-        if (!read_entry(log, offset, &disk))
+        if (!read_entry(search, offset, &disk))
             continue;
         BW_AUTO_ERROR struct bw_error *error =
-            bw_superblock_decode(&disk, bw_superblock_offset(log->copy), &superblock);
-        uint64_t generation = bw_get64(disk.generation);
-        bool good = !error;
-        if (!log->found || good > log->good || (good == log->good && generation > log->best_generation)) {
-            log->best_offset = offset;
-            log->best_generation = generation;
-            log->found = true;
-            log->good = good;
-        }
-        if (good)
-            break;
+            bw_superblock_decode(&disk, bw_superblock_offset(search->log->copy), &superblock);
+        good = !error;
+        last = last ? last : offset + BW_SUPERBLOCK_SIZE;
+        take(search, offset, bw_get64(disk.generation), good);
     }
+    return last;
 }
 
-/* The entries that begin at an offset, if there are any; the first one may be bad. */
-static void consider_run(struct log *log, uint64_t start)
+/* Looks at the entries that begin at an offset, of which the first may be bad. The answer is where they end;
+ * 0: there are none. */
+static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;
-    if (read_entry(log, start, &disk) || read_entry(log, start += BW_SUPERBLOCK_SIZE, &disk))
-        consider(log, find_end(log, start, bw_get64(disk.generation)));
+    if (!read_entry(search, start, &disk) && !read_entry(search, start += BW_SUPERBLOCK_SIZE, &disk))
+        return 0;
+    search->first = disk;
+    search->has_first = true;
+    return consider(search, find_end(search, start, bw_get64(disk.generation)));
 }
 
-bool bw_superblock_log_find(const struct bw_frame *frame, struct bw_xlator *storage, unsigned copy,
+/* The second zone. Only if the first one is full, or empty, it may hold the newest entry. */
+static void consider_second(struct search *search, uint64_t base, uint64_t end)
+{
+    bool is_full = end && (end - base) % CAPACITY_UNIT == 0;
+    bool is_empty = !end && !search->log->known; /* the known one would lie there */
+    for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE && (is_full || is_empty); shift++)
+        if (base + (UINT64_C(1) << shift) >= end && consider_run(search, base + (UINT64_C(1) << shift)))
+            return;
+}
+
+bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
                             uint64_t *offset)
 {
     static const uint64_t bases[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30, UINT64_C(4) << 40};
-    struct log log = {.frame = frame, .storage = storage, .copy = copy};
-    consider_run(&log, bases[copy]);
-    for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE; shift++) {
-        uint64_t second = bases[copy] + (UINT64_C(1) << shift);
-        consider(&log, second); /* the first zone may be full, and newer than the second */
-        consider_run(&log, second);
-    }
-    *offset = log.best_offset;
-    return log.found;
+    struct search search = {.frame = frame, .log = log};
+    uint64_t base = bases[log->copy], plain = bw_superblock_offset(log->copy);
+    uint64_t end = consider_run(&search, base);
+    bool has_begin = end;
+    if (!end && log->known)
+        end = consider_run(&search, plain);
+    consider_second(&search, base, end);
+    *offset = search.offset;
+    return search.found && (!log->known || (search.good && (has_begin || search.offset != plain)));
 }

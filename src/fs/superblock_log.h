@@ -8,10 +8,20 @@
 #define BW_FS_SUPERBLOCK_LOG_H
 
 #include "btrfs-walk/xlator.h"
+#include "format/superblock.h"
 
-/** Finds the newest good entry of the log of a copy, 0 to 2; or else the newest one. False if there is no log
- * of that copy. `frame` may be NULL. */
-bool bw_superblock_log_find(const struct bw_frame *frame, struct bw_xlator *storage, unsigned copy,
+/** A log to look for. */
+struct bw_superblock_log {
+    struct bw_xlator *storage;
+    unsigned copy; /**< 0 to 2 */
+    /** A good superblock that lies where devices without zones have it: an old entry of the log, if there is
+     * one. NULL if there is none. */
+    const struct bw_superblock *known;
+};
+
+/** Finds the newest good entry; without `known` a bad one is better than none. False if there is no log.
+ * `frame` may be NULL. */
+bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
                             uint64_t *offset);
 
 #endif

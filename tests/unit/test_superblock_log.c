@@ -73,10 +73,11 @@ static void wipe(struct bench *bench, uint64_t offset, uint64_t length)
 
 static void expect_offset(struct bench *bench, uint64_t wanted)
 {
+    const struct bw_superblock_log log = {.storage = bench->storage};
     uint64_t offset = 1, before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
-    assert_true(bw_superblock_log_find(NULL, bench->storage, 0, &offset));
+    assert_true(bw_superblock_log_find(NULL, &log, &offset));
     assert_int_equal(offset, wanted);
-    assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 600);
+    assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 900);
 }
 
 static void test_one_zone(void **state)
@@ -123,14 +124,35 @@ static void test_turns(void **state)
 static void test_capacity(void **state)
 {
     (void)state;
+    enum { HOLDS = 3 * MIB / ENTRY };
     struct bench bench = make_bench(32 * MIB);
-    write_log(&bench, 0, 1, 900);
-    expect_offset(&bench, 899 * ENTRY);
-    write_log(&bench, 8 * MIB, 901, 900);
-    expect_offset(&bench, 8 * MIB + 899 * ENTRY);
+    write_log(&bench, 0, 1, HOLDS);
+    expect_offset(&bench, (HOLDS - 1) * ENTRY);
+    write_log(&bench, 8 * MIB, HOLDS + 1, HOLDS);
+    expect_offset(&bench, 8 * MIB + (HOLDS - 1) * ENTRY);
     wipe(&bench, 0, 8 * MIB);
-    write_log(&bench, 0, 1801, 30);
+    write_log(&bench, 0, 2 * HOLDS + 1, 30);
     expect_offset(&bench, 29 * ENTRY);
+    free_bench(&bench);
+}
+
+/* What lies where a second zone could begin may be anything: superblocks of others, or of the device itself.
+ */
+static void test_data(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(32 * MIB);
+    const struct bw_disk_superblock own = bench.entry;
+    write_log(&bench, 0, 1, 20);
+    for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2)
+        write_log(&bench, zone, 999, 1);
+    expect_offset(&bench, 19 * ENTRY);
+    bench.entry.fsid[0] ^= 1;
+    for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2)
+        write_log(&bench, zone, 999, 1);
+    bench.entry = own;
+    write_log(&bench, 0, 1, 4 * MIB / ENTRY); /* the zone is full, but that is no second one */
+    expect_offset(&bench, 4 * MIB - ENTRY);
     free_bench(&bench);
 }
 
@@ -142,8 +164,8 @@ static void test_bad_entries(void **state)
     iw_device_write(bench.image, 0, 199 * ENTRY + 1000, "bad", 3); /* the last one */
     expect_offset(&bench, 198 * ENTRY);
     iw_device_write(bench.image, 0, 199 * ENTRY, &bench.entry, ENTRY);
-    for (uint64_t bad = 0; bad < 199; bad += 1 + bad / 3) {
-        wipe(&bench, bad * ENTRY, ENTRY);
+    for (uint64_t bad = 0; bad < 195; bad += 1 + bad / 3) {
+        wipe(&bench, bad * ENTRY, bad ? 4 * ENTRY : ENTRY);
         expect_offset(&bench, 199 * ENTRY);
         write_log(&bench, 0, 1, 200);
     }
@@ -154,17 +176,47 @@ static void test_bad_entries(void **state)
     free_bench(&bench);
 }
 
+static bool find_log(const struct bench *bench, unsigned copy, const struct bw_superblock *known,
+                     uint64_t *offset)
+{
+    return bw_superblock_log_find(NULL, &(struct bw_superblock_log){bench->storage, copy, known}, offset);
+}
+
 static void test_no_log(void **state)
 {
     (void)state;
     uint64_t offset;
     struct bench bench = make_bench(32 * MIB);
-    assert_false(bw_superblock_log_find(NULL, bench.storage, 0, &offset));
+    assert_false(find_log(&bench, 0, NULL, &offset));
     bench.entry.incompat_flags = bw_put64(0);
     write_log(&bench, 0, 1, 20); /* not of a zoned device */
-    assert_false(bw_superblock_log_find(NULL, bench.storage, 0, &offset));
+    assert_false(find_log(&bench, 0, NULL, &offset));
     for (unsigned copy = 1; copy < BW_SUPERBLOCK_COPIES; copy++)
-        assert_false(bw_superblock_log_find(NULL, bench.storage, copy, &offset));
+        assert_false(find_log(&bench, copy, NULL, &offset));
+    free_bench(&bench);
+}
+
+/* A superblock at 64 KiB is all there is of a device without zones; of another one it is an old entry. */
+static void test_known(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(32 * MIB);
+    struct bw_superblock known, other;
+    uint64_t offset;
+    write_log(&bench, bw_superblock_offset(0), 7, 1);
+    expect_success(bw_superblock_decode(&bench.entry, bw_superblock_offset(0), &known));
+    assert_false(find_log(&bench, 0, &known, &offset));
+    write_log(&bench, 4 * MIB, 999, 1);
+    assert_false(find_log(&bench, 0, &known, &offset));
+    write_log(&bench, 0, 1, 100);
+    assert_true(find_log(&bench, 0, &known, &offset));
+    assert_int_equal(offset, 99 * ENTRY);
+    other = known;
+    other.device.uuid[0] ^= 1;
+    assert_false(find_log(&bench, 0, &other, &offset));
+    wipe(&bench, 0, 10 * ENTRY); /* the beginning of the log is bad */
+    assert_true(find_log(&bench, 0, &known, &offset));
+    assert_int_equal(offset, 99 * ENTRY);
     free_bench(&bench);
 }
 
@@ -202,8 +254,9 @@ static void test_opening(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),  cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log), cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),   cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log),  cmocka_unit_test(test_known),
+        cmocka_unit_test(test_data),        cmocka_unit_test(test_opening),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
