@@ -222,7 +222,7 @@ struct bw_xlator_class {
 
 /** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be rebuilt
  * for. */
-#define BW_XLATOR_ABI 2
+#define BW_XLATOR_ABI 3
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change. */
 struct bw_xlator_api {
@@ -245,7 +245,8 @@ struct bw_counters {
 };
 
 /** Hands requests to a layer; the only place that counts, and that notes on an error which layers it was born
- * in and came through. Without a layer (NULL) all requests fail. */
+ * in and came through. Without a layer (NULL) all requests fail. `parent` is the frame that the layer was
+ * given, itself and not a copy. */
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t count);
 /** Asks a layer (or the first below it that answers) for a mapping. */

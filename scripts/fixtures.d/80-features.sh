@@ -83,6 +83,11 @@ with open(sys.argv[1], "rb") as device, open(sys.argv[2], "wb") as image:
 	recorded=yes
 }
 
+# magic_at OFFSET: whether a superblock of the first device is there.
+magic_at() {
+	[[ $(dd if="${file[1]}" bs=1 skip=$(($1 + 64)) count=8 status=none) == _BHRfS_M ]]
+}
+
 # make_zoned_devices COMMITS DEVICES OPTION...: with so many superblocks in the
 # log.  From the 17th on there is an old one where devices without zones have
 # theirs.
@@ -99,8 +104,14 @@ make_zoned_devices() {
 		sync -f "$mnt"
 	done
 	umount "$mnt"
+	if [[ $* == *stripe-tree* ]]; then
+		quiet btrfs inspect-internal dump-tree -t 12 "${dev[@]}"
+		grep -q RAID_STRIPE "$work/log" || die "$name: no stripe tree"
+	fi
 	attach
 	keep_zoned
+	magic_at 0 || die "$name: no log of superblocks"
+	[[ $1 -lt 17 ]] || magic_at 65536 || die "$name: no old superblock"
 }
 
 # make_global_roots COUNT: so many trees of extents, checksums and free space.
@@ -141,7 +152,7 @@ PYTHON
 	tree_has 5 'VERITY_MERKLE_ITEM'
 }
 
-needs raid_stripe_tree
+needs raid_stripe_tree mkfs:raid-stripe-tree
 fixture stripe-tree-raid0 'the raid stripe tree says where data are: RAID0' \
 	make_stripe_tree raid0 3 raid1
 fixture stripe-tree-raid1 'the raid stripe tree says where data are: RAID1' \
@@ -151,17 +162,17 @@ fixture stripe-tree-raid10 'the raid stripe tree says where data are: RAID10' \
 fixture stripe-tree-dup 'the raid stripe tree says where data are: DUP' \
 	make_stripe_tree dup 1 dup
 
-needs zoned
+needs zoned null_blk
 fixture zoned-device 'a zoned device, with a few superblocks in the log' \
 	make_zoned_devices 3 1 -O zoned -m single -d single
 fixture zoned-log 'a zoned device, with an old superblock at 64 KiB' \
 	make_zoned_devices 40 1 -O zoned -m single -d single
 
-needs raid_stripe_tree
+needs zoned null_blk raid_stripe_tree mkfs:raid-stripe-tree
 fixture zoned-stripe-tree 'zoned devices, where all data lie as they came' \
 	make_zoned_devices 3 2 -O zoned,raid-stripe-tree -m raid1 -d raid1
 
-needs extent_tree_v2
+needs extent_tree_v2 mkfs:extent-tree-v2
 fixture extent-tree-v2 'several trees of checksums' make_global_roots 4
 
 needs verity

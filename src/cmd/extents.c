@@ -217,7 +217,7 @@ static struct bw_error *tell_as_text(struct answer *answer, const struct bw_data
     bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
                      "length", "logical", "stored", "flags device:offset[+length],...");
     struct bw_error *error = tell_all(answer, file);
-    bw_buffer_format(answer->text, "%u extents\n", answer->count);
+    bw_buffer_format(answer->text, "%u extent%s\n", answer->count, answer->count == 1 ? "" : "s");
     return error;
 }
 

@@ -125,6 +125,8 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
     struct bw_inode inode;
     struct bw_error *error = look_up(extract, path, length, &place, &inode);
     bool known = !error, ours;
+    if (error)
+        error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(endure(extract, error));
     BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
     return ours && known ? bw_made_directories_add(&extract->directories, path, length, place.subvolume,

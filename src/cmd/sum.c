@@ -172,10 +172,12 @@ const struct command cmd_sum = {
         "that a file of many TiB takes hours, however little of it is stored: --size -2T leaves out what is\n"
         "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 wrong usage or\n"
         "not a btrfs file system; 3 a feature of the image is not supported.\n",
-    .examples = "  btrfs-walk sum disk.img                           all files\n"
-                "  btrfs-walk sum disk.img /users/joe                 a folder\n"
-                "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
-                "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n",
+    .examples =
+        "  btrfs-walk sum disk.img                           all files\n"
+        "  btrfs-walk sum disk.img /users/joe                 a folder\n"
+        "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
+        "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
+        "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a copy in /mnt\n",
     .options = options,
     .set = set,
     .run = run,

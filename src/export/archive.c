@@ -88,9 +88,8 @@ static struct bw_error *open_inner(struct bw_archive *archive)
     /* One form of each attribute is enough: GNU tar knows this one, and so does libarchive. */
     if (result == ARCHIVE_OK && archive->format == BW_ARCHIVE_PAX)
         library->archive_write_set_format_option(archive->archive, "pax", "xattrheader", "SCHILY");
-    if (result == ARCHIVE_OK)
-        result = library->archive_write_set_bytes_per_block(archive->archive,
-                                                            0); /* what it writes comes at once */
+    if (result == ARCHIVE_OK) /* what it writes comes at once */
+        result = library->archive_write_set_bytes_per_block(archive->archive, 0);
     if (result == ARCHIVE_OK)
         result = library->archive_write_open(archive->archive, archive, NULL, write_piece, NULL);
     return result == ARCHIVE_OK ? NULL : refusal(archive, result);

@@ -128,7 +128,7 @@ static struct bw_error *visit(void *context, const struct bw_file *file)
     return bw_error_no_memory();
 }
 
-/* One walk. That its start does not exist does not end the others. */
+/* One walk. That its start does not exist does not end the others, and is told once. */
 static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned types)
 {
     struct bw_walk_options options = feed->options.walk;
@@ -139,9 +139,13 @@ static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned t
                                  : bw_walk_entries(feed->fs, &options, visit, feed, NULL);
     bool another = error && start && error->code != BW_ERROR_STOPPED && error->code != BW_ERROR_NO_MEMORY &&
                    error->code != BW_ERROR_USAGE;
-    if (another)
+    if (!another)
+        return error;
+    if (types == feed->options.passes[0])
         feed->options.missed(feed->options.context, error);
-    return another ? NULL : error;
+    else
+        bw_error_free(error);
+    return NULL;
 }
 
 static struct bw_error *walk_all(struct bw_feed *feed)

@@ -32,13 +32,14 @@ struct bw_error *bw_stripe_extent_decode(const struct bw_item *item, struct bw_s
         return corrupt(item, "size", item->size);
     if (length == 0 || logical + length < logical)
         return corrupt(item, "length", length);
-    *extent = (struct bw_stripe_extent){.logical = logical, .length = length, .count = (uint16_t)count};
+    struct bw_stripe_extent decoded = {.logical = logical, .length = length, .count = (uint16_t)count};
     for (size_t i = 0; i < count; i++) {
         uint64_t offset = bw_get64(strides[i].physical);
         if (offset + length < offset)
             return corrupt(item, "place", offset);
-        extent->places[i].devid = bw_get64(strides[i].devid);
-        extent->places[i].offset = offset;
+        decoded.places[i].devid = bw_get64(strides[i].devid);
+        decoded.places[i].offset = offset;
     }
+    *extent = decoded;
     return NULL;
 }

@@ -26,7 +26,8 @@ struct bw_stripe_extent {
  * btrfs_need_stripe_tree_update() in the kernel's fs/btrfs/raid-stripe-tree.h. */
 bool bw_chunk_in_stripe_tree(const struct bw_chunk *chunk);
 
-/** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number makes no sense. */
+/** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number makes no sense; `extent` stays as it
+ * was then. */
 struct bw_error *bw_stripe_extent_decode(const struct bw_item *item, struct bw_stripe_extent *extent);
 
 #endif

@@ -103,8 +103,9 @@ static struct bw_error *join_rejected(struct copies *copies, int wanted)
         /* Damage says more than the absence of any magic. */
         code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
     }
+    const char *nothing = copies->logs ? "a zoned device without a log of" : "too small for";
     struct bw_error *error = text.length ? bw_error_create(code, "%.*s", (int)text.length, text.data)
-                                         : bw_error_create(code, "too small for a superblock%s",
+                                         : bw_error_create(code, "%s a superblock%s", nothing,
                                                            wanted > 0 ? " copy of that number" : "");
     bw_buffer_free(&text);
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)

@@ -58,9 +58,8 @@ struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_tree *tree, 
 
 struct bw_error *bw_inode_salvaged(const char *path)
 {
-    return bw_error_create(
-        BW_ERROR_CORRUPT,
-        "%s: its inode is lost: it ends where its last extent does, and owner, permissions "
-        "and times are made up",
-        path);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s: its inode is lost: it ends where its last extent does, and all else that an "
+                           "inode tells is made up",
+                           path);
 }

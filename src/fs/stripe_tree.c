@@ -46,6 +46,15 @@ static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical
     return next > logical ? next - logical : UINT64_MAX;
 }
 
+/* The greatest key before one of an extent; false if there is none. */
+static bool key_before(const struct bw_key *key, struct bw_key *before)
+{
+    *before = key->offset     ? (struct bw_key){key->objectid, BW_RAID_STRIPE, key->offset - 1}
+              : key->objectid ? key_of(key->objectid - 1)
+                              : *key;
+    return key->offset || key->objectid;
+}
+
 /* Finds the leaf that a key belongs in. */
 static struct bw_error *go_to(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
                               const struct bw_key *key)
@@ -72,8 +81,8 @@ static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf
             return NULL;
         distance = logical - item->key.objectid;
         *found = distance < item->key.offset;
-        *key = item->key;
-        key->offset -= key->offset > 0;
+        if (!key_before(&item->key, key))
+            return NULL;
     }
     return NULL;
 }

@@ -69,7 +69,7 @@ object() { # NAME API-INITIALISER
 object good 'BW_XLATOR_EXPORT(it);'
 holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --insert bad/good@verify "$image"
 object abi 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
-refused "another ABI" 'bad/abi.so: it was built for version 3 of the layer interface, this is version 2: build it anew' bad/abi
+refused "another ABI" 'bad/abi.so: it was built for version 4 of the layer interface, this is version 3: build it anew' bad/abi
 object size 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
 refused "another size" 'build it anew' bad/size
 object silent 'const void *unused = &it;'

@@ -252,7 +252,7 @@ static void test_bad_items(void **state)
 static const struct {
     unsigned first, count;
     uint64_t row; /* of the place */
-} nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210}, {60, 1, 220}, {73, 1, 230}};
+} nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210}, {20, 0, 300}, {60, 1, 220}, {73, 1, 230}};
 
 /* The place of a sector is that of the last extent to begin that holds it. */
 static unsigned extent_at(unsigned sector)
