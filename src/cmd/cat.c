@@ -88,7 +88,7 @@ static bool set(void *state, int letter, const char *argument)
 
 /* The inode of a file; or, with --on-error, what can be said of one that is lost. */
 static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
-                                   struct bw_inode *inode)
+                                   struct bw_inode *inode, bool *salvaged)
 {
     struct bw_fs *fs = cat->paths.session.fs;
     struct bw_error *error = bw_place_inode(fs, place, inode);
@@ -100,6 +100,7 @@ static struct bw_error *find_inode(struct cat *cat, const char *path, const stru
         return error;
     bw_error_free(error);
     cmd_paths_miss(&cat->paths, bw_inode_salvaged(path));
+    *salvaged = true;
     return NULL;
 }
 
@@ -107,8 +108,9 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
 {
     struct bw_place place;
     struct bw_inode inode;
+    bool salvaged = false;
     BW_TRY(bw_lookup(cat->paths.session.fs, cat->paths.from, path, true, &place));
-    struct bw_error *error = find_inode(cat, path, &place, &inode);
+    struct bw_error *error = find_inode(cat, path, &place, &inode, &salvaged);
     if (!error && !S_ISREG(inode.mode))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
     if (error)
@@ -120,6 +122,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
         .user = (void *)(uintptr_t)path,
     };
     file->data.unchecked |= cat->state->unchecked;
+    file->data.may_lack_checksums = salvaged;
     return NULL;
 }
 

@@ -123,8 +123,8 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .take = tar_take,
                                      .finish = tar_finish,
                                      .context = tar};
-    BW_TRY(open_output(state, tar));
     BW_TRY(bw_archive_create(tar->format, write_bytes, tar, &tar->archive));
+    BW_TRY(open_output(state, tar)); /* empties a file that is there */
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
     BW_TRY(tar_write_directories(tar));

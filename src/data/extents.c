@@ -22,7 +22,8 @@ struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
 {
     /* The kernel's offsets are signed. */
     uint64_t size = inode->size < INT64_MAX ? inode->size : INT64_MAX;
-    return (struct bw_data_file){*tree, number, size, inode->flags & BW_INODE_NODATASUM};
+    return (struct bw_data_file){
+        .tree = *tree, .inode = number, .size = size, .unchecked = inode->flags & BW_INODE_NODATASUM};
 }
 
 void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs)

@@ -18,8 +18,9 @@ struct bw_range;
 struct bw_data_file {
     struct bw_tree tree; /**< of its subvolume */
     uint64_t inode;
-    uint64_t size;  /**< bytes, as the inode says */
-    bool unchecked; /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
+    uint64_t size;           /**< bytes, as the inode says */
+    bool unchecked;          /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
+    bool may_lack_checksums; /**< nobody knows: what has none is taken as it is */
 };
 
 /** The file of an inode. */

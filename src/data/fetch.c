@@ -139,7 +139,8 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
     *step = run.length;
     struct bw_data_part part = {
         .kind = BW_DATA_BYTES, .offset = offset, .length = run.length, .bytes = bytes};
-    if (!run.known) {
+    bool checked = !file->unchecked && run.known;
+    if (!run.known && (run.lost || !file->may_lack_checksums)) {
         part.kind = BW_DATA_BAD;
         part.bytes = NULL;
         part.error = bw_data_name_error(no_checksum(logical, &run), file, offset);
@@ -147,7 +148,7 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
     }
     fetch->jobs[fetch->job_count++] =
         (struct job){.file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
-    add_request(fetch, logical, (uint32_t)run.length, bytes, !file->unchecked);
+    add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
     return bw_data_block_add(block, part);
 }
 

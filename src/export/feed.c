@@ -71,7 +71,7 @@ static void salvage(struct bw_feed *feed, struct bw_feed_item *item)
 {
     BW_AUTO_ERROR struct bw_error *error =
         bw_inode_salvage(feed->fs, &item->subvolume->tree, item->number, &item->inode);
-    item->has_inode = !error;
+    item->has_inode = item->salvaged = !error;
     if (!error)
         feed->options.missed(feed->options.context, bw_inode_salvaged(item->path.data));
 }
@@ -257,6 +257,7 @@ struct bw_stream_file bw_feed_stream_file(struct bw_feed_item *item)
         return file;
     file.data = bw_data_file_of(&item->subvolume->tree, item->number, &item->inode);
     file.data.unchecked |= item->unchecked;
+    file.data.may_lack_checksums = item->salvaged;
     file.length = UINT64_MAX;
     return file;
 }

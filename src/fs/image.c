@@ -39,7 +39,9 @@ static char *path_below(struct bw_xlator *layer)
 struct copies {
     uint64_t offsets[BW_SUPERBLOCK_COPIES];
     bool exist[BW_SUPERBLOCK_COPIES];
-    bool logs;                                       /* of a zoned device */
+    bool logs; /* of a zoned device */
+    uint64_t
+        newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: there is none */
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
@@ -156,7 +158,10 @@ static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int 
     *copies = (struct copies){.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_superblock_log log = {image->storage, copy, known};
-        bool exists = bw_superblock_log_find(&frame, &log, &copies->offsets[copy]);
+        struct bw_superblock_entry entry;
+        bool exists = bw_superblock_log_find(&frame, &log, &entry);
+        copies->offsets[copy] = entry.offset;
+        copies->newer_bad[copy] = entry.newer_bad;
         copies->exist[copy] = exists && (wanted < 0 || copy == (unsigned)wanted);
         copies->logs |= exists;
     }
@@ -180,6 +185,17 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
     return best;
 }
 
+static void report_newer(struct bw_fs *fs, const struct bw_image *image, const struct copies *copies)
+{
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        if (copies->exist[copy] && copies->newer_bad[copy])
+            bw_fs_report(fs, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
+                                         ", is bad: an older one is used",
+                                         image->path, copy, copies->newer_bad[copy]));
+}
+
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct copies copies = find_copies(image, wanted), logs;
@@ -190,6 +206,7 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
         for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
             bw_error_free(copies.rejected[copy]);
         copies = logs;
+        report_newer(fs, image, &copies);
         best = choose_among(fs, image, &copies);
     }
     if (best >= 0)

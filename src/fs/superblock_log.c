@@ -17,7 +17,7 @@ enum {
     LARGEST_ZONE = 33,       /* 8 GiB */
     CAPACITY_UNIT = 1 << 20, /* a zone holds a multiple of it, which may be less than its length */
     LOOK_AHEAD = 8,          /* blocks */
-    STEPS_BACK = 16          /* to a good entry: the last write may have left a bad one */
+    STEPS_BACK = 64          /* to a good entry */
 };
 
 struct search {
@@ -25,8 +25,9 @@ struct search {
     const struct bw_superblock_log *log;
     struct bw_disk_superblock first; /* says which device it is; once there is one */
     bool has_first;
-    uint64_t offset, generation; /* of the newest entry so far */
-    bool found, good;            /* any entry; its checksum is right */
+    struct bw_superblock_entry newest; /* so far */
+    uint64_t generation;               /* of that */
+    bool found, good;                  /* any entry; its checksum is right */
 };
 
 static bool read_block(const struct search *search, uint64_t offset, void *block)
@@ -91,43 +92,69 @@ static uint64_t find_end(const struct search *search, uint64_t start, uint64_t g
     return start + high * BW_SUPERBLOCK_SIZE;
 }
 
-static void take(struct search *search, uint64_t offset, uint64_t generation, bool good)
+static bool is_good(const struct search *search, const struct bw_disk_superblock *disk)
 {
-    if (search->found && (good < search->good || (good == search->good && generation <= search->generation)))
+    struct bw_superblock superblock;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_superblock_decode(disk, bw_superblock_offset(search->log->copy), &superblock);
+    return !error;
+}
+
+/* A good entry is better than a bad one, then a newer one. `newer_bad` is of the same zone. */
+static void take(struct search *search, const struct bw_superblock_entry *entry, uint64_t generation,
+                 bool good)
+{
+    if (search->found && (good < search->good || (good == search->good && generation < search->generation)))
         return;
-    search->offset = offset;
+    search->newest = *entry;
     search->generation = generation;
     search->found = true;
     search->good = good;
 }
 
-/* Looks at the last entry before an offset; a good one is better than a bad one, then a newer one. The answer
- * is where the last one ends; 0: there is none. */
+/* Looks at the last entries before an offset, back to a good one. The answer is where the last one ends; 0:
+ * there is none. */
 static uint64_t consider(struct search *search, uint64_t end)
 {
     struct bw_disk_superblock disk;
-    struct bw_superblock superblock;
-    uint64_t last = 0;
+    uint64_t last = 0, bad = 0;
     bool good = false;
     for (unsigned i = 1; i <= STEPS_BACK && end >= i * (uint64_t)BW_SUPERBLOCK_SIZE && !good; i++) {
         uint64_t offset = end - i * (uint64_t)BW_SUPERBLOCK_SIZE;
         if (!read_entry(search, offset, &disk))
             continue;
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_superblock_decode(&disk, bw_superblock_offset(search->log->copy), &superblock);
-        good = !error;
+        good = is_good(search, &disk);
         last = last ? last : offset + BW_SUPERBLOCK_SIZE;
-        take(search, offset, bw_get64(disk.generation), good);
+        take(search, &(struct bw_superblock_entry){offset, bad}, bw_get64(disk.generation), good);
+        bad = bad ? bad : offset;
     }
     return last;
 }
 
-/* Looks at the entries that begin at an offset, of which the first may be bad. The answer is where they end;
- * 0: there are none. */
+/* The first good entry at an offset or soon behind it, or else a bad one: its generation may be anything. */
+static bool find_first(const struct search *search, uint64_t *start, struct bw_disk_superblock *disk)
+{
+    uint64_t from = *start;
+    bool found = false, good = false;
+    for (uint64_t ahead = 0; ahead <= LOOK_AHEAD && !good; ahead = ahead ? 2 * ahead : 1) {
+        struct bw_disk_superblock candidate;
+        if (!read_entry(search, from + ahead * BW_SUPERBLOCK_SIZE, &candidate))
+            continue;
+        good = is_good(search, &candidate);
+        if (found && !good)
+            continue;
+        *disk = candidate;
+        *start = from + ahead * BW_SUPERBLOCK_SIZE;
+        found = true;
+    }
+    return found;
+}
+
+/* Looks at the entries that begin at an offset. The answer is where they end; 0: there are none. */
 static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;
-    if (!read_entry(search, start, &disk) && !read_entry(search, start += BW_SUPERBLOCK_SIZE, &disk))
+    if (!find_first(search, &start, &disk))
         return 0;
     search->first = disk;
     search->has_first = true;
@@ -145,7 +172,7 @@ static void consider_second(struct search *search, uint64_t base, uint64_t end)
 }
 
 bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
-                            uint64_t *offset)
+                            struct bw_superblock_entry *entry)
 {
     static const uint64_t bases[BW_SUPERBLOCK_COPIES] = {0, UINT64_C(512) << 30, UINT64_C(4) << 40};
     struct search search = {.frame = frame, .log = log};
@@ -155,6 +182,6 @@ bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superb
     if (!end && log->known)
         end = consider_run(&search, plain);
     consider_second(&search, base, end);
-    *offset = search.offset;
-    return search.found && (!log->known || (search.good && (has_begin || search.offset != plain)));
+    *entry = search.newest;
+    return search.found && (!log->known || (search.good && (has_begin || search.newest.offset != plain)));
 }

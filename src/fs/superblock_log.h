@@ -19,9 +19,15 @@ struct bw_superblock_log {
     const struct bw_superblock *known;
 };
 
+/** An entry, by its offset. */
+struct bw_superblock_entry {
+    uint64_t offset;
+    uint64_t newer_bad; /**< of a newer one, which is bad; 0: none is known */
+};
+
 /** Finds the newest good entry; without `known` a bad one is better than none. False if there is no log.
  * `frame` may be NULL. */
 bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superblock_log *log,
-                            uint64_t *offset);
+                            struct bw_superblock_entry *entry);
 
 #endif

@@ -127,8 +127,10 @@ void data_image_open(struct data_image *image, void (*before)(struct data_image 
 
 struct bw_data_file data_image_file(const struct data_image *image, uint64_t size, bool unchecked)
 {
-    return (struct bw_data_file){bw_subvolume_find(&image->fs->subvolumes, FS)->tree, image->inode, size,
-                                 unchecked};
+    return (struct bw_data_file){.tree = bw_subvolume_find(&image->fs->subvolumes, FS)->tree,
+                                 .inode = image->inode,
+                                 .size = size,
+                                 .unchecked = unchecked};
 }
 
 /* Reading. */

@@ -108,7 +108,7 @@ static void test_feed(void **state)
     struct bw_stream_file file;
     struct data_result result;
     data_image_plain(image, SECTOR, 0, 3 * SECTOR);
-    data_image_checksums(image, 0, 3);
+    data_image_checksums(image, 0, 2); /* what has none, may have had none */
     data_image_open(image, NULL);
     assert_int_equal(feed_file(image, false, &file), 0);
     assert_int_equal(file.length, 0);

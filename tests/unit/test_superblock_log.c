@@ -71,13 +71,20 @@ static void wipe(struct bench *bench, uint64_t offset, uint64_t length)
     free(zeros);
 }
 
-static void expect_offset(struct bench *bench, uint64_t wanted)
+static void expect_entry(struct bench *bench, uint64_t wanted, uint64_t newer_bad)
 {
     const struct bw_superblock_log log = {.storage = bench->storage};
-    uint64_t offset = 1, before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
-    assert_true(bw_superblock_log_find(NULL, &log, &offset));
-    assert_int_equal(offset, wanted);
+    struct bw_superblock_entry entry;
+    uint64_t before = bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests;
+    assert_true(bw_superblock_log_find(NULL, &log, &entry));
+    assert_int_equal(entry.offset, wanted);
+    assert_int_equal(entry.newer_bad, newer_bad);
     assert_in_range(bw_xlator_counters(bench->storage, BW_REQUEST_SUPER).requests - before, 1, 900);
+}
+
+static void expect_offset(struct bench *bench, uint64_t wanted)
+{
+    expect_entry(bench, wanted, 0);
 }
 
 static void test_one_zone(void **state)
@@ -162,10 +169,10 @@ static void test_bad_entries(void **state)
     struct bench bench = make_bench(32 * MIB);
     write_log(&bench, 0, 1, 200);
     iw_device_write(bench.image, 0, 199 * ENTRY + 1000, "bad", 3); /* the last one */
-    expect_offset(&bench, 198 * ENTRY);
+    expect_entry(&bench, 198 * ENTRY, 199 * ENTRY);
     iw_device_write(bench.image, 0, 199 * ENTRY, &bench.entry, ENTRY);
     for (uint64_t bad = 0; bad < 195; bad += 1 + bad / 3) {
-        wipe(&bench, bad * ENTRY, bad ? 4 * ENTRY : ENTRY);
+        wipe(&bench, bad * ENTRY, 4 * ENTRY);
         expect_offset(&bench, 199 * ENTRY);
         write_log(&bench, 0, 1, 200);
     }
@@ -179,7 +186,11 @@ static void test_bad_entries(void **state)
 static bool find_log(const struct bench *bench, unsigned copy, const struct bw_superblock *known,
                      uint64_t *offset)
 {
-    return bw_superblock_log_find(NULL, &(struct bw_superblock_log){bench->storage, copy, known}, offset);
+    struct bw_superblock_entry entry;
+    bool found =
+        bw_superblock_log_find(NULL, &(struct bw_superblock_log){bench->storage, copy, known}, &entry);
+    *offset = entry.offset;
+    return found;
 }
 
 static void test_no_log(void **state)
