@@ -79,7 +79,7 @@ as_expected() {
             return all
         }
         / bytes(, no checksums)?$/ { sub(/ bytes(, no checksums)?$/, ""); print; next }
-        /^ *ext: / || /^[0-9]+ extents$/ { next }
+        /^ *ext: / || /^[0-9]+ extents?$/ { next }
         {
             sub(/^ */, "")
             split($0, part, /: +/)
