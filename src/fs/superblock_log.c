@@ -42,14 +42,13 @@ static bool read_block(const struct search *search, uint64_t offset, void *block
     return !error;
 }
 
+/* The id of the file system may have been changed since; that of the device stays. */
 static bool is_same_device(const struct search *search, const struct bw_disk_superblock *disk)
 {
     const struct bw_superblock *known = search->log->known;
-    if (known && (memcmp(disk->fsid, known->fsid, BW_UUID_SIZE) != 0 ||
-                  memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) != 0))
+    if (known && memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) != 0)
         return false;
-    return !search->has_first || (memcmp(disk->fsid, search->first.fsid, BW_UUID_SIZE) == 0 &&
-                                  memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0);
+    return !search->has_first || memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
 }
 
 /* The block at an offset, if it is an entry. An entry calls itself by the address of the copy on devices

@@ -154,7 +154,7 @@ static void test_data(void **state)
     for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2)
         write_log(&bench, zone, 999, 1);
     expect_offset(&bench, 19 * ENTRY);
-    bench.entry.fsid[0] ^= 1;
+    bench.entry.device.uuid[0] ^= 1;
     for (uint64_t zone = 4 * MIB; zone <= 16 * MIB; zone *= 2)
         write_log(&bench, zone, 999, 1);
     bench.entry = own;
@@ -180,6 +180,18 @@ static void test_bad_entries(void **state)
     write_log(&bench, 0, 1, 1);
     iw_device_write(bench.image, 0, 1000, "bad", 3);
     expect_offset(&bench, 0); /* a bad one is better than none */
+    free_bench(&bench);
+}
+
+/* The file system has got another id. */
+static void test_new_id(void **state)
+{
+    (void)state;
+    struct bench bench = make_bench(32 * MIB);
+    write_log(&bench, 0, 1, 20);
+    bench.entry.fsid[0] ^= 1;
+    write_log(&bench, 20 * ENTRY, 21, 5);
+    expect_offset(&bench, 24 * ENTRY);
     free_bench(&bench);
 }
 
@@ -265,9 +277,9 @@ static void test_opening(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),   cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log),  cmocka_unit_test(test_known),
-        cmocka_unit_test(test_data),        cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),  cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log), cmocka_unit_test(test_known),
+        cmocka_unit_test(test_data),        cmocka_unit_test(test_new_id), cmocka_unit_test(test_opening),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
