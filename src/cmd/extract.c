@@ -147,7 +147,7 @@ static void free_all(struct extract *extract)
 static int extract_image(const struct cmd_common *common, struct extract_state *state,
                          struct extract *extract)
 {
-    state->export.salvage = state->has_on_error && state->on_error == CMD_ON_ERROR_ZERO;
+    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(common, &state->export, &extract->export);
     if (status)
         return status;
