@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lists where the blocks of the subvolume trees of an image lie: what the floor of the benchmark reads.
+ * Lists where the blocks of the subvolume trees of an image lie: what the floor of the benchmark
+ * reads.
  *
  * usage: block-list [-n] [-s SUBVOLUME-ID] IMAGE LIST
  *
- * LIST gets 64-bit numbers in the machine's byte order: the size of a block, then the offset of every block
- * in the image (of its first copy), ascending. A block that several trees share is listed once. With -n only
- * the blocks that names need: internal nodes, and leaves that hold DIR_INDEX items. Stdout gets the counts.
+ * LIST gets 64-bit numbers in the machine's byte order: the size of a block, then the offset of
+ * every block in the image (of its first copy), ascending. A block that several trees share is
+ * listed once. With -n only the blocks that names need: internal nodes, and leaves that hold
+ * DIR_INDEX items. Stdout gets the counts.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -40,8 +42,8 @@ static struct bw_error *add(struct list *list, uint64_t bytenr)
     return NULL;
 }
 
-/* Comes past every block of a tree before it is read; those of a part that was seen in another tree are
- * skipped. */
+/* Comes past every block of a tree before it is read; those of a part that was seen in another tree
+ * are skipped. */
 static bool is_new(void *context, const struct bw_block_pointer *pointer)
 {
     struct list *list = context;
@@ -121,7 +123,8 @@ static struct bw_error *run(struct list *list, const char *image, const char *pa
     if (list->count)
         qsort(list->offsets, list->count, sizeof *list->offsets, ascending);
     BW_TRY(write_list(list, path));
-    printf("listed=%zu blocks=%" PRIu64 " leaves=%" PRIu64 " name_leaves=%" PRIu64 " nodesize=%" PRIu32 "\n",
+    printf("listed=%zu blocks=%" PRIu64 " leaves=%" PRIu64 " name_leaves=%" PRIu64
+           " nodesize=%" PRIu32 "\n",
            list->count, list->blocks, list->leaves, list->name_leaves, list->fs->reader.nodesize);
     return NULL;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The floor: the least work with which all blocks of a list can be read and trusted. Reads the blocks of an
- * image in the order of their offsets, which it is told, and checks their crc32c. No discovery, no parsing,
- * no output; one thread. What btrfs-walk takes is compared with this.
+ * The floor: the least work with which all blocks of a list can be read and trusted. Reads the
+ * blocks of an image in the order of their offsets, which it is told, and checks their crc32c. No
+ * discovery, no parsing, no output; one thread. What btrfs-walk takes is compared with this.
  *
  * usage: floor [-b BYTES] [-a BYTES] LIST IMAGE
  *
- * LIST is what block-list wrote. Blocks that touch are read with one call of at most -b bytes. With -a the
- * kernel is told that many bytes ahead what comes next, which is of use if the image is not in the page
- * cache.
+ * LIST is what block-list wrote. Blocks that touch are read with one call of at most -b bytes. With
+ * -a the kernel is told that many bytes ahead what comes next, which is of use if the image is not
+ * in the page cache.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -60,7 +60,8 @@ static bool is_good(const struct floor *floor, unsigned char *block)
 {
     uint32_t stored;
     memcpy(&stored, block, sizeof stored);
-    return stored == ~crc32_iscsi(block + CHECKSUM_FIELD, (int)(floor->block - CHECKSUM_FIELD), UINT32_MAX);
+    return stored ==
+           ~crc32_iscsi(block + CHECKSUM_FIELD, (int)(floor->block - CHECKSUM_FIELD), UINT32_MAX);
 }
 
 /* The end of the run of touching blocks that begins at `first`. */
@@ -91,7 +92,8 @@ static size_t read_all(struct floor *floor)
             tell_kernel(floor, first);
         next = run_end(floor, first, most);
         size_t length = (next - first) * floor->block;
-        if (pread(floor->image, floor->buffer, length, (off_t)floor->offsets[first]) != (ssize_t)length) {
+        if (pread(floor->image, floor->buffer, length, (off_t)floor->offsets[first]) !=
+            (ssize_t)length) {
             bad += next - first;
             continue;
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing JSON, member by member. A layer gets a writer in its `dump` operation and adds what its private
- * state has to tell; the library owns the writer.
+ * Writing JSON, member by member. A layer gets a writer in its `dump` operation and adds what its
+ * private state has to tell; the library owns the writer.
  *
- * In an object every value has a name, in an array `name` is NULL. Values, names and ends must match; memory
- * that runs out is remembered and reported by whoever made the writer.
+ * In an object every value has a name, in an array `name` is NULL. Values, names and ends must
+ * match; memory that runs out is remembered and reported by whoever made the writer.
  */
 #ifndef BTRFS_WALK_JSON_H
 #define BTRFS_WALK_JSON_H
@@ -35,8 +35,8 @@ void bw_json_bool(struct bw_json *json, const char *name, bool value);
 /** Text that ends with NUL; the same as bw_json_bytes() with its length. NULL becomes null. */
 void bw_json_text(struct bw_json *json, const char *name, const char *text);
 /**
- * Bytes of any kind. UTF-8 becomes a string; in an object anything else becomes a member NAME_bytes in
- * base64, in an array an object with the one member "bytes".
+ * Bytes of any kind. UTF-8 becomes a string; in an object anything else becomes a member NAME_bytes
+ * in base64, in an array an object with the one member "bytes".
  */
 void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The key of a btrfs item, in host byte order. Every tree is sorted by (objectid, type, offset); what each
- * member means depends on the type. Source: struct btrfs_key in the kernel's uapi/linux/btrfs_tree.h.
+ * The key of a btrfs item, in host byte order. Every tree is sorted by (objectid, type, offset);
+ * what each member means depends on the type. Source: struct btrfs_key in the kernel's
+ * uapi/linux/btrfs_tree.h.
  */
 #ifndef BTRFS_WALK_KEY_H
 #define BTRFS_WALK_KEY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Probes: named points of the pipeline where a record can be watched, without root and without cost as long
- * as nobody does. A consumer says which probes it wants and gets their records.
+ * Probes: named points of the pipeline where a record can be watched, without root and without cost
+ * as long as nobody does. A consumer says which probes it wants and gets their records.
  *
  *     struct bw_probes *probes;
  *     struct bw_probe_consumer consumer = {.take = mine};
@@ -76,15 +76,17 @@ struct bw_error *bw_probes_create(struct bw_probes **probes);
 /** Frees it; NULL is allowed. Consumers stay their owners'. */
 void bw_probes_destroy(struct bw_probes *probes);
 
-/** Adds a consumer, which must outlive the probes. Only before a file system is opened with them. */
+/** Adds a consumer, which must outlive the probes. Only before a file system is opened with them.
+ */
 void bw_probes_add(struct bw_probes *probes, struct bw_probe_consumer *consumer);
 
 /** Another clock, in nanoseconds: for tests that want the same times each run. */
 void bw_probes_set_clock(struct bw_probes *probes, uint64_t (*clock)(void));
 
 /**
- * Adds probes to a selection: patterns as of fnmatch(3), separated by commas; `!PATTERN` takes away, and if
- * the first one does, everything is selected before. BW_ERROR_USAGE if a pattern matches no probe.
+ * Adds probes to a selection: patterns as of fnmatch(3), separated by commas; `!PATTERN` takes
+ * away, and if the first one does, everything is selected before. BW_ERROR_USAGE if a pattern
+ * matches no probe.
  */
 struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_MAX]);
 

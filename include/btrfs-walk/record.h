@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records: what is inside leaves as one of these. A record is a versioned structure whose members are data:
- * name, type, way to be shown, documentation, stability. Everything that prints, filters or documents records
- * works from these tables. The structures themselves are in btrfs-walk/records.h.
+ * Records: what is inside leaves as one of these. A record is a versioned structure whose members
+ * are data: name, type, way to be shown, documentation, stability. Everything that prints, filters
+ * or documents records works from these tables. The structures themselves are in
+ * btrfs-walk/records.h.
  *
  * Records only grow at their end; any other change raises `version`.
  */
@@ -40,7 +41,8 @@ enum bw_member_format {
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
     BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
-    BW_FORMAT_NAME,   /**< bytes that somebody chose: escaped for terminals; in JSON base64 where not UTF-8 */
+    BW_FORMAT_NAME, /**< bytes that somebody chose: escaped for terminals; in JSON base64 where not
+                       UTF-8 */
     BW_FORMAT_BASE64, /**< the member before it in base64; in JSON only one of both is there */
     BW_FORMAT_UUID,   /**< sixteen bytes */
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Selections: which of the files that a walk comes past are listed, in the words of find(1). What only needs
- * names is tried first; only for what passes, and only if a condition asks for it, is an inode looked up.
+ * Selections: which of the files that a walk comes past are listed, in the words of find(1). What
+ * only needs names is tried first; only for what passes, and only if a condition asks for it, is an
+ * inode looked up.
  */
 #ifndef BTRFS_WALK_SELECTION_H
 #define BTRFS_WALK_SELECTION_H
@@ -12,7 +13,8 @@
 extern "C" {
 #endif
 
-/** Conditions that all have to be met. While it is not changed, any number of threads may use it. */
+/** Conditions that all have to be met. While it is not changed, any number of threads may use it.
+ */
 struct bw_selection;
 
 /** Makes an empty one, which selects all. "mtime" counts from now on. BW_ERROR_NO_MEMORY. */
@@ -24,20 +26,23 @@ void bw_selection_destroy(struct bw_selection *selection);
 /**
  * Adds a condition; `argument` is its text, copied.
  *
- * - "name", "iname": pattern for the last name of the path, with case or without; of several one has to match
+ * - "name", "iname": pattern for the last name of the path, with case or without; of several one
+ * has to match
  * - "path": pattern for the whole path; '*' stands for '/', too
  * - "regex": extended regular expression for the whole path, by bytes
- * - "exclude": what matches this pattern by name or by path is left out, a directory with all that is in it
- * - "size": [+-]N, in blocks of 512 bytes or with one of the letters c w b k M G T; rounded up as find does
- * - "newer": changed after a date, YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM], in UTC unless it says otherwise;
- *   or @SECONDS since 1970
+ * - "exclude": what matches this pattern by name or by path is left out, a directory with all that
+ * is in it
+ * - "size": [+-]N, in blocks of 512 bytes or with one of the letters c w b k M G T; rounded up as
+ * find does
+ * - "newer": changed after a date, YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM], in UTC unless it says
+ * otherwise; or @SECONDS since 1970
  * - "mtime": [+-]N days ago
  * - "uid", "gid", "links", "inum": [+-]N
  * - "perm": octal MODE, exactly; -MODE: all of its bits; /MODE: any of them
  * - "empty": a file of size 0 or a directory without entries; no argument
  *
- * What is known of no file whose inode is lost does not count as met. BW_ERROR_USAGE: no condition has that
- * name, or its argument makes no sense; BW_ERROR_NO_MEMORY.
+ * What is known of no file whose inode is lost does not count as met. BW_ERROR_USAGE: no condition
+ * has that name, or its argument makes no sense; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);

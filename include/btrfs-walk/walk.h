@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walking an open file system: the absolute path of every regular file, as `find -type f` shows them on a
- * mount of the top-level subvolume.
+ * Walking an open file system: the absolute path of every regular file, as `find -type f` shows
+ * them on a mount of the top-level subvolume.
  */
 #ifndef BTRFS_WALK_WALK_H
 #define BTRFS_WALK_WALK_H
@@ -36,20 +36,21 @@ enum bw_walk_types {
 enum bw_walk_order {
     BW_WALK_UNSORTED, /**< as the walk meets them: a directory before what is in it */
     BW_WALK_BY_PATH,  /**< by the bytes of the path */
-    BW_WALK_BY_SIZE,  /**< smallest first, then as the walk meets them; what is not known comes last */
+    BW_WALK_BY_SIZE,  /**< smallest first, then as the walk meets them; what is not known comes last
+                       */
     BW_WALK_BY_MTIME, /**< oldest first, likewise */
 };
 
 /** What to walk and how to print it. All zeros but `consume` is a walk of everything. */
 struct bw_walk_options {
-    /** Only this subvolume, without those nested in it: "default", an id, or an absolute path ("/256" is a
-     * path); NULL: all. */
+    /** Only this subvolume, without those nested in it: "default", an id, or an absolute path
+     * ("/256" is a path); NULL: all. */
     const char *subvolume;
     /**
-     * Where to start: the path of a directory or of a single file, within `subvolume` or else from the
-     * top-level one. Only what is below it is listed, and itself, and with it the subvolumes nested there,
-     * even if `subvolume` is given. A link in it is followed, at its end only if a '/' is behind it. NULL: at
-     * the top.
+     * Where to start: the path of a directory or of a single file, within `subvolume` or else from
+     * the top-level one. Only what is below it is listed, and itself, and with it the subvolumes
+     * nested there, even if `subvolume` is given. A link in it is followed, at its end only if a
+     * '/' is behind it. NULL: at the top.
      */
     const char *start;
     bool no_snapshots; /**< leave out the files of snapshots */
@@ -61,15 +62,15 @@ struct bw_walk_options {
     enum bw_walk_order order;
     bool escape;     /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
     char terminator; /**< byte behind each path, usually '\n' or 0 */
-    /** What to write of each file: rows of the record fileinfo (bw_rows_create()); NULL: its path, as `escape`
-     * and `terminator` say. */
+    /** What to write of each file: rows of the record fileinfo (bw_rows_create()); NULL: its path,
+     * as `escape` and `terminator` say. */
     const struct bw_rows *rows;
     bool long_lines;  /**< without rows: lines as `ls -l` writes them, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
     /**
-     * Receives runs of whole paths, in order, never from two threads at once, but not always from the same
-     * one. Must not be NULL. An error it returns ends the walk and is what bw_walk() returns;
-     * BW_ERROR_STOPPED says that there is enough.
+     * Receives runs of whole paths, in order, never from two threads at once, but not always from
+     * the same one. Must not be NULL. An error it returns ends the walk and is what bw_walk()
+     * returns; BW_ERROR_STOPPED says that there is enough.
      */
     struct bw_error *(*consume)(void *context, const char *paths, size_t length);
     void *context; /**< passed to consume */
@@ -84,11 +85,11 @@ struct bw_walk_summary {
 };
 
 /**
- * Walks. Damage does not end it: it is reported through the file system's reporter (each lost block once a
- * file system), and what can be read is listed. Returns an error only if nothing more can be done:
- * BW_ERROR_NOT_FOUND if `subvolume` or `start` names nothing, BW_ERROR_NO_MEMORY, or what consume returned.
- * `summary` may be NULL. The order of the paths depends on the image and the options, not on the number of
- * threads. One walk of a file system at a time.
+ * Walks. Damage does not end it: it is reported through the file system's reporter (each lost block
+ * once a file system), and what can be read is listed. Returns an error only if nothing more can be
+ * done: BW_ERROR_NOT_FOUND if `subvolume` or `start` names nothing, BW_ERROR_NO_MEMORY, or what
+ * consume returned. `summary` may be NULL. The order of the paths depends on the image and the
+ * options, not on the number of threads. One walk of a file system at a time.
  */
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary);

@@ -2,15 +2,17 @@
 /*
  * The layers (translators, "xlators") of the read pipeline.
  *
- * Every layer has the same operation table, a table of options, private state and children. A request is
- * handed down with bw_wind(); a layer that does not care about an operation leaves it out of its table, and
- * the operation goes on to its only child.
+ * Every layer has the same operation table, a table of options, private state and children. A
+ * request is handed down with bw_wind(); a layer that does not care about an operation leaves it
+ * out of its table, and the operation goes on to its only child.
  *
- * This header is all that a layer needs, and its complete documentation: the layers that are built in use
- * nothing else of the framework. A layer of your own is a shared object CATEGORY/NAME.so, found under the
- * directories of BTRFS_WALK_XLATOR_PATH (separated by colons), then under the library's own directory
- * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct bw_xlator_api, named
- * bw_xlator_api, and needs no library: the functions below come from the program that loads it.
+ * This header is all that a layer needs, and its complete documentation: the layers that are built
+ * in use nothing else of the framework. A layer of your own is a shared object CATEGORY/NAME.so,
+ * found under the directories of BTRFS_WALK_XLATOR_PATH (separated by colons), then under the
+ * library's own directory
+ * (`pkg-config --variable=xlatordir btrfs-walk`). It exports one object of type struct
+ * bw_xlator_api, named bw_xlator_api, and needs no library: the functions below come from the
+ * program that loads it.
  *
  *     static const struct bw_xlator_class my_class = {.type = "toys/my", ...};
  *     BW_XLATOR_EXPORT(my_class);
@@ -18,31 +20,33 @@
  *     cc -shared -fPIC $(pkg-config --cflags btrfs-walk) -o toys/my.so my.c
  *     BTRFS_WALK_XLATOR_PATH=. btrfs-walk --insert toys/my@verify image.img
  *
- * Life: options are checked against the class's table before a layer is made. `init` reads them. Its children
- * are made by then, but only those below cluster/chunk-map can be read already: its map is filled later.
- * `fini` runs before the children's. Both run in one thread. All other operations may run in several threads
- * at once, so private state that changes needs a lock or atomics.
+ * Life: options are checked against the class's table before a layer is made. `init` reads them.
+ * Its children are made by then, but only those below cluster/chunk-map can be read already: its
+ * map is filled later. `fini` runs before the children's. Both run in one thread. All other
+ * operations may run in several threads at once, so private state that changes needs a lock or
+ * atomics.
  *
- * Requests: `read` gets a batch of any length, of one kind or several, and answers every request before it
- * returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It winds to its children
- * as often as it likes, with the caller's own requests if nothing in them has to change, otherwise with
- * copies, some dozens at a time, on the stack. Whoever asks again for a request that failed frees its error
- * first. One request that fails says nothing about the others.
+ * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
+ * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
+ * winds to its children as often as it likes, with the caller's own requests if nothing in them has
+ * to change, otherwise with copies, some dozens at a time, on the stack. Whoever asks again for a
+ * request that failed frees its error first. One request that fails says nothing about the others.
  *
- * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an error was
- * born in and which it came through. A layer that asks several children or copies adds what failed as causes
- * of the error it makes of them.
+ * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
+ * error was born in and which it came through. A layer that asks several children or copies adds
+ * what failed as causes of the error it makes of them.
  *
- * Addresses: a layer says in its class what they mean above and below it. One that leaves them alone has
- * BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile; only above
- * features/verify is a tree block what its parent promised.
+ * Addresses: a layer says in its class what they mean above and below it. One that leaves them
+ * alone has BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile;
+ * only above features/verify is a tree block what its parent promised.
  *
- * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says so.
- * tests/plugin/rot13.c of the source is a complete example.
+ * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says
+ * so. tests/plugin/rot13.c of the source is a complete example.
  *
- * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and STACK_UNWIND
- * answers it later. Here the call is synchronous and C's own stack is that stack: the parent is the caller's
- * frame, the frame's "local" is automatic variables, the unwind is the return.
+ * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and
+ * STACK_UNWIND answers it later. Here the call is synchronous and C's own stack is that stack: the
+ * parent is the caller's frame, the frame's "local" is automatic variables, the unwind is the
+ * return.
  */
 #ifndef BTRFS_WALK_XLATOR_H
 #define BTRFS_WALK_XLATOR_H
@@ -62,21 +66,22 @@ extern "C" {
 struct bw_graph;
 struct bw_xlator;
 
-/** What is being read. It narrows on the way down: the storage layer sees kinds only to count them. */
+/** What is being read. It narrows on the way down: the storage layer sees kinds only to count them.
+ */
 enum bw_request_kind {
     BW_REQUEST_SUPER,      /**< a superblock copy */
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
     BW_REQUEST_DATA,       /**< file data as stored */
-    BW_REQUEST_RAW, /**< bytes nobody interprets: the other stripes of a parity rebuild, and the pieces of a
-                       block that does not lie in one piece */
+    BW_REQUEST_RAW, /**< bytes nobody interprets: the other stripes of a parity rebuild, and the
+                       pieces of a block that does not lie in one piece */
     BW_REQUEST_KINDS,
 };
 
 /** What a kind is called in options, reports and statedumps: "tree-block". */
 const char *bw_request_kind_name(enum bw_request_kind kind);
 
-/** Choices of an option (BW_OPTION_ENUM) that selects a kind of request: "any", then the kinds. Ends with
- * NULL.
+/** Choices of an option (BW_OPTION_ENUM) that selects a kind of request: "any", then the kinds.
+ * Ends with NULL.
  */
 extern const char *const bw_request_kind_choices[];
 
@@ -98,16 +103,19 @@ enum bw_address_space {
 struct bw_tree_block_expectation {
     uint64_t owner;          /**< id of the tree the block is read for */
     uint64_t generation;     /**< transaction that wrote it, exactly */
-    struct bw_key first_key; /**< its first key; checked if has_first_key, otherwise the least there may be */
+    struct bw_key first_key; /**< its first key; checked if has_first_key, otherwise the least there
+                                may be */
     struct bw_key end_key;   /**< all its keys are less than this; all zero: no limit */
     uint8_t level;           /**< 0 for a leaf */
     bool has_first_key;      /**< false for the root block of a tree */
-    bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful block */
+    bool lenient; /**< accept wrong first and unordered keys: recovery would rather have a doubtful
+                     block */
 };
 
 /** What is known of file data before they are read. */
 struct bw_data_expectation {
-    const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums are */
+    const uint8_t *checksums; /**< of each sector in turn, as long as the file system's checksums
+                                 are */
     uint32_t sectorsize;      /**< bytes; address and length of the request are multiples of it */
 };
 
@@ -119,8 +127,10 @@ struct bw_request {
     uint32_t length;  /**< bytes; at least 1 */
     uint64_t address; /**< in the address space the asked layer has above it */
     void *buffer;     /**< `length` bytes of the caller's; undefined after a failure */
-    const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other kinds */
-    const struct bw_data_expectation *data; /**< for data; NULL: they have no checksums, or are not checked */
+    const struct bw_tree_block_expectation *expectation; /**< for tree blocks; may be NULL for other
+                                                            kinds */
+    const struct bw_data_expectation *data; /**< for data; NULL: they have no checksums, or are not
+                                               checked */
 
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
 };
@@ -130,16 +140,17 @@ struct bw_location {
     uint64_t devid;
     uint64_t offset; /**< on that device, in bytes */
     bool present;    /**< whether the device was given */
-    bool rebuilt;    /**< the copy is computed from the other stripes of the row; devid and offset are of the
-                        parity it takes: P for copy 2, Q for others */
+    bool rebuilt; /**< the copy is computed from the other stripes of the row; devid and offset are
+                     of the parity it takes: P for copy 2, Q for others */
 };
 
 /** Reply of `map`: how many copies there are, and where the wanted one lies. */
 struct bw_map_reply {
-    unsigned copies;             /**< how many copies can be asked for, rebuilt ones included; at least 1 */
+    unsigned copies; /**< how many copies can be asked for, rebuilt ones included; at least 1 */
     struct bw_location location; /**< of the copy asked for */
-    uint32_t length; /**< how far the location is valid, in bytes; at most the length asked for. If no chunk
-                        holds the address, how far there is none: the only member that is set then */
+    uint32_t length; /**< how far the location is valid, in bytes; at most the length asked for. If
+                        no chunk holds the address, how far there is none: the only member that is
+                        set then */
 };
 
 /** A range worth reading ahead. */
@@ -153,31 +164,36 @@ struct bw_frame {
     const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
     unsigned depth;                /**< 0 at the top */
     uint64_t call;                 /**< number of the call, which the records of probes carry */
-    struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers below */
+    struct bw_frame_clock *clock;  /**< for the library's own use: adds up the time of the layers
+                                      below */
     bool metadata; /**< tree blocks are asked for: no tree has to be read to know where those lie */
 };
 
-/** The operations of a layer. `read` must answer all requests before it returns. NULL members are passed on.
+/** The operations of a layer. `read` must answer all requests before it returns. NULL members are
+ * passed on.
  */
 struct bw_xlator_operations {
     /** Takes the options, allocates private state. Called once, children first. */
     struct bw_error *(*init)(struct bw_xlator *xlator);
-    /** Releases private state, which may be NULL: also called if init failed, or was not reached. */
+    /** Releases private state, which may be NULL: also called if init failed, or was not reached.
+     */
     void (*fini)(struct bw_xlator *xlator);
     /** Answers `count` requests; may be called by several threads at once. */
-    void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                 size_t count);
-    /** Logical address to device. Reads nothing but, where one says where data lie, the raid stripe tree.
-     * `copy` is counted from 1. */
-    struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                            uint32_t length, unsigned copy, struct bw_map_reply *reply);
+    void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                 struct bw_request *requests, size_t count);
+    /** Logical address to device. Reads nothing but, where one says where data lie, the raid stripe
+     * tree. `copy` is counted from 1. */
+    struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply);
     /** Says that ranges will be read soon. A hint: it cannot fail. */
-    void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count);
-    /** For layers with device addresses above: how many bytes there are. A storage layer must have it. */
+    void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count);
+    /** For layers with device addresses above: how many bytes there are. A storage layer must have
+     * it. */
     uint64_t (*size)(struct bw_xlator *xlator);
-    /** Adds what is worth knowing of the private state to the open object of a statedump; NULL: nothing. May
-     * run while others read. */
+    /** Adds what is worth knowing of the private state to the open object of a statedump; NULL:
+     * nothing. May run while others read. */
     void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
 };
 
@@ -185,25 +201,30 @@ struct bw_xlator_operations {
 enum bw_option_type {
     BW_OPTION_BOOL,    /**< on, yes, true, 1, or off, no, false, 0; the number is 0 or 1 */
     BW_OPTION_INTEGER, /**< decimal, 0 to 2^64-1 */
-    BW_OPTION_SIZE,    /**< bytes; an integer with an optional K, M, G, T, P or E (powers of 1024) */
-    BW_OPTION_PERCENT, /**< 0 to 100 with up to four decimals, `%` optional; in units of 1/10000 percent */
-    BW_OPTION_TIME,    /**< an integer with ns, us, ms, s, m or h; the unit may only lack for 0. In ns */
-    BW_OPTION_ENUM,    /**< one of `choices`; the number is its index there */
-    BW_OPTION_STRING,  /**< any text */
-    BW_OPTION_PATH,    /**< a file that is read */
-    BW_OPTION_OUTPUT,  /**< a file that is written (appended to), `-` for stderr; never one of the images */
+    BW_OPTION_SIZE, /**< bytes; an integer with an optional K, M, G, T, P or E (powers of 1024) */
+    BW_OPTION_PERCENT, /**< 0 to 100 with up to four decimals, `%` optional; in units of 1/10000
+                          percent */
+    BW_OPTION_TIME, /**< an integer with ns, us, ms, s, m or h; the unit may only lack for 0. In ns
+                     */
+    BW_OPTION_ENUM, /**< one of `choices`; the number is its index there */
+    BW_OPTION_STRING, /**< any text */
+    BW_OPTION_PATH,   /**< a file that is read */
+    BW_OPTION_OUTPUT, /**< a file that is written (appended to), `-` for stderr; never one of the
+                         images */
 };
 
 /** Percentages as numbers: this is 100 percent. */
 #define BW_PERCENT_100 UINT64_C(1000000)
 
-/** An option as data: validation, help and documentation are made from it. The table ends with a NULL name.
+/** An option as data: validation, help and documentation are made from it. The table ends with a
+ * NULL name.
  */
 struct bw_option {
     const char *name; /**< lower case letters, digits and hyphens */
     enum bw_option_type type;
     const char *default_value;  /**< as text; NULL: must be given */
-    uint64_t minimum, maximum;  /**< inclusive, as numbers: for integers, sizes, percentages and times */
+    uint64_t minimum, maximum;  /**< inclusive, as numbers: for integers, sizes, percentages and
+                                   times */
     const char *description;    /**< a phrase: no capital, no full stop */
     const char *const *choices; /**< for BW_OPTION_ENUM: ends with NULL */
 };
@@ -212,29 +233,34 @@ struct bw_option {
 struct bw_xlator_class {
     const char *type;        /**< "category/name", of lower case letters, digits and hyphens */
     const char *description; /**< one line: a phrase, no capital, no full stop */
-    const char *page; /**< what it does and when to use it: paragraphs separated by an empty line, a line that
-                         begins with four spaces is an example. Shown by `btrfs-walk xlators TYPE` */
-    enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children */
+    const char *page; /**< what it does and when to use it: paragraphs separated by an empty line, a
+                         line that begins with four spaces is an example. Shown by `btrfs-walk
+                         xlators TYPE` */
+    enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children
+                                         */
     unsigned minimum_children, maximum_children;
     const struct bw_option *options; /**< may be NULL */
     struct bw_xlator_operations operations;
 };
 
-/** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be rebuilt
- * for. */
+/** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
+ * rebuilt for. */
 #define BW_XLATOR_ABI 3
 
-/** What a shared object exports under the name bw_xlator_api. Its first two members never change. */
+/** What a shared object exports under the name bw_xlator_api. Its first two members never change.
+ */
 struct bw_xlator_api {
-    uint32_t abi;  /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
-    uint32_t size; /**< of this structure */
-    const struct bw_xlator_class *xlator; /**< its `type` must be the name the object was found by */
+    uint32_t abi; /**< BW_XLATOR_ABI of the header it was built with; any other number is refused */
+    uint32_t size;                        /**< of this structure */
+    const struct bw_xlator_class *xlator; /**< its `type` must be the name the object was found by
+                                           */
 };
 
 /** Exports a class as the one layer of a shared object. */
-#define BW_XLATOR_EXPORT(class_object)                                                      \
-    __attribute__((visibility("default"))) extern const struct bw_xlator_api bw_xlator_api; \
-    const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof(struct bw_xlator_api), &(class_object)}
+#define BW_XLATOR_EXPORT(class_object)                                                       \
+    __attribute__((visibility("default"))) extern const struct bw_xlator_api bw_xlator_api;  \
+    const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof(struct bw_xlator_api), \
+                                                &(class_object)}
 
 /** Counters of one layer and kind. */
 struct bw_counters {
@@ -244,17 +270,18 @@ struct bw_counters {
     uint64_t errors;   /**< requests that failed */
 };
 
-/** Hands requests to a layer; the only place that counts, and that notes on an error which layers it was born
- * in and came through. Without a layer (NULL) all requests fail. `parent` is the frame that the layer was
- * given, itself and not a copy. */
+/** Hands requests to a layer; the only place that counts, and that notes on an error which layers
+ * it was born in and came through. Without a layer (NULL) all requests fail. `parent` is the frame
+ * that the layer was given, itself and not a copy. */
 void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_request *requests,
              size_t count);
 /** Asks a layer (or the first below it that answers) for a mapping. */
-struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
-                             uint32_t length, unsigned copy, struct bw_map_reply *reply);
+struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
+                             uint64_t address, uint32_t length, unsigned copy,
+                             struct bw_map_reply *reply);
 /** Gives a hint to a layer (or the first below it that takes hints). */
-void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, const struct bw_range *ranges,
-                    size_t count);
+void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
+                    const struct bw_range *ranges, size_t count);
 
 /** Private state, as set by the layer's init. */
 void *bw_xlator_private(const struct bw_xlator *xlator);
@@ -268,15 +295,17 @@ const char *bw_xlator_type(const struct bw_xlator *xlator);
 size_t bw_xlator_child_count(const struct bw_xlator *xlator);
 /** A child; NULL if there are not so many. */
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index);
-/** Value of an option, as given or its default. A name that is not in the class's table gives "", and a
- * warning to the user. */
+/** Value of an option, as given or its default. A name that is not in the class's table gives "",
+ * and a warning to the user. */
 const char *bw_xlator_option_text(const struct bw_xlator *xlator, const char *name);
 /** The same as a number; see enum bw_option_type for the units. */
 uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *name);
-/** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only child. */
+/** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only
+ * child. */
 uint64_t bw_xlator_size(struct bw_xlator *xlator);
 /** Tells the user of the graph something, once; takes the error. Safe from any thread. */
-void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error);
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
+                      struct bw_error *error);
 /** Counters so far of one kind. */
 struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind);
 

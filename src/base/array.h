@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Makes `array` (of `*capacity` items of `size` bytes) large enough for `count` items; NULL if memory runs
- * out. */
+/** Makes `array` (of `*capacity` items of `size` bytes) large enough for `count` items; NULL if
+ * memory runs out. */
 static inline void *bw_array_grown(void *array, size_t count, size_t *capacity, size_t size)
 {
     if (count <= *capacity)
@@ -23,7 +23,8 @@ static inline void *bw_array_grown(void *array, size_t count, size_t *capacity, 
     return grown;
 }
 
-/** Makes room for one more item behind the first `count`; false (and nothing changed) if memory runs out. */
+/** Makes room for one more item behind the first `count`; false (and nothing changed) if memory
+ * runs out. */
 #define BW_ARRAY_RESERVE(array, count, capacity)                                             \
     __extension__({                                                                          \
         void *bw_grown = bw_array_grown((array), (count) + 1, &(capacity), sizeof *(array)); \

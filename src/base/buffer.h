@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A growable run of bytes. The walker writes paths into one a worker, so the room check is inline and growing
- * is the cold path. A failed allocation is remembered (`failed`) instead of being checked after every append.
+ * A growable run of bytes. The walker writes paths into one a worker, so the room check is inline
+ * and growing is the cold path. A failed allocation is remembered (`failed`) instead of being
+ * checked after every append.
  */
 #ifndef BW_BASE_BUFFER_H
 #define BW_BASE_BUFFER_H
@@ -30,7 +31,8 @@ void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
 
 static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
 {
-    return __builtin_expect(buffer->capacity - buffer->length >= more, 1) || bw_buffer_grow(buffer, more);
+    return __builtin_expect(buffer->capacity - buffer->length >= more, 1) ||
+           bw_buffer_grow(buffer, more);
 }
 
 static inline void bw_buffer_append(struct bw_buffer *buffer, const void *bytes, size_t length)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Cleanup bound to scope: a variable declared with one of these is released on every way out of its block.
+ * Cleanup bound to scope: a variable declared with one of these is released on every way out of its
+ * block.
  */
 #ifndef BW_BASE_CLEANUP_H
 #define BW_BASE_CLEANUP_H
@@ -32,7 +33,8 @@ static inline void bw_cleanup_error(struct bw_error **error)
             return bw_try_error;                \
     } while (0)
 
-/** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL. */
+/** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL.
+ */
 #define BW_TAKE(pointer)                          \
     __extension__({                               \
         __typeof__(pointer) bw_taken = (pointer); \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers as decimal text, for what is written a million times. Two digits at a time, from a table; the
- * caller has made room.
+ * Numbers as decimal text, for what is written a million times. Two digits at a time, from a table;
+ * the caller has made room.
  */
 #ifndef BW_BASE_DECIMAL_H
 #define BW_BASE_DECIMAL_H
@@ -64,7 +64,8 @@ static inline char *bw_decimal(char *at, uint64_t value)
     if (rest < part)
         at = bw_decimal_short(at, (uint32_t)rest);
     else
-        at = bw_decimal_eight(bw_decimal_short(at, (uint32_t)(rest / part)), (uint32_t)(rest % part));
+        at = bw_decimal_eight(bw_decimal_short(at, (uint32_t)(rest / part)),
+                              (uint32_t)(rest % part));
     return bw_decimal_eight(at, (uint32_t)(value % part));
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Little-endian integers as they lie on disk. The types are byte arrays, so that a structure made of them has
- * no alignment or padding, may lie anywhere in a buffer, and cannot be used as a number without being
- * converted.
+ * Little-endian integers as they lie on disk. The types are byte arrays, so that a structure made
+ * of them has no alignment or padding, may lie anywhere in a buffer, and cannot be used as a number
+ * without being converted.
  */
 #ifndef BW_BASE_ENDIAN_H
 #define BW_BASE_ENDIAN_H

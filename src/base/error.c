@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The error object. Errors are rare and cold, so each owns its message; the only static one is "out of
- * memory", which must be available when nothing can be allocated.
+ * The error object. Errors are rare and cold, so each owns its message; the only static one is "out
+ * of memory", which must be available when nothing can be allocated.
  */
 #include "btrfs-walk/error.h"
 
@@ -55,7 +55,8 @@ struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
     va_end(arguments);
     char reason[128];
     char *whole = NULL;
-    if (message && asprintf(&whole, "%s: %s", message, strerror_r(system_errno, reason, sizeof reason)) < 0)
+    if (message &&
+        asprintf(&whole, "%s: %s", message, strerror_r(system_errno, reason, sizeof reason)) < 0)
         whole = NULL;
     free(message);
     return create(BW_ERROR_SYSTEM, system_errno, whole);
@@ -91,7 +92,8 @@ static struct bw_error_hop *make_hop(const char *layer, const char *volume)
     return hop;
 }
 
-void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume, const uint64_t *address)
+void bw_error_add_hop(struct bw_error *error, const char *layer, const char *volume,
+                      const uint64_t *address)
 {
     struct bw_error_hop *hop = error == &no_memory ? NULL : make_hop(layer, volume);
     if (!hop)

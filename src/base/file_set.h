@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A set of files, told apart as files and not by name: links and other nodes of one device are the same file.
- * It keeps what is read from being written to.
+ * A set of files, told apart as files and not by name: links and other nodes of one device are the
+ * same file. It keeps what is read from being written to.
  */
 #ifndef BW_BASE_FILE_SET_H
 #define BW_BASE_FILE_SET_H

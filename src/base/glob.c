@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Matching patterns, without recursion: on a mismatch only the last star has to be tried again, one character
- * further, because what stood before it has matched as early as it could.
+ * Matching patterns, without recursion: on a mismatch only the last star has to be tried again, one
+ * character further, because what stood before it has matched as early as it could.
  */
 #include "base/glob.h"
 
@@ -125,7 +125,8 @@ static bool class_has(const struct class *class, uint32_t character)
     return found;
 }
 
-/* Takes `[:name:]`, in a set; what looks otherwise is no class, and what it is made of stands for itself. */
+/* Takes `[:name:]`, in a set; what looks otherwise is no class, and what it is made of stands for
+ * itself. */
 static bool take_class(struct cursor *pattern, const struct class **class)
 {
     struct cursor ahead = *pattern;
@@ -164,7 +165,8 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
     return true;
 }
 
-/* What follows `[`, up to and with `]`; a `]` that is the first stands for itself. False if it does not end.
+/* What follows `[`, up to and with `]`; a `]` that is the first stands for itself. False if it does
+ * not end.
  */
 static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
@@ -209,13 +211,15 @@ static bool matches(const struct folding *folding, struct cursor wanted, struct 
     return wanted.next == wanted.end;
 }
 
-bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *text, size_t text_length)
+bool bw_glob_matches(const char *pattern, size_t pattern_length, const char *text,
+                     size_t text_length)
 {
-    return matches(&(struct folding){0}, cursor_of(pattern, pattern_length), cursor_of(text, text_length));
+    return matches(&(struct folding){0}, cursor_of(pattern, pattern_length),
+                   cursor_of(text, text_length));
 }
 
-bool bw_glob_matches_folded(locale_t locale, const char *pattern, size_t pattern_length, const char *text,
-                            size_t text_length)
+bool bw_glob_matches_folded(locale_t locale, const char *pattern, size_t pattern_length,
+                            const char *text, size_t text_length)
 {
     return matches(&(struct folding){true, locale}, cursor_of(pattern, pattern_length),
                    cursor_of(text, text_length));

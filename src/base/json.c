@@ -130,7 +130,8 @@ static void append_base64(struct bw_json *json, const void *bytes, size_t length
     struct bw_buffer *buffer = json->buffer;
     bw_buffer_append_byte(buffer, '"');
     if (bw_buffer_reserve(buffer, bw_base64_length(length)))
-        buffer->length = (size_t)(bw_base64(buffer->data + buffer->length, bytes, length) - buffer->data);
+        buffer->length =
+            (size_t)(bw_base64(buffer->data + buffer->length, bytes, length) - buffer->data);
     bw_buffer_append_byte(buffer, '"');
 }
 

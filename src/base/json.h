@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The owner's side of btrfs-walk/json.h: a writer that appends to a buffer. Used for statedumps, the reports
- * of debug layers, and lists in JSON.
+ * The owner's side of btrfs-walk/json.h: a writer that appends to a buffer. Used for statedumps,
+ * the reports of debug layers, and lists in JSON.
  */
 #ifndef BW_BASE_JSON_H
 #define BW_BASE_JSON_H
@@ -20,7 +20,8 @@ struct bw_json {
     bool empty[BW_JSON_DEPTH];   /**< nothing was written in it yet */
 };
 
-/** Begins writing one value. When it is complete (all ended), the owner adds what stands behind it. */
+/** Begins writing one value. When it is complete (all ended), the owner adds what stands behind it.
+ */
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent);
 
 #endif

@@ -26,7 +26,8 @@ static uint64_t storable(uint64_t key)
 static struct bw_map_entry *find(const struct bw_map *map, uint64_t key)
 {
     uint64_t hash = key * map->multiplier;
-    /* Keys follow one another closely: one multiplication lays them out evenly, but now and then in clusters. */
+    /* Keys follow one another closely: one multiplication lays them out evenly, but now and then in
+     * clusters. */
     hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15);
     size_t at = (size_t)(hash >> 32) & (map->capacity - 1);
     while (key_of(&map->entries[at]) != 0 && key_of(&map->entries[at]) != key)
@@ -71,7 +72,8 @@ static bool grow(struct bw_map *map)
 {
     struct bw_map larger = {.capacity = map->capacity ? map->capacity * 2 : 16,
                             .count = map->count,
-                            .multiplier = map->multiplier ? map->multiplier : random_multiplier(map)};
+                            .multiplier =
+                                map->multiplier ? map->multiplier : random_multiplier(map)};
     larger.entries = calloc(larger.capacity, sizeof *larger.entries);
     if (!larger.entries)
         return false;

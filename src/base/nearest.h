@@ -8,7 +8,8 @@
 /** A search. Begins with all but `wanted` zero. */
 struct bw_nearest {
     const char *wanted;
-    const char *best; /**< the nearest candidate so far; NULL: none is near enough to be worth a word */
+    const char *best; /**< the nearest candidate so far; NULL: none is near enough to be worth a
+                         word */
     size_t distance;  /**< how many letters it is away */
 };
 

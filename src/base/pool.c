@@ -83,8 +83,8 @@ static void start_threads(struct bw_pool *pool)
     }
 }
 
-void bw_pool_run(struct bw_pool *pool, size_t count, void (*run)(void *context, unsigned worker, size_t task),
-                 void *context)
+void bw_pool_run(struct bw_pool *pool, size_t count,
+                 void (*run)(void *context, unsigned worker, size_t task), void *context)
 {
     if (count == 1 || pool->threads == 1) {
         for (size_t task = 0; task < count; task++)

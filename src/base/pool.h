@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Worker threads for series of numbered tasks. The calling thread is worker 0; the others are started when a
- * series first has more than one task, so that a small image costs no thread.
+ * Worker threads for series of numbered tasks. The calling thread is worker 0; the others are
+ * started when a series first has more than one task, so that a small image costs no thread.
  */
 #ifndef BW_BASE_POOL_H
 #define BW_BASE_POOL_H
@@ -20,7 +20,7 @@ void bw_pool_destroy(struct bw_pool *pool);
 unsigned bw_pool_threads(const struct bw_pool *pool);
 
 /** Runs tasks 0 to count - 1, started in this order, and returns when all are done. */
-void bw_pool_run(struct bw_pool *pool, size_t count, void (*run)(void *context, unsigned worker, size_t task),
-                 void *context);
+void bw_pool_run(struct bw_pool *pool, size_t count,
+                 void (*run)(void *context, unsigned worker, size_t task), void *context);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* UTF-8 as the Unicode standard has it: names of files are bytes, and have to be looked at before they are
- * text. */
+/* UTF-8 as the Unicode standard has it: names of files are bytes, and have to be looked at before
+ * they are text. */
 #ifndef BW_BASE_UTF8_H
 #define BW_BASE_UTF8_H
 
@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Length of the valid UTF-8 sequence at `bytes` (at least one, at most `left` bytes); 0 if there is none:
- * too long a form, a surrogate, and what lies beyond U+10FFFF are not valid. */
+/** Length of the valid UTF-8 sequence at `bytes` (at least one, at most `left` bytes); 0 if there
+ * is none: too long a form, a surrogate, and what lies beyond U+10FFFF are not valid. */
 static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
 {
     uint8_t first = bytes[0];

@@ -61,26 +61,28 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
     };
 }
 
-/* A leaf costs three comparisons here; internal nodes are few. features/verify has done the same if it is the
- * layer right below. */
+/* A leaf costs three comparisons here; internal nodes are few. features/verify has done the same if
+ * it is the layer right below. */
 static struct bw_error *accept(const struct bw_request *request)
 {
     const struct bw_tree_block_expectation *expectation = request->expectation;
     if (expectation->level) {
         struct bw_error *error =
             bw_node_check(request->buffer, request->length, request->address, expectation);
-        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64, request->address,
-                                       expectation->owner)
+        return error ? bw_error_prefix(error, "tree block %" PRIu64 " of tree %" PRIu64,
+                                       request->address, expectation->owner)
                      : NULL;
     }
     struct bw_node leaf = bw_node_view(request->buffer, request->length);
-    uint32_t room =
-        (request->length - (uint32_t)sizeof(struct bw_disk_header)) / (uint32_t)sizeof(struct bw_disk_item);
+    uint32_t room = (request->length - (uint32_t)sizeof(struct bw_disk_header)) /
+                    (uint32_t)sizeof(struct bw_disk_item);
     const struct bw_disk_header *header = request->buffer;
-    return bw_get64(header->bytenr) == request->address && leaf.level == 0 && leaf.item_count <= room
+    return bw_get64(header->bytenr) == request->address && leaf.level == 0 &&
+                   leaf.item_count <= room
                ? NULL
                : bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree block %" PRIu64 ": another block, or none, came in its place",
+                                 "tree block %" PRIu64
+                                 ": another block, or none, came in its place",
                                  request->address);
 }
 
@@ -98,7 +100,8 @@ static void probe_done(struct bw_probes *probes, uint64_t call, uint64_t start,
     uint64_t ns = start ? bw_probes_now(probes) - start : 0;
     for (size_t i = 0; i < count; i++)
         BW_PROBE(probes, block__read__done, block_done,
-                 &(struct bw_block_event){{call, ns, requests[i].error}, &requests[i], requests[i].copy});
+                 &(struct bw_block_event){
+                     {call, ns, requests[i].error}, &requests[i], requests[i].copy});
 }
 
 static struct bw_frame frame_of_blocks(const struct bw_tree_reader *reader)
@@ -108,7 +111,8 @@ static struct bw_frame frame_of_blocks(const struct bw_tree_reader *reader)
     return frame;
 }
 
-void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges, size_t count)
+void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges,
+                      size_t count)
 {
     const struct bw_frame frame = frame_of_blocks(reader);
     bw_wind_advise(&frame, reader->top, ranges, count);
@@ -129,8 +133,8 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
         probe_done(probes, frame.call, start, requests, count);
 }
 
-struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
-                               void *buffer)
+struct bw_error *bw_block_read(const struct bw_tree_reader *reader,
+                               const struct bw_block_pointer *pointer, void *buffer)
 {
     struct bw_request request = bw_block_request(reader, pointer, buffer);
     bw_blocks_read(reader, &request, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Pointers to tree blocks: an address together with everything the parent promises about the block, ready to
- * be turned into a request to the top of the read pipeline.
+ * Pointers to tree blocks: an address together with everything the parent promises about the block,
+ * ready to be turned into a request to the top of the read pipeline.
  */
 #ifndef BW_BTREE_BLOCK_H
 #define BW_BTREE_BLOCK_H
@@ -17,7 +17,8 @@ struct bw_tree_reader {
     struct bw_xlator *top;
     uint32_t nodesize;
     const struct bw_frame *frame;     /**< of the search that reads; NULL: of none */
-    const struct bw_adopter *adopter; /**< who knows leaves below lost nodes (adopted.h); NULL: nobody */
+    const struct bw_adopter *adopter; /**< who knows leaves below lost nodes (adopted.h); NULL:
+                                         nobody */
 };
 
 /** A tree of the file system. */
@@ -41,24 +42,27 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
 struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *parent,
                                               const struct bw_node *node, uint32_t slot);
 
-/** The request that reads a block; `buffer` takes reader->nodesize bytes. `pointer` must outlive the request.
+/** The request that reads a block; `buffer` takes reader->nodesize bytes. `pointer` must outlive
+ * the request.
  */
 struct bw_request bw_block_request(const struct bw_tree_reader *reader,
                                    const struct bw_block_pointer *pointer, void *buffer);
 
 /**
- * Reads blocks, as bw_wind() does, and makes sure that whatever the graph is, nothing comes out of it that
- * this folder and those above could not handle: the address and the level are the ones expected, the items
- * fit the block, and what internal nodes say about their children passed bw_node_check().
+ * Reads blocks, as bw_wind() does, and makes sure that whatever the graph is, nothing comes out of
+ * it that this folder and those above could not handle: the address and the level are the ones
+ * expected, the items fit the block, and what internal nodes say about their children passed
+ * bw_node_check().
  */
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count);
 
 /** Says that blocks at these logical addresses will be read soon. */
-void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges, size_t count);
+void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range *ranges,
+                      size_t count);
 
 /** Reads one block into `buffer`. */
-struct bw_error *bw_block_read(const struct bw_tree_reader *reader, const struct bw_block_pointer *pointer,
-                               void *buffer);
+struct bw_error *bw_block_read(const struct bw_tree_reader *reader,
+                               const struct bw_block_pointer *pointer, void *buffer);
 
 /** Memory for `count` blocks, to be freed with free(); NULL if there is none. */
 uint8_t *bw_block_buffer(const struct bw_tree_reader *reader, unsigned count);

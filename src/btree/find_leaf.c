@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The descent to one leaf. Levels fall by one a step, so it ends. Leaves whose keys are out of order are not
- * searched but looked through: the answer to a question must not depend on how one came to the leaf.
+ * The descent to one leaf. Levels fall by one a step, so it ends. Leaves whose keys are out of
+ * order are not searched but looked through: the answer to a question must not depend on how one
+ * came to the leaf.
  */
 #include "btree/find_leaf.h"
 
@@ -69,7 +70,8 @@ static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, ui
     if (bw_key_compare(&next, &finder->advised) < 0)
         return;
     for (uint32_t i = slot; i < node->item_count && count < ADVISE_LEAVES; i++)
-        ranges[count++] = (struct bw_range){bw_node_pointer_at(node, i).bytenr, finder->reader.nodesize};
+        ranges[count++] =
+            (struct bw_range){bw_node_pointer_at(node, i).bytenr, finder->reader.nodesize};
     finder->advised =
         slot + count < node->item_count ? bw_node_key(node, slot + (uint32_t)count) : finder->end;
     if (count > 1)
@@ -128,8 +130,8 @@ static struct bw_key key_behind(struct bw_key key)
     return key;
 }
 
-static struct bw_error *read_adopted(struct bw_leaf_finder *finder, const struct bw_adopted_leaf *leaf,
-                                     const struct bw_key *first)
+static struct bw_error *read_adopted(struct bw_leaf_finder *finder,
+                                     const struct bw_adopted_leaf *leaf, const struct bw_key *first)
 {
     set_range(finder, first, &leaf->pointer);
     if (!read_block(finder, &leaf->pointer))
@@ -159,11 +161,13 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
 }
 
 /* Goes on where a node is lost, if leaves below it are known; otherwise all below it is lost. */
-static struct bw_error *lose_node(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer,
+static struct bw_error *lose_node(struct bw_leaf_finder *finder,
+                                  const struct bw_block_pointer *pointer,
                                   const struct bw_key *first, const struct bw_key *key)
 {
     const struct bw_adopted *adopted = NULL;
-    struct bw_error *error = bw_adopted_find(&finder->reader, &finder->tree, pointer->bytenr, &adopted);
+    struct bw_error *error =
+        bw_adopted_find(&finder->reader, &finder->tree, pointer->bytenr, &adopted);
     if (error || !adopted)
         return error ? error : end_descent(finder);
     bw_error_free(BW_TAKE(finder->error));
@@ -212,7 +216,8 @@ struct bw_error *bw_find_leaf(struct bw_leaf_finder *finder, const struct bw_key
     if (finder->has_above && holds(&above->first_key, &above->end_key, key))
         return descend(finder, finder->above, above->first_key, true, key);
     finder->has_above = false;
-    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0}, false, key);
+    return descend(finder, bw_tree_root_pointer(&finder->tree, false), (struct bw_key){0}, false,
+                   key);
 }
 
 uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw_key *key)

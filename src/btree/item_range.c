@@ -14,9 +14,10 @@ struct state {
 
 static struct bw_error *lose_item(const struct state *state, const struct bw_key *key)
 {
-    struct bw_error *error = bw_error_create(
-        BW_ERROR_CORRUPT, "tree %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64 ") lies outside its leaf",
-        state->tree, key->objectid, key->type, key->offset);
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_CORRUPT,
+                        "tree %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64 ") lies outside its leaf",
+                        state->tree, key->objectid, key->type, key->offset);
     if (!state->range->lost)
         return error;
     state->range->lost(state->range->context, BW_LOST_ITEM, error);
@@ -30,14 +31,16 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
         bool inside = bw_leaf_item(leaf, slot, &item);
-        if (bw_key_compare(&item.key, &range->first) < 0 || bw_key_compare(&item.key, &range->last) > 0)
+        if (bw_key_compare(&item.key, &range->first) < 0 ||
+            bw_key_compare(&item.key, &range->last) > 0)
             continue;
         BW_TRY(inside ? range->item(range->context, &item) : lose_item(state, &item.key));
     }
     return NULL;
 }
 
-static void lose_block(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void lose_block(void *context, const struct bw_block_pointer *pointer,
+                       struct bw_error *error)
 {
     const struct state *state = context;
     state->range->lost(state->range->context, pointer->bytenr, error);

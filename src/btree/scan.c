@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop: levels fall
- * by one a step, and a child only counts inside the key range its parent gives it, so that no block is
- * reached by two ways. A lenient scan does without that promise of the keys and remembers the blocks it has
- * seen instead.
+ * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop:
+ * levels fall by one a step, and a child only counts inside the key range its parent gives it, so
+ * that no block is reached by two ways. A lenient scan does without that promise of the keys and
+ * remembers the blocks it has seen instead.
  */
 #include "btree/scan.h"
 
@@ -184,10 +184,12 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     if (error)
         return lose_node(state, pointer, error);
     struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);
-    return level ? scan_children(state, pointer, &node) : state->scan->leaf(state->scan->context, &node);
+    return level ? scan_children(state, pointer, &node)
+                 : state->scan->leaf(state->scan->context, &node);
 }
 
-void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
+                         struct bw_error *error)
 {
     (void)context;
     (void)pointer;

@@ -27,8 +27,9 @@ void cmd_bad_flush(struct cmd_bad_ranges *bad)
                        : bad->on_error == CMD_ON_ERROR_SKIP ? ", left out"
                                                             : "";
     bw_fs_report(bad->fs, BW_DAMAGE,
-                 bw_error_prefix(bad->error, "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s",
-                                 bad->path, bad->offset, bad->offset + bad->length - 1, what));
+                 bw_error_prefix(bad->error,
+                                 "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read%s", bad->path,
+                                 bad->offset, bad->offset + bad->length - 1, what));
     bad->error = NULL;
 }
 
@@ -47,6 +48,7 @@ void cmd_bad_add(struct cmd_bad_ranges *bad, const char *path, const struct bw_d
 
 struct bw_error *cmd_bad_error(const char *path, const struct bw_data_part *part)
 {
-    return bw_error_create(part->error->code, "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", path,
+    return bw_error_create(part->error->code,
+                           "%s: bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", path,
                            part->offset, part->offset + part->length - 1, part->error->message);
 }

@@ -16,11 +16,13 @@ enum cmd_on_error {
 /** The argument of --on-error; false if it is none. */
 bool cmd_parse_on_error(const char *text, enum cmd_on_error *on_error);
 
-/** The map under way. All zeros but `fs` and `on_error` is empty. One thread at a time may use it. */
+/** The map under way. All zeros but `fs` and `on_error` is empty. One thread at a time may use it.
+ */
 struct cmd_bad_ranges {
     struct bw_fs *fs;
     enum cmd_on_error on_error;
-    const char *path; /**< of the range that is not reported yet; the caller's, until the next flush */
+    const char *path; /**< of the range that is not reported yet; the caller's, until the next flush
+                       */
     uint64_t offset, length;
     struct bw_error *error; /**< of its beginning; NULL: there is none */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The blackbox command: what a flight recorder has kept. The file may be that of a process that was killed,
- * or that still runs, or anything else.
+ * The blackbox command: what a flight recorder has kept. The file may be that of a process that was
+ * killed, or that still runs, or anything else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,8 @@ static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint
     while (bytes->length < wanted) {
         if (!bw_buffer_reserve(bytes, (size_t)(wanted - bytes->length)))
             return bw_error_no_memory();
-        ssize_t got = read(descriptor, bytes->data + bytes->length, (size_t)(wanted - bytes->length));
+        ssize_t got =
+            read(descriptor, bytes->data + bytes->length, (size_t)(wanted - bytes->length));
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
@@ -61,8 +62,8 @@ static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint
     return NULL;
 }
 
-/* Reads a box: first its beginning, which says how long it is; one byte more would tell that it is longer.
- * Piece by piece: one that is shorter than it says costs no memory for what it lacks. */
+/* Reads a box: first its beginning, which says how long it is; one byte more would tell that it is
+ * longer. Piece by piece: one that is shorter than it says costs no memory for what it lacks. */
 static struct bw_error *read_box(int descriptor, struct bw_buffer *bytes)
 {
     enum { PIECE = 1 << 20 };
@@ -94,8 +95,9 @@ static struct bw_error *write_events(const struct blackbox_state *blackbox,
     struct bw_buffer line = {0};
     struct bw_error *error = NULL;
     struct bw_recorded event;
-    uint32_t i =
-        blackbox->limited && blackbox->last < list->count ? list->count - (uint32_t)blackbox->last : 0;
+    uint32_t i = blackbox->limited && blackbox->last < list->count
+                     ? list->count - (uint32_t)blackbox->last
+                     : 0;
     for (; i < list->count && !error; i++) {
         if (bw_recording_slot(recording, list->slots[i], &event) != BW_SLOT_GOOD)
             continue;
@@ -155,7 +157,8 @@ static void say_rest(const char *file, const struct bw_recording *recording,
     struct bw_buffer line = {0};
     char begin[48];
     format_time(facts.begin_real, begin, sizeof begin);
-    bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %s, ", facts.program, facts.process, begin);
+    bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %s, ", facts.program, facts.process,
+                     begin);
     append_ending(&line, &facts);
     say(file, &line);
     line.length = 0;
@@ -171,7 +174,8 @@ static void say_rest(const char *file, const struct bw_recording *recording,
     for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
         if (losses[i].count)
             bw_buffer_format(&line, "%s%" PRIu64 " %s",
-                             line.length ? ", " : "events not shown: ", losses[i].count, losses[i].what);
+                             line.length ? ", " : "events not shown: ", losses[i].count,
+                             losses[i].what);
     if (line.length)
         say(file, &line);
     bw_buffer_free(&line);
@@ -217,24 +221,31 @@ const struct command cmd_blackbox = {
     .name = "blackbox",
     .operands = "FILE",
     .summary = "Shows the events that option --blackbox of a command has kept in FILE.",
-    .details =
-        "\nWith --blackbox FILE a command keeps its last events there, whatever ends it, SIGKILL as well: "
-        "those of\n"
-        "coarse probes, and of the probes that --probe selects. The next command begins FILE anew; a file "
-        "that is\n"
-        "no black box is never overwritten. Events are listed oldest first: seconds since the begin, "
-        "thread,\n"
-        "probe, and what the probe tells. Messages on stderr say how the command ended, and how many events "
-        "are\n"
-        "not there any more, were being written, or are damaged. Times in JSON are nanoseconds of the "
-        "monotonic\n"
-        "clock; bytes that are not UTF-8 become NAME_bytes in base64; \"cut\" says that the text was "
-        "longer.\n"
-        "Exit status: 0 shown; 1 the output cannot be written; 2 wrong usage, or FILE cannot be read, is no\n"
-        "black box, or is damaged.\n",
-    .examples = "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
-                "  btrfs-walk blackbox box                          show them\n"
-                "  btrfs-walk blackbox --last 1 box                 what happened last\n",
+    .details = "\nWith --blackbox FILE a command keeps its last events there, whatever ends it, "
+               "SIGKILL as well: "
+               "those of\n"
+               "coarse probes, and of the probes that --probe selects. The next command begins "
+               "FILE anew; a file "
+               "that is\n"
+               "no black box is never overwritten. Events are listed oldest first: seconds since "
+               "the begin, "
+               "thread,\n"
+               "probe, and what the probe tells. Messages on stderr say how the command ended, and "
+               "how many events "
+               "are\n"
+               "not there any more, were being written, or are damaged. Times in JSON are "
+               "nanoseconds of the "
+               "monotonic\n"
+               "clock; bytes that are not UTF-8 become NAME_bytes in base64; \"cut\" says that the "
+               "text was "
+               "longer.\n"
+               "Exit status: 0 shown; 1 the output cannot be written; 2 wrong usage, or FILE "
+               "cannot be read, is no\n"
+               "black box, or is damaged.\n",
+    .examples =
+        "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
+        "  btrfs-walk blackbox box                          show them\n"
+        "  btrfs-walk blackbox --last 1 box                 what happened last\n",
     .options = options,
     .set = set,
     .run = run,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The bodyfile command: what is known of each file as a line of The Sleuth Kit's body file, for timelines. */
+/* The bodyfile command: what is known of each file as a line of The Sleuth Kit's body file, for
+ * timelines. */
 #include <inttypes.h>
 #include <sys/stat.h>
 
@@ -75,12 +76,15 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
     const struct bw_inode *inode = &item->inode;
     char mode[CMD_MODE_LENGTH + 1], letter = type_letter(item->type);
     cmd_mode_text(inode->mode, mode);
-    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id, item->number, letter,
-                     item->has_inode ? letter : '-', mode + 1);
-    bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid, inode->size);
-    BW_TRY(bw_details_times(&bodyfile->details, &item->subvolume->tree, item->number, inode, &times));
-    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)times.atime.tv_sec, (intmax_t)times.mtime.tv_sec,
-                     (intmax_t)times.ctime.tv_sec, (intmax_t)times.otime.tv_sec);
+    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id,
+                     item->number, letter, item->has_inode ? letter : '-', mode + 1);
+    bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,
+                     inode->size);
+    BW_TRY(
+        bw_details_times(&bodyfile->details, &item->subvolume->tree, item->number, inode, &times));
+    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)times.atime.tv_sec,
+                     (intmax_t)times.mtime.tv_sec, (intmax_t)times.ctime.tv_sec,
+                     (intmax_t)times.otime.tv_sec);
     return NULL;
 }
 
@@ -89,8 +93,8 @@ static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw
     if (item->type != S_IFLNK || !item->has_inode)
         return NULL;
     bodyfile->target.length = 0;
-    struct bw_error *error =
-        bw_symlink_read(bodyfile->export.session.fs, &item->subvolume->tree, item->number, &bodyfile->target);
+    struct bw_error *error = bw_symlink_read(bodyfile->export.session.fs, &item->subvolume->tree,
+                                             item->number, &bodyfile->target);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     bw_buffer_format(&bodyfile->line, " -> ");
@@ -110,7 +114,8 @@ static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_ite
     BW_TRY(append_inode(bodyfile, item));
     if (!item->has_inode)
         cmd_export_miss_item(&bodyfile->export, item);
-    return line->failed ? bw_error_no_memory() : cmd_write(&bodyfile->output, line->data, line->length);
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&bodyfile->output, line->data, line->length);
 }
 
 static struct bw_error *write_lines(struct bodyfile *bodyfile)
@@ -152,15 +157,18 @@ const struct command cmd_bodyfile = {
     .name = "bodyfile",
     .operands = "IMAGE [PATH]...",
     .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
-    .details =
-        "\nLines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as mactime(1) reads them. "
-        "The\n"
-        "MD5 is always 0. The number of an inode stands behind that of its subvolume: 257-1234. What would\n"
-        "end a field in a name is \\ooo. Exit status: 0 all listed; 1 part of the answer is missing; 2 "
-        "wrong\n"
-        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
-    .examples = "  btrfs-walk bodyfile disk.img > body                       everything\n"
-                "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
+    .details = "\nLines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as "
+               "mactime(1) reads them. "
+               "The\n"
+               "MD5 is always 0. The number of an inode stands behind that of its subvolume: "
+               "257-1234. What would\n"
+               "end a field in a name is \\ooo. Exit status: 0 all listed; 1 part of the answer is "
+               "missing; 2 "
+               "wrong\n"
+               "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .examples =
+        "  btrfs-walk bodyfile disk.img > body                       everything\n"
+        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
     .options = options,
     .set = set,
     .run = run,

@@ -38,7 +38,8 @@ static const struct cmd_option options[] = {
     {OPTION_LENGTH, "length", "N", "at most so many bytes of each file"},
     {OPTION_ON_ERROR, "on-error", "WORD",
      "what cannot be read ends the work (fail, the default), is zero, or is left out (skip)"},
-    {OPTION_NO_CHECKSUMS, "no-checksums", NULL, "do not check data: for images whose checksum tree is lost"},
+    {OPTION_NO_CHECKSUMS, "no-checksums", NULL,
+     "do not check data: for images whose checksum tree is lost"},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"},
     CMD_SUBVOLUME_OPTION,
     {0},
@@ -174,8 +175,11 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 
 static struct bw_error *write_files(struct cat *cat)
 {
-    const struct bw_stream stream = {
-        .threads = cat->state->threads, .next = next, .take = take, .finish = finish, .context = cat};
+    const struct bw_stream stream = {.threads = cat->state->threads,
+                                     .next = next,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = cat};
     cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);
     if (!cat->files)
         return bw_error_no_memory();
@@ -205,18 +209,23 @@ const struct command cmd_cat = {
     .name = "cat",
     .operands = "IMAGE PATH...",
     .summary = "Writes the contents of files to stdout.",
-    .details =
-        "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. What is stored is "
-        "checked\n"
-        "against its checksums; a bad copy is replaced by a good one, or rebuilt from parity. Ranges of\n"
-        "which no copy is good are told on stderr. With --on-error=zero|skip a file whose inode is lost\n"
-        "ends where its last extent does. Holes are left out of a stdout that is a file. Exit status: 0 all\n"
-        "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
-        "image is not supported.\n",
-    .examples = "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
-                "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
-                "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
-                "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
+    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. What is "
+               "stored is "
+               "checked\n"
+               "against its checksums; a bad copy is replaced by a good one, or rebuilt from "
+               "parity. Ranges of\n"
+               "which no copy is good are told on stderr. With --on-error=zero|skip a file whose "
+               "inode is lost\n"
+               "ends where its last extent does. Holes are left out of a stdout that is a file. "
+               "Exit status: 0 all\n"
+               "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a "
+               "feature of the\n"
+               "image is not supported.\n",
+    .examples =
+        "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
+        "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
+        "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
+        "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
     .options = options,
     .set = set,
     .run = run,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Commands: what each is called, which options it takes, and what all of them share. One grammar for all:
- * btrfs-walk [COMMAND] [OPTIONS] IMAGE [OPERANDS].
+ * Commands: what each is called, which options it takes, and what all of them share. One grammar
+ * for all: btrfs-walk [COMMAND] [OPTIONS] IMAGE [OPERANDS].
  */
 #ifndef BW_CMD_COMMAND_H
 #define BW_CMD_COMMAND_H
@@ -21,19 +21,20 @@ enum {
     STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
 };
 
-/** An option as data: parsing, --help and the completions are made from it. A table ends with a zero
- * `letter`. */
+/** An option as data: parsing, --help and the completions are made from it. A table ends with a
+ * zero `letter`. */
 struct cmd_option {
     int letter;           /**< short form, or a number above 255 if there is none */
     const char *name;     /**< long form */
-    const char *argument; /**< name of its argument in the help text; NULL: it takes none; "[=WORD]": one
-                             that need not be there, and then follows a '=' */
+    const char *argument; /**< name of its argument in the help text; NULL: it takes none;
+                             "[=WORD]": one that need not be there, and then follows a '=' */
     const char *description;
 };
 
 /** What the options common to all commands have set. */
 struct cmd_common {
-    const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments */
+    const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments
+                          */
     size_t image_count;
     const char *const *paths; /**< of a command that takes paths: the operands behind IMAGE */
     size_t path_count;
@@ -69,8 +70,10 @@ struct command {
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;   /**< bytes of zeroed memory that set and run share */
-    bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the same */
-    /** Only its first operand is an image, or none if --graph names them; the rest come in cmd_common.paths.
+    bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the
+                            same */
+    /** Only its first operand is an image, or none if --graph names them; the rest come in
+     * cmd_common.paths.
      */
     bool takes_paths;
     bool needs_path; /**< and at least one of those there must be */
@@ -95,19 +98,22 @@ int cmd_run(const struct command *command, int argc, char **argv);
 void cmd_help(const struct command *command);
 
 /** Parses a decimal number from `minimum` to `maximum`; false if `text` is anything else. */
-bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number);
+bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
+                      unsigned long *number);
 
-/** Opens the file system; on failure says why on stderr and returns the exit status, otherwise STATUS_OK. */
+/** Opens the file system; on failure says why on stderr and returns the exit status, otherwise
+ * STATUS_OK. */
 int cmd_open(const struct cmd_common *common, struct cmd_session *session);
 
 /** The same without reading any tree: enough for the graph. */
 int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
 
-/** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL if there
- * was damage, an image was not used, or the statedump could not be written. */
+/** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL
+ * if there was damage, an image was not used, or the statedump could not be written. */
 int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 
-/** Says on stderr what does not end a command; for a bw_reporter whose context is a struct cmd_common. */
+/** Says on stderr what does not end a command; for a bw_reporter whose context is a struct
+ * cmd_common. */
 void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error);
 
 /** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
@@ -121,8 +127,8 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
 /** Ends that, after a last dump if there is a file for it; NULL is allowed. */
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
 
-/** Opens a file that is written besides the results. BW_ERROR_USAGE if it is one that `fs` reads, or looks
- * like an image, or is the file `taken` (NULL: none). */
+/** Opens a file that is written besides the results. BW_ERROR_USAGE if it is one that `fs` reads,
+ * or looks like an image, or is the file `taken` (NULL: none). */
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
                                  int *descriptor);
 
@@ -134,12 +140,13 @@ struct bw_error *cmd_write_file(int descriptor, const char *name, const char *by
 struct cmd_output {
     struct bw_buffer gathered;
     bool at_once;    /**< do not gather: somebody is watching */
-    long long since; /**< when the oldest gathered byte came, in nanoseconds of the monotonic clock */
+    long long since; /**< when the oldest gathered byte came, in nanoseconds of the monotonic clock
+                      */
 };
 
 /**
- * Takes bytes for stdout (`context` is a struct cmd_output), for use as a consumer of a walk. SIGPIPE ends
- * the program quietly, even if it was ignored.
+ * Takes bytes for stdout (`context` is a struct cmd_output), for use as a consumer of a walk.
+ * SIGPIPE ends the program quietly, even if it was ignored.
  */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 

@@ -75,8 +75,8 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     }
     error = check_subvolume(export);
     if (!error)
-        error = bw_starts_find(export->session.fs, &settings->walk, common->paths, common->path_count,
-                               &export->starts);
+        error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
+                               common->path_count, &export->starts);
     if (!error)
         return STATUS_OK;
     bw_starts_free(&export->starts);
@@ -123,9 +123,9 @@ void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *p
 {
     item->bad += part->length;
     if (!item->error)
-        item->error =
-            bw_error_create(part->error->code, "bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s",
-                            part->offset, part->offset + part->length - 1, part->error->message);
+        item->error = bw_error_create(
+            part->error->code, "bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", part->offset,
+            part->offset + part->length - 1, part->error->message);
 }
 
 void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
@@ -134,7 +134,8 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
     if (!error && !item->has_inode)
         error = bw_error_create(BW_ERROR_CORRUPT, "its inode is lost");
     if (!error)
-        error = bw_error_create(BW_ERROR_CORRUPT, "its inode is of another type than its entry says");
+        error =
+            bw_error_create(BW_ERROR_CORRUPT, "its inode is of another type than its entry says");
     cmd_export_miss(export, bw_error_prefix(error, "%s", item->path.data));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the commands have in common that take whole trees out of an image (sum, tar, extract, bodyfile): which
- * files, the feed that brings them, and how it ends.
+ * What the commands have in common that take whole trees out of an image (sum, tar, extract,
+ * bodyfile): which files, the feed that brings them, and how it ends.
  */
 #ifndef BW_CMD_EXPORT_H
 #define BW_CMD_EXPORT_H
@@ -20,11 +20,12 @@ enum cmd_export_option {
 };
 
 /** The lines of these options in such a table. */
-#define CMD_EXPORT_OPTIONS                                                                          \
-    {CMD_OPTION_EXPORT_SUBVOLUME, "subvol", "NAME|ID",                                              \
-     "only this subvolume, in which PATH begins: its path, its id, or 'default'"},                  \
-        {CMD_OPTION_EXPORT_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"}, \
-        {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"},       \
+#define CMD_EXPORT_OPTIONS                                                                    \
+    {CMD_OPTION_EXPORT_SUBVOLUME, "subvol", "NAME|ID",                                        \
+     "only this subvolume, in which PATH begins: its path, its id, or 'default'"},            \
+        {CMD_OPTION_EXPORT_NO_SNAPSHOTS, "no-snapshots", NULL,                                \
+         "leave out the files of snapshots"},                                                 \
+        {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"}, \
         CMD_SELECTION_OPTIONS
 
 /** The line of --no-checksums, for commands that read data. */
@@ -61,15 +62,16 @@ struct cmd_export {
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export);
 
-/** Starts the walks for all PATHs, or for everything: first for these types, then, unless it is 0, for those.
+/** Starts the walks for all PATHs, or for everything: first for these types, then, unless it is 0,
+ * for those.
  */
 struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types);
 
 /** The next file, for a stream: `user` is the struct bw_feed_item. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
 
-/** Says why one answer is missing; takes the error. The status will be STATUS_PARTIAL at least. Safe from any
- * thread. */
+/** Says why one answer is missing; takes the error. The status will be STATUS_PARTIAL at least.
+ * Safe from any thread. */
 void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
 
 /** Reports a file that could not be read as a whole, with item->error; or whose inode is lost. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The extents command: where the bytes of files lie, from offsets in the file to offsets on devices. */
+/* The extents command: where the bytes of files lie, from offsets in the file to offsets on
+ * devices. */
 #include <inttypes.h>
 #include <sys/stat.h>
 
@@ -65,8 +66,9 @@ static void print_flags(const struct answer *answer, const struct bw_extent_piec
 static void print_extent(const struct answer *answer, const struct bw_extent_piece *piece)
 {
     const struct bw_range at = bw_extent_stored(piece);
-    bw_buffer_format(answer->text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", answer->count,
-                     piece->offset, piece->offset + piece->length - 1, piece->length);
+    bw_buffer_format(answer->text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ",
+                     answer->count, piece->offset, piece->offset + piece->length - 1,
+                     piece->length);
     if (at.length)
         bw_buffer_format(answer->text, "%14" PRIu64 ": %12" PRIu64 ": ", at.address, at.length);
     else
@@ -107,7 +109,8 @@ static void add_places(const struct answer *answer, struct bw_range rest)
     struct extents_part part;
     bw_json_begin_array(answer->json, "places");
     /* Ten gigabytes may lie in as many stripes of 64 KiB. */
-    while (cmd_paths_give(answer->paths, answer->text) && extents_next_part(answer->fs, &rest, &part)) {
+    while (cmd_paths_give(answer->paths, answer->text) &&
+           extents_next_part(answer->fs, &rest, &part)) {
         bw_json_begin_object(answer->json, NULL);
         bw_json_number(answer->json, "logical", part.range.address);
         bw_json_number(answer->json, "length", part.range.length);
@@ -135,7 +138,8 @@ static void add_extent(const struct answer *answer, const struct bw_extent_piece
         bw_json_number(answer->json, "extent_logical", extent->disk_bytenr);
         bw_json_number(answer->json, "extent_stored", extent->disk_num_bytes);
         bw_json_number(answer->json, "extent_length", extent->ram_bytes);
-        bw_json_number(answer->json, "extent_offset", extent->offset + (piece->offset - piece->extent_start));
+        bw_json_number(answer->json, "extent_offset",
+                       extent->offset + (piece->offset - piece->extent_start));
         add_places(answer, at);
     }
     bw_json_end(answer->json);
@@ -155,7 +159,8 @@ static void tell(struct answer *answer, struct bw_extent_piece *piece)
 }
 
 /* A hole that is known only bit by bit is one. Behind the end of the file there are none. */
-static bool join_hole(struct bw_extent_piece *hole, const struct bw_extent_piece *piece, uint64_t size)
+static bool join_hole(struct bw_extent_piece *hole, const struct bw_extent_piece *piece,
+                      uint64_t size)
 {
     if (piece->kind != BW_EXTENT_HOLE)
         return false;
@@ -176,8 +181,8 @@ static struct bw_error *tell_all(struct answer *answer, const struct bw_data_fil
     struct bw_error *error = NULL;
     bw_extents_init(&cursor, (struct bw_fs *)(uintptr_t)answer->fs);
     bw_extents_seek(&cursor, file, 0, INT64_MAX);
-    while (cmd_paths_give(answer->paths, answer->text) && !(error = bw_extents_next(&cursor, &piece, &got)) &&
-           got) {
+    while (cmd_paths_give(answer->paths, answer->text) &&
+           !(error = bw_extents_next(&cursor, &piece, &got)) && got) {
         if (join_hole(&hole, &piece, file->size))
             continue;
         if (hole.length)
@@ -214,8 +219,8 @@ static struct bw_error *tell_as_text(struct answer *answer, const struct bw_data
     cmd_paths_append_name(answer->paths, answer->path, strlen(answer->path), answer->text);
     bw_buffer_format(answer->text, ": %" PRIu64 " bytes%s\n", file->size,
                      file->unchecked ? ", no checksums" : "");
-    bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset", "end",
-                     "length", "logical", "stored", "flags device:offset[+length],...");
+    bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset",
+                     "end", "length", "logical", "stored", "flags device:offset[+length],...");
     struct bw_error *error = tell_all(answer, file);
     bw_buffer_format(answer->text, "%u extent%s\n", answer->count, answer->count == 1 ? "" : "s");
     return error;
@@ -239,22 +244,27 @@ static int run(const struct cmd_common *common, void *state)
     struct extents_state *extents = state;
     struct cmd_paths paths;
     int status = cmd_paths_open(common, extents->subvolume, &paths);
-    return status ? status : cmd_paths_close(&paths, cmd_paths_answer(&paths, true, answer_path, extents));
+    return status ? status
+                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, true, answer_path, extents));
 }
 
 const struct command cmd_extents = {
     .name = "extents",
     .operands = "IMAGE PATH...",
     .summary = "Prints where the contents of files lie on the devices.",
-    .details =
-        "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. An extent has a range "
-        "of\n"
-        "the file, the logical address and number of the bytes that are stored for it, and for every copy\n"
-        "DEVICE:OFFSET. Of one that lies on several stripes it is DEVICE:OFFSET+LENGTH for every device: "
-        "all\n"
-        "that belongs to the extent there, copies and parity; --json tells each stripe. All numbers are\n"
-        "bytes. Exit status: 0 all answered; 1 part of the answer is missing; 2 wrong usage or not a btrfs\n"
-        "file system; 3 a feature of the image is not supported.\n",
+    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. An "
+               "extent has a range "
+               "of\n"
+               "the file, the logical address and number of the bytes that are stored for it, and "
+               "for every copy\n"
+               "DEVICE:OFFSET. Of one that lies on several stripes it is DEVICE:OFFSET+LENGTH for "
+               "every device: "
+               "all\n"
+               "that belongs to the extent there, copies and parity; --json tells each stripe. All "
+               "numbers are\n"
+               "bytes. Exit status: 0 all answered; 1 part of the answer is missing; 2 wrong usage "
+               "or not a btrfs\n"
+               "file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,

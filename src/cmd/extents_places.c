@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stripes of one device that lie behind one another are one range of it. Where a row has parity its device is
- * left out by the data, and filled by the parity: so with that, too, a device has one range for an extent.
+ * Stripes of one device that lie behind one another are one range of it. Where a row has parity its
+ * device is left out by the data, and filled by the parity: so with that, too, a device has one
+ * range for an extent.
  */
 #include "cmd/extents_places.h"
 
@@ -58,8 +59,8 @@ bool extents_place(const struct bw_fs *fs, const struct extents_part *part, unsi
     if (error)
         return false;
     /* There are many ways to compute a copy from Q, but one Q. */
-    bool again =
-        number > 1 && reply.location.rebuilt && place->rebuilt && place->devid == reply.location.devid;
+    bool again = number > 1 && reply.location.rebuilt && place->rebuilt &&
+                 place->devid == reply.location.devid;
     *place = reply.location;
     return !again;
 }
@@ -71,8 +72,8 @@ static void write_spans(struct spans *spans)
         if (span->nowhere)
             bw_buffer_format(spans->text, "%snowhere", spans->separator);
         else
-            bw_buffer_format(spans->text, "%s%" PRIu64 ":%" PRIu64, spans->separator, span->start.devid,
-                             span->start.offset);
+            bw_buffer_format(spans->text, "%s%" PRIu64 ":%" PRIu64, spans->separator,
+                             span->start.devid, span->start.offset);
         if (spans->several)
             bw_buffer_format(spans->text, "+%" PRIu64, span->length);
         bw_buffer_format(spans->text, "%s%s", span->parity ? " (parity)" : "",
@@ -117,7 +118,8 @@ static void add_part(const struct bw_fs *fs, const struct extents_part *part, st
 {
     struct bw_location place;
     if (!part->copies)
-        add_span(spans, &(struct span){{.offset = part->range.address}, part->range.length, true, false});
+        add_span(spans,
+                 &(struct span){{.offset = part->range.address}, part->range.length, true, false});
     for (unsigned number = 1; extents_place(fs, part, number, &place); number++)
         add_span(spans, &(struct span){place, part->range.length, false, place.rebuilt});
 }

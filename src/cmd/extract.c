@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extract command: files, folders or everything, into a folder. This file has its options and the
- * outermost steps; extract_entry.c makes what a stream delivers.
+ * The extract command: files, folders or everything, into a folder. This file has its options and
+ * the outermost steps; extract_entry.c makes what a stream delivers.
  */
 #include "cmd/extract.h"
 
@@ -27,10 +27,12 @@ static const struct cmd_option options[] = {
     {OPTION_SKIP_EXISTING, "skip-existing", NULL,
      "go on with an extraction: what is there with the same size and time is left alone"},
     {OPTION_PRESERVE, "preserve", NULL,
-     "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is immutable "
+     "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is "
+     "immutable "
      "or append-only"},
     {OPTION_ON_ERROR, "on-error", "WORD",
-     "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all (fail)"},
+     "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all "
+     "(fail)"},
     CMD_EXPORT_CHECKSUMS_OPTION,
     CMD_EXPORT_OPTIONS,
     {0},
@@ -70,7 +72,8 @@ static struct bw_error *count(void *context, const struct bw_file *file)
         return NULL;
     progress->total_files++;
     /* What is allocated tells what is to be read; of a hole nothing is. */
-    progress->total_bytes += file->inode->bytes < file->inode->size ? file->inode->bytes : file->inode->size;
+    progress->total_bytes +=
+        file->inode->bytes < file->inode->size ? file->inode->bytes : file->inode->size;
     return NULL;
 }
 
@@ -83,7 +86,8 @@ static void count_all(struct extract *extract)
         wanted.types = BW_WALK_FILES;
     for (size_t i = 0; extract->progress.shown && (i < starts->count || i == 0); i++) {
         wanted.start = starts->count ? starts->paths[i] : NULL;
-        bw_error_free(bw_walk_entries(extract->export.session.fs, &wanted, count, &extract->progress, NULL));
+        bw_error_free(
+            bw_walk_entries(extract->export.session.fs, &wanted, count, &extract->progress, NULL));
     }
 }
 
@@ -95,7 +99,8 @@ static struct bw_error *extract_files(struct extract *extract)
                                      .finish = extract_finish,
                                      .context = extract};
     count_all(extract);
-    /* Nobody else who looks at the folder meanwhile finds a link there while files are still being made. */
+    /* Nobody else who looks at the folder meanwhile finds a link there while files are still being
+     * made. */
     BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
     struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
     while (!error && extract->again)
@@ -117,7 +122,8 @@ static void list_missed(struct extract *extract)
     for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
         cmd_export_miss(&extract->export, extract->missed[i]);
     if (extract->missed_count > EXTRACT_LISTED)
-        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n", extract->missed_count - EXTRACT_LISTED);
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
+                extract->missed_count - EXTRACT_LISTED);
     if (common->quiet)
         return;
     if (extract->target.lowered)
@@ -127,7 +133,8 @@ static void list_missed(struct extract *extract)
                 extract->target.lowered);
     if (extract->target.foreign)
         fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64 " files of other owners or groups are yours now: only root can "
+                "btrfs-walk: note: %" PRIu64
+                " files of other owners or groups are yours now: only root can "
                 "restore those\n",
                 extract->target.foreign);
 }
@@ -194,16 +201,25 @@ const struct command cmd_extract = {
     .operands = "-C DEST IMAGE [PATH]...",
     .summary = "Extracts files, folders, or everything, into a folder.",
     .details =
-        "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It begins "
+        "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It "
+        "begins "
         "at\n"
-        "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. Nothing is\n"
-        "written outside of DEST, no link is followed there, and nothing that exists is replaced. Restored\n"
-        "are holes, hard links, permissions, times, extended attributes, access lists, groups that the user\n"
-        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and device\n"
-        "nodes. What could not be restored is listed at the end. Where a hard link cannot be made, there is\n"
-        "a copy. A file gets its name when it is complete: --skip-existing goes on where an extraction was\n"
-        "broken off. With --on-error=zero a file whose inode is lost comes as far as its extents are left,\n"
-        "with owner, permissions and times made up. Exit status: 0 all extracted; 1 part of it is missing;\n"
+        "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. "
+        "Nothing is\n"
+        "written outside of DEST, no link is followed there, and nothing that exists is replaced. "
+        "Restored\n"
+        "are holes, hard links, permissions, times, extended attributes, access lists, groups that "
+        "the user\n"
+        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and "
+        "device\n"
+        "nodes. What could not be restored is listed at the end. Where a hard link cannot be made, "
+        "there is\n"
+        "a copy. A file gets its name when it is complete: --skip-existing goes on where an "
+        "extraction was\n"
+        "broken off. With --on-error=zero a file whose inode is lost comes as far as its extents "
+        "are left,\n"
+        "with owner, permissions and times made up. Exit status: 0 all extracted; 1 part of it is "
+        "missing;\n"
         "2 wrong usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"

@@ -35,8 +35,8 @@ struct extract {
     uint64_t missed_count;
 };
 
-/** Takes what could not be extracted or restored, to be listed at the end; takes the error. `context` is the
- * struct extract. */
+/** Takes what could not be extracted or restored, to be listed at the end; takes the error.
+ * `context` is the struct extract. */
 void extract_miss(void *context, struct bw_error *error);
 
 /** The functions of the stream; `context` is the struct extract. */

@@ -28,10 +28,10 @@ static size_t length_of(const struct bw_feed_item *item)
 static void look_for(struct extract *extract, struct bw_feed_item *item)
 {
     const struct timespec mtime = bw_timespec_of(item->inode.mtime);
-    item->checked =
-        item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
-        !bw_time_is_cut(item->inode.mtime) &&
-        bw_target_has_file(&extract->look, path_of(item), length_of(item), item->inode.size, &mtime);
+    item->checked = item->type == S_IFREG && item->has_inode &&
+                    extract->look.options.skip_existing && !bw_time_is_cut(item->inode.mtime) &&
+                    bw_target_has_file(&extract->look, path_of(item), length_of(item),
+                                       item->inode.size, &mtime);
     item->skipped = item->checked;
 }
 
@@ -129,20 +129,24 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
         error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(endure(extract, error));
     BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
-    return ours && known ? bw_made_directories_add(&extract->directories, path, length, place.subvolume,
-                                                   place.inode, &inode)
+    return ours && known ? bw_made_directories_add(&extract->directories, path, length,
+                                                   place.subvolume, place.inode, &inode)
                          : NULL;
 }
 
-/* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed. */
+/* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed.
+ */
 static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_item *item,
-                                      struct bw_error *(*make)(struct extract *, struct bw_feed_item *))
+                                      struct bw_error *(*make)(struct extract *,
+                                                               struct bw_feed_item *))
 {
     struct bw_error *error = make(extract, item);
-    if (!error || error->code != BW_ERROR_SYSTEM || (error->system != ENOENT && error->system != EACCES))
+    if (!error || error->code != BW_ERROR_SYSTEM ||
+        (error->system != ENOENT && error->system != EACCES))
         return error;
     bw_error_free(error);
-    BW_TRY(bw_target_make_way(&extract->target, path_of(item), length_of(item), make_on_way, extract));
+    BW_TRY(
+        bw_target_make_way(&extract->target, path_of(item), length_of(item), make_on_way, extract));
     return make(extract, item);
 }
 
@@ -151,28 +155,30 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
     if (!length_of(item))
         return NULL; /* the folder itself is the user's */
     bool ours;
-    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &item->inode, &ours));
+    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &item->inode,
+                                    &ours));
     if (!ours)
         return NULL; /* nothing that exists is changed */
-    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item), item->subvolume,
-                                   item->number, &item->inode);
+    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
+                                   item->subvolume, item->number, &item->inode);
 }
 
 static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
 {
     extract->text.length = 0;
-    BW_TRY(bw_image_error(
-        bw_symlink_read(extract->export.session.fs, &item->subvolume->tree, item->number, &extract->text)));
+    BW_TRY(bw_image_error(bw_symlink_read(extract->export.session.fs, &item->subvolume->tree,
+                                          item->number, &extract->text)));
     bw_buffer_append_byte(&extract->text, '\0');
     if (extract->text.failed)
         return bw_error_no_memory();
-    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item), extract->text.data,
-                                  &extract->descriptor);
+    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item),
+                                  extract->text.data, &extract->descriptor);
 }
 
 static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *item)
 {
-    dev_t device = makedev(bw_inode_device_major(&item->inode), bw_inode_device_minor(&item->inode));
+    dev_t device =
+        makedev(bw_inode_device_major(&item->inode), bw_inode_device_minor(&item->inode));
     bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
     return bw_target_make_node(&extract->target, path_of(item), length_of(item), item->type,
                                has_device ? device : 0, &extract->descriptor);
@@ -192,8 +198,9 @@ static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item 
 }
 
 /* The attributes of an inode, to be restored. */
-static struct bw_error *read_attributes(struct extract *extract, const struct bw_subvolume *subvolume,
-                                        uint64_t number, const struct bw_inode *inode,
+static struct bw_error *read_attributes(struct extract *extract,
+                                        const struct bw_subvolume *subvolume, uint64_t number,
+                                        const struct bw_inode *inode,
                                         struct bw_target_attributes *attributes)
 {
     const struct bw_tree *tree = &subvolume->tree;
@@ -204,16 +211,17 @@ static struct bw_error *read_attributes(struct extract *extract, const struct bw
 }
 
 /* Whether the error is that its name is taken, by nothing else than the same file. */
-static bool is_there(struct extract *extract, const struct bw_feed_item *item, const struct bw_error *error)
+static bool is_there(struct extract *extract, const struct bw_feed_item *item,
+                     const struct bw_error *error)
 {
     struct bw_inode_times times;
-    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST || item->type != S_IFREG ||
-        !extract->target.options.skip_existing)
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
+        item->type != S_IFREG || !extract->target.options.skip_existing)
         return false;
-    BW_AUTO_ERROR struct bw_error *failure =
-        bw_details_times(&extract->details, &item->subvolume->tree, item->number, &item->inode, &times);
-    return !failure && bw_target_has_file(&extract->target, path_of(item), length_of(item), item->inode.size,
-                                          &times.mtime);
+    BW_AUTO_ERROR struct bw_error *failure = bw_details_times(
+        &extract->details, &item->subvolume->tree, item->number, &item->inode, &times);
+    return !failure && bw_target_has_file(&extract->target, path_of(item), length_of(item),
+                                          item->inode.size, &times.mtime);
 }
 
 static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
@@ -221,7 +229,8 @@ static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item
     extract->began = true;
     struct bw_error *error = make_with_way(extract, item, begin_file);
     extract->failed = error;
-    /* Who looked for it ahead could not: its directory was closed, or its time is not in the inode. */
+    /* Who looked for it ahead could not: its directory was closed, or its time is not in the inode.
+     */
     item->checked = is_there(extract, item, error);
     if (!item->checked)
         return endure(extract, error);
@@ -262,7 +271,8 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
         return take_bad(extract, item, part);
     if (part->kind == BW_DATA_HOLE)
         return NULL;
-    struct bw_error *error = bw_target_file_write(&extract->file, part->offset, part->bytes, part->length);
+    struct bw_error *error =
+        bw_target_file_write(&extract->file, part->offset, part->bytes, part->length);
     extract->progress.bytes += part->length;
     cmd_progress_show(&extract->progress);
     return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
@@ -276,8 +286,8 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
     if (extract->failed)
         return NULL;
     BW_TRY(read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes));
-    struct bw_error *error =
-        bw_target_file_finish(&extract->file, path_of(item), length_of(item), item->inode.size, &attributes);
+    struct bw_error *error = bw_target_file_finish(&extract->file, path_of(item), length_of(item),
+                                                   item->inode.size, &attributes);
     extract->failed = error;
     return endure(extract, error);
 }
@@ -286,18 +296,21 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
 static struct bw_error *finish_other(struct extract *extract, struct bw_feed_item *item)
 {
     struct bw_target_attributes attributes;
-    struct bw_error *error = make_with_way(extract, item, item->type == S_IFLNK ? make_symlink : make_node);
+    struct bw_error *error =
+        make_with_way(extract, item, item->type == S_IFLNK ? make_symlink : make_node);
     extract->failed = error;
     if (error)
         return endure(extract, error);
     error = read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes);
     if (!error)
-        bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item), &attributes);
+        bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item),
+                          &attributes);
     close(extract->descriptor);
     return error;
 }
 
-/* Whether the file system does not link, or not once more; and not that nothing could have this name. */
+/* Whether the file system does not link, or not once more; and not that nothing could have this
+ * name. */
 static bool asks_for_copy(const struct bw_error *error)
 {
     return error && error->code == BW_ERROR_SYSTEM && !ends_all(error) && error->system != EEXIST &&
@@ -314,7 +327,8 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item
     if (content == EXTRACT_MADE)
         error = make_with_way(extract, item, make_link);
     if (content == EXTRACT_LOST)
-        error = bw_error_create(BW_ERROR_CORRUPT, "%s: not extracted, as it was not under its first name",
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "%s: not extracted, as it was not under its first name",
                                 item->path.data);
     bool replaced = content == EXTRACT_NOWHERE || (error && error->system == EMLINK);
     bool copied = replaced || asks_for_copy(error);
@@ -338,14 +352,15 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
                                              : EXTRACT_NOWHERE));
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
         return NULL;
-    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item), item->subvolume,
-                                   item->number, &item->inode);
+    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
+                                   item->subvolume, item->number, &item->inode);
 }
 
 static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)
 {
     if (!item->has_inode || !item->type) {
-        extract_miss(extract, bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
+        extract_miss(extract,
+                     bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
         return NULL;
     }
     if (item->type == S_IFDIR)
@@ -387,9 +402,10 @@ struct bw_error *extract_finish_directories(struct extract *extract)
         const struct bw_made_directory *directory = &extract->directories.items[i];
         const struct bw_inode inode = bw_made_directory_inode(directory);
         struct bw_target_attributes attributes;
-        BW_TRY(read_attributes(extract, directory->subvolume, directory->number, &inode, &attributes));
-        finish_last(extract, extract->directories.names.data + directory->path, directory->path_length,
-                    &attributes);
+        BW_TRY(
+            read_attributes(extract, directory->subvolume, directory->number, &inode, &attributes));
+        finish_last(extract, extract->directories.names.data + directory->path,
+                    directory->path_length, &attributes);
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of files that have several. What became of the first name is known by export/links.h, all others
- * are here: there are none where nothing goes wrong. */
+/* The names of files that have several. What became of the first name is known by export/links.h,
+ * all others are here: there are none where nothing goes wrong. */
 #include "cmd/extract_names.h"
 
 #include <stdlib.h>
@@ -35,7 +35,8 @@ static const char *path_of(const struct bw_feed_item *item)
     return item->path.data + 1;
 }
 
-struct bw_error *extract_names_meet(struct extract_names *names, const struct bw_feed_item *item, bool *first)
+struct bw_error *extract_names_meet(struct extract_names *names, const struct bw_feed_item *item,
+                                    bool *first)
 {
     struct bw_link link = {.is_first = true};
     if (bw_feed_item_has_names(item) &&
@@ -68,7 +69,8 @@ static struct bw_error *replace(struct extract_names *names, const struct bw_lin
         *other = with;
         return NULL;
     }
-    if (names->count < UINT32_MAX && BW_ARRAY_RESERVE(names->others, names->count, names->capacity) &&
+    if (names->count < UINT32_MAX &&
+        BW_ARRAY_RESERVE(names->others, names->count, names->capacity) &&
         bw_map_put(&names->replaced, link->number, (uint32_t)names->count)) {
         names->others[names->count++] = with;
         return NULL;

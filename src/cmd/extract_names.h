@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files with several names: the first name gets the content, the others become links to it. If the first
- * cannot be made, or not be linked to, the next one gets the content in its place.
+ * Files with several names: the first name gets the content, the others become links to it. If the
+ * first cannot be made, or not be linked to, the next one gets the content in its place.
  */
 #ifndef BW_CMD_EXTRACT_NAMES_H
 #define BW_CMD_EXTRACT_NAMES_H
@@ -22,7 +22,8 @@ enum extract_content {
 struct extract_names {
     struct bw_links links;
     struct bw_map replaced;             /**< numbers of files that are in `others` */
-    struct extract_replacement *others; /**< files whose first name is no good: the name that is instead */
+    struct extract_replacement *others; /**< files whose first name is no good: the name that is
+                                           instead */
     size_t count, capacity;
 };
 
@@ -38,7 +39,8 @@ struct bw_error *extract_names_find(struct extract_names *names, const struct bw
                                     enum extract_content *content, struct bw_buffer *path);
 
 /** Gives the content to this name in place of the one before. */
-struct bw_error *extract_names_replace(struct extract_names *names, const struct bw_feed_item *item);
+struct bw_error *extract_names_replace(struct extract_names *names,
+                                       const struct bw_feed_item *item);
 
 /** Says what became of the name that was to get the content. */
 struct bw_error *extract_names_end(struct extract_names *names, const struct bw_feed_item *item,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The graph command: the layers that the images would be read through, as a volfile or as a picture. */
+/* The graph command: the layers that the images would be read through, as a volfile or as a
+ * picture. */
 #include "btrfs-walk/graph.h"
 
 #include <string.h>
@@ -21,7 +22,8 @@ static bool set(void *state, int letter, const char *argument)
 {
     struct graph_state *graph = state;
     graph->format = strcmp(argument, "dot") == 0 ? BW_GRAPH_DOT : BW_GRAPH_VOLFILE;
-    return letter == OPTION_FORMAT && (graph->format == BW_GRAPH_DOT || strcmp(argument, "volfile") == 0);
+    return letter == OPTION_FORMAT &&
+           (graph->format == BW_GRAPH_DOT || strcmp(argument, "volfile") == 0);
 }
 
 static int run(const struct cmd_common *common, void *state)
@@ -44,19 +46,25 @@ const struct command cmd_graph = {
     .name = "graph",
     .operands = "IMAGE...",
     .summary = "Prints the graph of layers that the images would be read through.",
-    .details =
-        "\nThe output is a volfile: every layer with its options and the layers below it. Change it, and "
-        "give\n"
-        "it to any command with --graph. What --graph, --insert and --xlator-option make of the graph is\n"
-        "shown as well. 'btrfs-walk xlators' lists the types of layers there are. Exit status as for walk.\n"
-        "\nIn --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME and VOLUME are a\n"
-        "layer's name, a type ('storage/file'), or a pattern ('device-*'); then all that fit are meant. A "
-        "new\n"
-        "layer is called after both: 'trace@verify'. A comma in a value is written '\\,'. Sizes take K, M, "
-        "G,\n"
-        "T, P or E; times ns, us, ms, s, m or h. Where a file is to be written, '-' is stderr; --graph - "
-        "reads\n"
-        "stdin.\n",
+    .details = "\nThe output is a volfile: every layer with its options and the layers below it. "
+               "Change it, and "
+               "give\n"
+               "it to any command with --graph. What --graph, --insert and --xlator-option make of "
+               "the graph is\n"
+               "shown as well. 'btrfs-walk xlators' lists the types of layers there are. Exit "
+               "status as for walk.\n"
+               "\nIn --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME "
+               "and VOLUME are a\n"
+               "layer's name, a type ('storage/file'), or a pattern ('device-*'); then all that "
+               "fit are meant. A "
+               "new\n"
+               "layer is called after both: 'trace@verify'. A comma in a value is written '\\,'. "
+               "Sizes take K, M, "
+               "G,\n"
+               "T, P or E; times ns, us, ms, s, m or h. Where a file is to be written, '-' is "
+               "stderr; --graph - "
+               "reads\n"
+               "stdin.\n",
     .examples = "  btrfs-walk graph disk.img > disk.vol              save it, to change it\n"
                 "  btrfs-walk --graph disk.vol                       list the files through it\n"
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"

@@ -42,7 +42,8 @@ static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
     bw_hash_destroy(hash);
 }
 
-static void add_part(struct bw_hash *hash, struct bw_feed_item *item, const struct bw_data_part *part)
+static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
+                     const struct bw_data_part *part)
 {
     if (item->error)
         return; /* there will be no hash of it */
@@ -74,7 +75,8 @@ struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_re
     if (!file->length)
         return NULL; /* it is no file: nothing is known of its data */
     BW_TRY(acquire(hashing, &whole.hash));
-    struct bw_error *error = bw_data_read(reader, &file->data, 0, UINT64_MAX, take_of_whole, &whole);
+    struct bw_error *error =
+        bw_data_read(reader, &file->data, 0, UINT64_MAX, take_of_whole, &whole);
     if (!error && !whole.item->error)
         bw_hash_end(whole.hash, whole.item->hash);
     release(hashing, whole.hash);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Hashing the files of a stream. Files up to a limit are read and hashed as a whole by one of the threads; of
- * larger ones the parts are, in order, while other threads read on.
+ * Hashing the files of a stream. Files up to a limit are read and hashed as a whole by one of the
+ * threads; of larger ones the parts are, in order, while other threads read on.
  */
 #ifndef BW_CMD_HASHING_H
 #define BW_CMD_HASHING_H
@@ -27,8 +27,9 @@ void cmd_hashing_init(struct cmd_hashing *hashing, enum bw_hash_algorithm algori
 /** Frees what it holds. */
 void cmd_hashing_free(struct cmd_hashing *hashing);
 
-/** For the stream's `work`, `take` and `finish`; `user` of the file is a struct bw_feed_item, which has its
- * hash in the end. What cannot be read is noted there (cmd_export_note_bad()), and there is no hash. */
+/** For the stream's `work`, `take` and `finish`; `user` of the file is a struct bw_feed_item, which
+ * has its hash in the end. What cannot be read is noted there (cmd_export_note_bad()), and there is
+ * no hash. */
 struct bw_error *cmd_hashing_work(struct cmd_hashing *hashing, struct bw_data_reader *reader,
                                   const struct bw_stream_file *file);
 struct bw_error *cmd_hashing_take(struct cmd_hashing *hashing, const struct bw_stream_file *file,

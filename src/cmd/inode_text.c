@@ -25,7 +25,8 @@ void cmd_size_text(uint64_t size, bool people, char text[static CMD_SIZE_LENGTH]
         return;
     }
     unsigned unit = 0;
-    uint64_t whole = size, rest = 0; /* rest: in 1024ths of the unit, whatever is below counts as one more */
+    uint64_t whole = size, rest = 0; /* rest: in 1024ths of the unit, whatever is below counts as
+                                        one more */
     for (; whole >= 1024; unit++) {
         rest = whole % 1024 + (rest != 0);
         whole /= 1024;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Last words. The signals are blocked in all threads and one thread waits for them, as in statedump.c, so
- * that ordinary code may speak.
+ * Last words. The signals are blocked in all threads and one thread waits for them, as in
+ * statedump.c, so that ordinary code may speak.
  */
 #include "cmd/last_words.h"
 

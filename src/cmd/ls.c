@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ls command: the entries of directories, in the forms of ls(1). Directories that are still to be listed
- * wait on a stack: however deep they lie, none of them costs a call in a call.
+ * The ls command: the entries of directories, in the forms of ls(1). Directories that are still to
+ * be listed wait on a stack: however deep they lie, none of them costs a call in a call.
  */
 #include "cmd/ls.h"
 
@@ -61,7 +61,8 @@ struct ls {
     bool headings, not_first;
 };
 
-static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place, unsigned depth)
+static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place,
+                                 unsigned depth)
 {
     if (!path || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
         free(path);
@@ -112,13 +113,15 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
         const struct ls_entry *entry = &listing->entries[i];
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
             BW_TRY(wait_for(
-                ls, path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
+                ls,
+                path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
                 &entry->place, depth));
     }
     return NULL;
 }
 
-static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing, const char *heading)
+static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
+                                      const char *heading)
 {
     struct bw_buffer text = {0};
     if (ls->options->lines)
@@ -138,8 +141,8 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     return error;
 }
 
-/* What is entered and what is shown differ with filters, and a directory in which nothing is selected is not
- * told of. */
+/* What is entered and what is shown differ with filters, and a directory in which nothing is
+ * selected is not told of. */
 static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
                                          const struct waiting *directory)
 {
@@ -188,7 +191,8 @@ static struct bw_error *list_waiting(struct ls *ls)
     return error;
 }
 
-/* As ls does: a link that is named leads to its directory, unless long lines tell of the link itself. */
+/* As ls does: a link that is named leads to its directory, unless long lines tell of the link
+ * itself. */
 static struct bw_error *find(const struct ls *ls, const char *path, struct bw_place *place)
 {
     const struct cmd_paths *paths = &ls->paths;
@@ -196,7 +200,8 @@ static struct bw_error *find(const struct ls *ls, const char *path, struct bw_pl
     BW_TRY(bw_lookup(paths->session.fs, paths->from, path, false, place));
     if (place->type != BW_FILE_SYMLINK || ls->options->lines)
         return NULL;
-    BW_AUTO_ERROR struct bw_error *error = bw_lookup(paths->session.fs, paths->from, path, true, &target);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(paths->session.fs, paths->from, path, true, &target);
     if (!error && target.type == BW_FILE_DIRECTORY)
         *place = target;
     return NULL;
@@ -227,8 +232,9 @@ static struct bw_error *list_all(struct ls *ls)
     const struct cmd_common *common = ls->paths.common;
     struct ls_listing files = {0};
     ls->headings = ls->options->recursive || common->path_count > 1;
-    struct bw_error *error = common->path_count ? sort_out(ls, common->paths, common->path_count, &files)
-                                                : sort_out(ls, top, 1, &files);
+    struct bw_error *error = common->path_count
+                                 ? sort_out(ls, common->paths, common->path_count, &files)
+                                 : sort_out(ls, top, 1, &files);
     if (!error)
         error = select_and_write(ls, &files, NULL);
     ls_listing_free(&files);
@@ -270,14 +276,17 @@ const struct command cmd_ls = {
     .operands = "IMAGE [PATH]...",
     .summary = "Lists directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS
-    "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and groups are\n"
+    "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and "
+    "groups are\n"
     "numbers, times are in UTC.\n"
-    "\nWith -R, filters in the words of find(1) leave of the entries those that meet all of them (of\n"
+    "\nWith -R, filters in the words of find(1) leave of the entries those that meet all of them "
+    "(of\n"
     "several --name one), and only the directories in which there are some.\n" CMD_PATHS_STATUS,
-    .examples = "  btrfs-walk ls disk.img                  the top directory\n"
-                "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
-                "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
-                "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
+    .examples =
+        "  btrfs-walk ls disk.img                  the top directory\n"
+        "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
+        "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
+        "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
     .options = options,
     .set = set,
     .run = run,

@@ -40,8 +40,8 @@ void ls_listing_free(struct ls_listing *listing);
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place);
 
-/** Adds the entries of the directory at `path` (ended by NUL), as the options want them. What is lost is
- * reported. */
+/** Adds the entries of the directory at `path` (ended by NUL), as the options want them. What is
+ * lost is reported. */
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
                                  const struct ls_state *options, const char *path,
                                  const struct bw_place *directory);
@@ -56,11 +56,12 @@ struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *p
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
                       const struct ls_state *options, bool total, struct bw_buffer *text);
 
-/** Makes the filters ready. BW_ERROR_USAGE: one of them is wrong, or they are of no use without -R. */
+/** Makes the filters ready. BW_ERROR_USAGE: one of them is wrong, or they are of no use without -R.
+ */
 struct bw_error *ls_selection_start(struct ls_state *state);
 
-/** Leaves out "." and "..", and what --exclude names: such directories are not entered. `path` is that of the
- * listing's directory as the user sees it, "" if its names are paths themselves. */
+/** Leaves out "." and "..", and what --exclude names: such directories are not entered. `path` is
+ * that of the listing's directory as the user sees it, "" if its names are paths themselves. */
 struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
                                     const struct ls_state *state, const char *path);
 

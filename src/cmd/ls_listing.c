@@ -21,7 +21,8 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
 {
     size_t offset = listing->bytes.length;
     bw_buffer_append(&listing->bytes, name, length);
-    if (listing->bytes.failed || !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+    if (listing->bytes.failed ||
+        !BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
         return bw_error_no_memory();
     listing->entries[listing->count++] =
         (struct ls_entry){.name = offset, .name_length = length, .place = *place};
@@ -41,8 +42,8 @@ static struct bw_error *take(void *context, const struct bw_listed *entry)
     return ls_listing_add(gathering->listing, entry->name, entry->name_length, &entry->place);
 }
 
-static struct bw_error *add_dots(struct ls_listing *listing, const struct cmd_paths *paths, const char *path,
-                                 const struct bw_place *directory)
+static struct bw_error *add_dots(struct ls_listing *listing, const struct cmd_paths *paths,
+                                 const char *path, const struct bw_place *directory)
 {
     struct bw_buffer above = {0};
     struct bw_place parent = *directory;
@@ -53,7 +54,8 @@ static struct bw_error *add_dots(struct ls_listing *listing, const struct cmd_pa
     bw_buffer_free(&above);
     BW_TRY(ls_listing_add(listing, ".", 1, directory));
     BW_TRY(ls_listing_add(listing, "..", 2, &parent));
-    listing->entries[listing->count - 1].is_dots = listing->entries[listing->count - 2].is_dots = true;
+    listing->entries[listing->count - 1].is_dots = listing->entries[listing->count - 2].is_dots =
+        true;
     return NULL;
 }
 
@@ -74,7 +76,8 @@ static int by_name(const void *a, const void *b, void *context)
     size_t length = left->name_length < right->name_length ? left->name_length : right->name_length;
     int order = memcmp(listing->bytes.data + left->name, listing->bytes.data + right->name, length);
     return order ? order
-                 : (left->name_length > right->name_length) - (left->name_length < right->name_length);
+                 : (left->name_length > right->name_length) -
+                       (left->name_length < right->name_length);
 }
 
 void ls_listing_sort(struct ls_listing *listing)
@@ -125,7 +128,8 @@ static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *
     for (size_t i = 0; i < listing->count; i++) {
         struct ls_entry *entry = &listing->entries[i];
         const struct bw_wanted_inode key = {.number = entry->place.inode};
-        const struct bw_wanted_inode *found = bsearch(&key, wanted, count, sizeof *wanted, by_number);
+        const struct bw_wanted_inode *found =
+            bsearch(&key, wanted, count, sizeof *wanted, by_number);
         if (!is_together(listing, entry) || !found || !found->found)
             continue;
         entry->inode = found->inode;
@@ -164,7 +168,8 @@ static struct bw_error *fill(struct ls_listing *listing, const struct cmd_paths 
 {
     if (!entry->has_inode)
         BW_TRY(read_alone(paths->session.fs, entry));
-    return targets && (entry->inode.mode & 0170000) == 0120000 ? read_target(listing, paths, entry) : NULL;
+    return targets && (entry->inode.mode & 0170000) == 0120000 ? read_target(listing, paths, entry)
+                                                               : NULL;
 }
 
 struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets)

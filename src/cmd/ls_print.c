@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing a listing: columns as wide as what stands in them, as `ls -ln --time-style=full-iso` does. */
+/* Writing a listing: columns as wide as what stands in them, as `ls -ln --time-style=full-iso`
+ * does. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -85,20 +86,21 @@ static void append_columns(const struct ls_entry *entry, const struct widths *wi
     const struct bw_inode *inode = &entry->inode;
     char mode[CMD_MODE_LENGTH + 1];
     if (!entry->has_inode) {
-        bw_buffer_format(text, "??????????%*s %*s %*s %*s %*s %35s ", widths->acl, "", widths->links, "?",
-                         widths->uid, "?", widths->gid, "?", widths->size, "?", "?");
+        bw_buffer_format(text, "??????????%*s %*s %*s %*s %*s %35s ", widths->acl, "",
+                         widths->links, "?", widths->uid, "?", widths->gid, "?", widths->size, "?",
+                         "?");
         return;
     }
     cmd_mode_text(inode->mode, mode);
     bw_buffer_format(text, "%s%*s %*" PRIu32 " %*" PRIu32 " %*" PRIu32, mode, widths->acl,
-                     entry->has_acl ? "+" : "", widths->links, inode->link_count, widths->uid, inode->uid,
-                     widths->gid, inode->gid);
+                     entry->has_acl ? "+" : "", widths->links, inode->link_count, widths->uid,
+                     inode->uid, widths->gid, inode->gid);
     append_size(inode, widths, people, text);
     append_time(inode->mtime, text);
 }
 
-static void append_total(const struct ls_listing *listing, const struct cmd_paths *paths, bool people,
-                         struct bw_buffer *text)
+static void append_total(const struct ls_listing *listing, const struct cmd_paths *paths,
+                         bool people, struct bw_buffer *text)
 {
     uint64_t total = 0, sector = paths->session.fs->superblock.sectorsize;
     char size[CMD_SIZE_LENGTH];
@@ -123,7 +125,8 @@ void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *
         cmd_paths_append_name(paths, listing->bytes.data + entry->name, entry->name_length, text);
         if (entry->target_length) {
             bw_buffer_append(text, " -> ", 4);
-            cmd_paths_append_name(paths, listing->bytes.data + entry->target, entry->target_length, text);
+            cmd_paths_append_name(paths, listing->bytes.data + entry->target, entry->target_length,
+                                  text);
         }
         bw_buffer_append_byte(text, '\n');
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The filters of a listing: of what ls_listing_read() has gathered this leaves what was selected, and says
- * which directories are entered all the same. What only names tell is tried before any inode is looked up.
+ * The filters of a listing: of what ls_listing_read() has gathered this leaves what was selected,
+ * and says which directories are entered all the same. What only names tell is tried before any
+ * inode is looked up.
  */
 #include "base/cleanup.h"
 #include "cmd/ls.h"
@@ -12,7 +13,8 @@ struct bw_error *ls_selection_start(struct ls_state *state)
     bool is_plain;
     BW_TRY(cmd_selection_apply(&state->selection, &options));
     state->choice = bw_choice_of(&options, &is_plain);
-    state->selects = options.types != BW_WALK_ALL || options.has_maxdepth || state->choice.selection;
+    state->selects =
+        options.types != BW_WALK_ALL || options.has_maxdepth || state->choice.selection;
     if (state->selects && !state->recursive)
         return bw_error_create(BW_ERROR_USAGE, "filters need -R");
     return NULL;

@@ -7,12 +7,13 @@
 
 #include "cmd/command.h"
 
-const struct command *const cmd_table[] = {&cmd_walk,    &cmd_ls,       &cmd_stat,     &cmd_readlink,
-                                           &cmd_xattr,   &cmd_cat,      &cmd_extents,  &cmd_sum,
-                                           &cmd_tar,     &cmd_extract,  &cmd_bodyfile, &cmd_graph,
-                                           &cmd_xlators, &cmd_blackbox, NULL};
+const struct command *const cmd_table[] = {
+    &cmd_walk,     &cmd_ls,      &cmd_stat,    &cmd_readlink, &cmd_xattr,
+    &cmd_cat,      &cmd_extents, &cmd_sum,     &cmd_tar,      &cmd_extract,
+    &cmd_bodyfile, &cmd_graph,   &cmd_xlators, &cmd_blackbox, NULL};
 
-/* A stream that is closed must not become the number of an image. What is written to stdout still fails. */
+/* A stream that is closed must not become the number of an image. What is written to stdout still
+ * fails. */
 static void keep_standard_streams(void)
 {
     for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)

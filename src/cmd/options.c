@@ -27,7 +27,8 @@ static const struct cmd_option image_options[] = {
      "read through the graph of this volfile; its images, unless IMAGE is given"},
     {OPTION_XLATOR_OPTION, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: an option of a layer (repeatable; see 'btrfs-walk graph --help')"},
-    {OPTION_INSERT, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
+    {OPTION_INSERT, "insert", "LAYER",
+     "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
     {OPTION_STATEDUMP, "statedump", "FILE",
      "write the state of all layers there, or to stderr (-), at the end and on SIGUSR1"},
     {0},
@@ -53,15 +54,18 @@ static struct option_tables tables_of(const struct command *command)
 {
     static const struct cmd_option none[] = {{0}};
     return (struct option_tables){{command->options, command->needs_no_image ? none : image_options,
-                                   command->needs_no_image ? none : cmd_probe_options, common_options}};
+                                   command->needs_no_image ? none : cmd_probe_options,
+                                   common_options}};
 }
 
-bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum, unsigned long *number)
+bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
+                      unsigned long *number)
 {
     char *end;
     errno = 0;
     *number = strtoul(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum && *number <= maximum;
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum &&
+           *number <= maximum;
 }
 
 static const char *long_name(const struct cmd_option *options, int letter)
@@ -72,7 +76,8 @@ static const char *long_name(const struct cmd_option *options, int letter)
     return NULL;
 }
 
-/* A letter of its own that a command has goes before the same one of all commands, as -h of ls does. */
+/* A letter of its own that a command has goes before the same one of all commands, as -h of ls
+ * does. */
 static bool has_short_form(const struct command *command, const struct cmd_option *option)
 {
     const char *own = long_name(command->options, option->letter);
@@ -83,8 +88,9 @@ static void help_options(const struct command *command, const struct cmd_option 
 {
     for (; options->letter; options++) {
         char left[48];
-        int used = has_short_form(command, options) ? snprintf(left, sizeof left, "-%c, ", options->letter)
-                                                    : snprintf(left, sizeof left, "    ");
+        int used = has_short_form(command, options)
+                       ? snprintf(left, sizeof left, "-%c, ", options->letter)
+                       : snprintf(left, sizeof left, "    ");
         snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
                  options->argument && *options->argument != '[' ? " " : "",
                  options->argument ? options->argument : "");
@@ -139,8 +145,8 @@ static int usage_error(const char *reason, const char *argument)
 {
     struct bw_buffer shown = {0};
     bw_escape_words(&shown, argument ? argument : "");
-    fprintf(stderr, "btrfs-walk: %s%s%.*s\nTry 'btrfs-walk --help'.\n", reason, argument ? ": " : "",
-            (int)shown.length, shown.data ? shown.data : "");
+    fprintf(stderr, "btrfs-walk: %s%s%.*s\nTry 'btrfs-walk --help'.\n", reason,
+            argument ? ": " : "", (int)shown.length, shown.data ? shown.data : "");
     bw_buffer_free(&shown);
     return STATUS_CANNOT;
 }
@@ -168,8 +174,8 @@ static bool set_common(struct cmd_common *common, int letter, const char *argume
         return true;
     case OPTION_XLATOR_OPTION:
     case OPTION_INSERT:
-        common->edits[common->graph.edit_count++] =
-            (struct bw_graph_edit){letter == OPTION_INSERT ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
+        common->edits[common->graph.edit_count++] = (struct bw_graph_edit){
+            letter == OPTION_INSERT ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
         return true;
     case OPTION_STATEDUMP:
         common->statedump = argument;
@@ -205,8 +211,8 @@ static bool asks_for_help(const struct getopt_tables *tables, int index)
 }
 
 /* Takes all options; -1 if all is well, else the exit status to end with. */
-static int take_options(const struct command *command, int argc, char **argv, struct cmd_common *common,
-                        void *state)
+static int take_options(const struct command *command, int argc, char **argv,
+                        struct cmd_common *common, void *state)
 {
     /* The colon: a missing argument is told from an unknown option. */
     struct getopt_tables tables = {.letters = ":", .letter_count = 1};
@@ -215,7 +221,8 @@ static int take_options(const struct command *command, int argc, char **argv, st
     for (size_t i = 0; i < OPTION_TABLES; i++)
         add_options(&tables, all.tables[i]);
     opterr = 0;
-    while (index = -1, (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
+    while (index = -1,
+           (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         bool own = long_name(command->options, letter) && !asks_for_help(&tables, index);
         if (letter == 'h' && !own) {
             cmd_help(command);
@@ -255,8 +262,8 @@ static void take_operands(const struct command *command, struct cmd_common *comm
 }
 
 /* -1 if the command can run, else the exit status to end with. */
-static int check_operands(const struct command *command, const struct cmd_common *common, bool given,
-                          bool asks)
+static int check_operands(const struct command *command, const struct cmd_common *common,
+                          bool given, bool asks)
 {
     if (!given && !command->needs_no_image && !common->graph.file && !asks)
         return usage_error("no image given", NULL);
@@ -280,7 +287,8 @@ int cmd_run(const struct command *command, int argc, char **argv)
         status = take_options(command, argc, argv, &common, state);
         if (status < 0) {
             take_operands(command, &common, argv + optind, (size_t)(argc - optind));
-            status = check_operands(command, &common, argc > optind, command->asks && command->asks(state));
+            status = check_operands(command, &common, argc > optind,
+                                    command->asks && command->asks(state));
             if (status < 0)
                 status = command->run(&common, state);
         }

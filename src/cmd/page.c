@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all formats of a layer's page have in common: its parts, and prose that is cut into words and lines.
+/* What all formats of a layer's page have in common: its parts, and prose that is cut into words
+ * and lines.
  */
 #include "cmd/page.h"
 
@@ -51,16 +52,16 @@ void page_append_words(struct bw_buffer *text, const struct page_format *format,
     }
 }
 
-void page_append_made(struct bw_buffer *text, const struct page_format *format, struct bw_buffer *words,
-                      size_t indent)
+void page_append_made(struct bw_buffer *text, const struct page_format *format,
+                      struct bw_buffer *words, size_t indent)
 {
     page_append_words(text, format, words->data ? words->data : "", words->length, indent);
     text->failed |= words->failed;
     bw_buffer_free(words);
 }
 
-static void append_paragraph(struct bw_buffer *text, const struct page_format *format, const char *words,
-                             size_t length)
+static void append_paragraph(struct bw_buffer *text, const struct page_format *format,
+                             const char *words, size_t length)
 {
     bw_buffer_format(text, "%s", format->paragraph);
     page_append_words(text, format, words, length, 0);
@@ -73,7 +74,8 @@ static bool is_example(const char *line)
 }
 
 /* Appends the lines of an example; returns what follows them. */
-static const char *append_example(struct bw_buffer *text, const struct page_format *format, const char *prose)
+static const char *append_example(struct bw_buffer *text, const struct page_format *format,
+                                  const char *prose)
 {
     bw_buffer_format(text, "%s%s", format->paragraph, format->example);
     while (is_example(prose)) {
@@ -95,7 +97,8 @@ static size_t paragraph_length(const char *prose)
     return (size_t)(end - prose);
 }
 
-static void append_prose(struct bw_buffer *text, const struct page_format *format, const char *prose)
+static void append_prose(struct bw_buffer *text, const struct page_format *format,
+                         const char *prose)
 {
     while (prose += strspn(prose, "\n"), *prose) {
         if (is_example(prose)) {
@@ -117,7 +120,9 @@ static const char *space_above(enum bw_address_space space)
 
 static const char *space_below(enum bw_address_space space)
 {
-    return space == BW_ADDRESS_NONE ? "nothing" : space == BW_ADDRESS_ANY ? "the same" : space_above(space);
+    return space == BW_ADDRESS_NONE  ? "nothing"
+           : space == BW_ADDRESS_ANY ? "the same"
+                                     : space_above(space);
 }
 
 /* Where the layer fits into a graph. */
@@ -162,7 +167,8 @@ void page_append_facts(struct bw_buffer *text, const struct bw_option *option)
     page_append_default(text, option);
 }
 
-void page_append(struct bw_buffer *text, const struct page_format *format, const struct bw_xlator_class *type)
+void page_append(struct bw_buffer *text, const struct page_format *format,
+                 const struct bw_xlator_class *type)
 {
     format->title(text, type);
     append_prose(text, format, type->page ? type->page : "");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pages of layers as the manual page btrfs-walk-xlators(7), in the macros of man(7). There is no separate
- * list: the page holds every layer, or those that were asked for.
+ * The pages of layers as the manual page btrfs-walk-xlators(7), in the macros of man(7). There is
+ * no separate list: the page holds every layer, or those that were asked for.
  */
 #include <string.h>
 
@@ -11,7 +11,8 @@
 #define BW_VERSION "unknown"
 #endif
 
-/* Characters that roff would take for something else, or that it would print as typographic ones. */
+/* Characters that roff would take for something else, or that it would print as typographic ones.
+ */
 static const struct {
     char byte;
     const char *escaped;
@@ -70,25 +71,26 @@ static void options(struct bw_buffer *text, const struct bw_option *option)
     }
 }
 
-static const char begin[] = ".\\\" Made by btrfs-walk xlators --format man.\n"
-                            ".TH BTRFS\\-WALK\\-XLATORS 7 \"\" \"btrfs\\-walk " BW_VERSION "\"\n"
-                            ".SH NAME\n"
-                            "btrfs\\-walk\\-xlators \\- the layers that btrfs\\-walk reads through\n"
-                            ".SH DESCRIPTION\n"
-                            ".BR btrfs\\-walk (1)\n"
-                            "reads an image through a graph of layers, which are called translators\n"
-                            "or xlators.\n"
-                            "A read goes in at the top.\n"
-                            "Each layer answers it, or hands it on to the layers below, its subvolumes.\n"
-                            "The bottom layers read the images.\n"
-                            "Logical addresses are those of the file system, device addresses are\n"
-                            "offsets on one device; a graph in which they do not fit is refused.\n"
-                            ".PP\n"
-                            "The value of an option is of the type that stands behind its description.\n"
-                            "A size is a number of bytes, with K, M, G, T, P or E for powers of 1024;\n"
-                            "a time is a number with its unit, ns, us, ms, s, m or h;\n"
-                            "an output is a file that is appended to, or \\- for stderr.\n"
-                            ".SH LAYERS\n";
+static const char begin[] =
+    ".\\\" Made by btrfs-walk xlators --format man.\n"
+    ".TH BTRFS\\-WALK\\-XLATORS 7 \"\" \"btrfs\\-walk " BW_VERSION "\"\n"
+    ".SH NAME\n"
+    "btrfs\\-walk\\-xlators \\- the layers that btrfs\\-walk reads through\n"
+    ".SH DESCRIPTION\n"
+    ".BR btrfs\\-walk (1)\n"
+    "reads an image through a graph of layers, which are called translators\n"
+    "or xlators.\n"
+    "A read goes in at the top.\n"
+    "Each layer answers it, or hands it on to the layers below, its subvolumes.\n"
+    "The bottom layers read the images.\n"
+    "Logical addresses are those of the file system, device addresses are\n"
+    "offsets on one device; a graph in which they do not fit is refused.\n"
+    ".PP\n"
+    "The value of an option is of the type that stands behind its description.\n"
+    "A size is a number of bytes, with K, M, G, T, P or E for powers of 1024;\n"
+    "a time is a number with its unit, ns, us, ms, s, m or h;\n"
+    "an output is a file that is appended to, or \\- for stderr.\n"
+    ".SH LAYERS\n";
 
 const struct page_format page_man = {
     .name = "man",

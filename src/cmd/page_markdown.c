@@ -22,8 +22,8 @@ static size_t count_of(const char *bytes, size_t length, const char *set)
     return count;
 }
 
-/* Whether a word at the beginning of a line would start a list, a heading or a ruler; `*before` bytes of it
- * stand before the one that has to be escaped then. */
+/* Whether a word at the beginning of a line would start a list, a heading or a ruler; `*before`
+ * bytes of it stand before the one that has to be escaped then. */
 static bool begins_block(const char *bytes, size_t length, size_t *before)
 {
     *before = 0;

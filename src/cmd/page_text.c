@@ -36,7 +36,8 @@ static void options(struct bw_buffer *text, const struct bw_option *option)
         struct bw_buffer facts = {0};
         page_append_facts(&facts, option);
         bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
-        page_append_words(text, &page_text, option->description, strlen(option->description), indent);
+        page_append_words(text, &page_text, option->description, strlen(option->description),
+                          indent);
         bw_buffer_format(text, "\n%*s", (int)indent, "");
         page_append_made(text, &page_text, &facts, indent);
         bw_buffer_append_byte(text, '\n');

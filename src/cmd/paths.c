@@ -16,7 +16,8 @@ static struct bw_error *find_from(struct cmd_paths *paths, const char *subvolume
     if (subvolume)
         BW_TRY(bw_subvolume_lookup(fs, subvolume, &id));
     paths->from = bw_subvolume_find(&fs->subvolumes, id);
-    return paths->from ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    return paths->from ? NULL
+                       : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
 }
 
 int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struct cmd_paths *paths)
@@ -36,7 +37,8 @@ int cmd_paths_open(const struct cmd_common *common, const char *subvolume, struc
 
 void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error)
 {
-    int status = cmd_fail(paths->common, error) == STATUS_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_PARTIAL;
+    int status =
+        cmd_fail(paths->common, error) == STATUS_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_PARTIAL;
     if (status > paths->status)
         paths->status = status;
 }
@@ -50,7 +52,8 @@ void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size
         bw_buffer_append(text, name, length);
 }
 
-struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path, struct bw_buffer *text)
+struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path,
+                                    struct bw_buffer *text)
 {
     struct bw_buffer prefix = {0};
     struct bw_error *error = bw_subvolume_path(paths->session.fs, paths->from->tree.id, &prefix);
@@ -75,8 +78,8 @@ bool cmd_paths_give(struct cmd_paths *paths, struct bw_buffer *text)
     return !paths->broken;
 }
 
-static struct bw_error *write_answer(struct cmd_paths *paths, const char *path, struct bw_error *error,
-                                     const struct bw_buffer *text)
+static struct bw_error *write_answer(struct cmd_paths *paths, const char *path,
+                                     struct bw_error *error, const struct bw_buffer *text)
 {
     if (paths->broken) {
         bw_error_free(error);

@@ -96,8 +96,8 @@ const char *cmd_member_format(const struct bw_member *member)
 
 void cmd_append_attributes(struct bw_buffer *text, struct bw_attributes attributes)
 {
-    bw_buffer_format(text, "%s/%s/%s", bw_stability_name(attributes.name), bw_stability_name(attributes.data),
-                     bw_dependency_name(attributes.depends));
+    bw_buffer_format(text, "%s/%s/%s", bw_stability_name(attributes.name),
+                     bw_stability_name(attributes.data), bw_dependency_name(attributes.depends));
 }
 
 void cmd_probe_list_offsets(struct bw_buffer *text)
@@ -115,9 +115,9 @@ static int unknown(const char *style)
     struct bw_buffer names_of_styles = {0};
     for (size_t i = 1; i < STYLES; i++)
         bw_buffer_format(&names_of_styles, "%s%s", i > 1 ? ", " : "", styles[i].name);
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_USAGE, "--probe-list has no style '%s'; it has %.*s", style,
-                        (int)names_of_styles.length, names_of_styles.length ? names_of_styles.data : "");
+    struct bw_error *error = bw_error_create(
+        BW_ERROR_USAGE, "--probe-list has no style '%s'; it has %.*s", style,
+        (int)names_of_styles.length, names_of_styles.length ? names_of_styles.data : "");
     bw_buffer_free(&names_of_styles);
     return cmd_fail(NULL, error);
 }
@@ -132,7 +132,8 @@ int cmd_probe_list(const char *style)
     struct bw_buffer text = {0};
     struct cmd_output output = {.at_once = true};
     styles[chosen].append(&text);
-    struct bw_error *error = text.failed ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
     bw_buffer_free(&text);
     bw_error_free(cmd_flush(&output)); /* nothing was gathered */
     if (!error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * --probe-list: what there is to watch, in several styles, each in a file probe_list_*.c. All of them are
- * made from the tables of probes and records, and so are the files that scripts/make-probe-files writes with
- * them.
+ * --probe-list: what there is to watch, in several styles, each in a file probe_list_*.c. All of
+ * them are made from the tables of probes and records, and so are the files that
+ * scripts/make-probe-files writes with them.
  */
 #ifndef BW_CMD_PROBE_LIST_H
 #define BW_CMD_PROBE_LIST_H
@@ -10,8 +10,8 @@
 #include "base/buffer.h"
 #include "btrfs-walk/probe.h"
 
-/** Writes the list to stdout and returns the exit status. NULL or "" as style: the names alone; others are
- * named as the functions below. */
+/** Writes the list to stdout and returns the exit status. NULL or "" as style: the names alone;
+ * others are named as the functions below. */
 int cmd_probe_list(const char *style);
 
 /** What the styles append. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * --probe-list=c and =bpftrace: the records as C structures. The first is the public header
- * btrfs-walk/records.h; the second is for bpftrace, which has no headers of its own, so it stands alone.
+ * btrfs-walk/records.h; the second is for bpftrace, which has no headers of its own, so it stands
+ * alone.
  */
 #include "cmd/page.h"
 #include "cmd/probe_list.h"
@@ -39,7 +40,8 @@ static void append_record(struct bw_buffer *text, const struct bw_record *record
         const struct bw_member *member = &record->members[i];
         const char *type = type_of(member);
         append_comment(text, 4, member->documentation);
-        bw_buffer_format(text, "    %s%s%s;\n", type, type[strlen(type) - 1] == '*' ? "" : " ", member->name);
+        bw_buffer_format(text, "    %s%s%s;\n", type, type[strlen(type) - 1] == '*' ? "" : " ",
+                         member->name);
     }
     bw_buffer_format(text, "};\n");
 }
@@ -47,9 +49,11 @@ static void append_record(struct bw_buffer *text, const struct bw_record *record
 static const char c_begin[] =
     "/* SPDX-License-Identifier: GPL-2.0-or-later */\n"
     "/*\n"
-    " * The records as structures: what a consumer of a probe gets (struct bw_probe_event), and what arg0 of "
+    " * The records as structures: what a consumer of a probe gets (struct bw_probe_event), and "
+    "what arg0 of "
     "a\n"
-    " * USDT site points to. Members without a translation for a probe, and lazy ones that nobody selects, "
+    " * USDT site points to. Members without a translation for a probe, and lazy ones that nobody "
+    "selects, "
     "are\n"
     " * zero. Records only grow at their end; any other change raises their version.\n"
     " *\n"

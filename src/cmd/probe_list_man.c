@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --probe-list=man: the probes and records of the manual page btrfs-walk-probes(7), in the macros of man(7).
- * scripts/make-manual writes what stands around them. */
+/* --probe-list=man: the probes and records of the manual page btrfs-walk-probes(7), in the macros
+ * of man(7). scripts/make-manual writes what stands around them. */
 #include "cmd/page.h"
 #include "cmd/probe_list.h"
 

@@ -47,9 +47,9 @@ static void append_record(struct bw_buffer *text, const struct bw_record *record
     bw_buffer_format(text, "| --- | --- | --- | --- | --- | --- |%s\n", probed ? " --- |" : "");
     for (unsigned i = 0; i < record->member_count; i++) {
         const struct bw_member *member = &record->members[i];
-        bw_buffer_format(text, "| `%s` | %s | %s | %s | %s | ", member->name, cmd_member_type(member),
-                         cmd_member_format(member), member->lazy ? "yes" : "",
-                         bw_stability_name(member->stability));
+        bw_buffer_format(text, "| `%s` | %s | %s | %s | %s | ", member->name,
+                         cmd_member_type(member), cmd_member_format(member),
+                         member->lazy ? "yes" : "", bw_stability_name(member->stability));
         if (probed) {
             append_missing(text, record, member);
             bw_buffer_format(text, " | ");
@@ -63,9 +63,10 @@ void cmd_probe_list_markdown(struct bw_buffer *text)
 {
     unsigned count;
     const struct bw_probe *probes = bw_probe_table(&count);
-    bw_buffer_format(text, "## Probes\n\n"
-                           "| probe | USDT | record | arg1 | arg2 | always recorded | stability | when |\n"
-                           "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
+    bw_buffer_format(
+        text, "## Probes\n\n"
+              "| probe | USDT | record | arg1 | arg2 | always recorded | stability | when |\n"
+              "| --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (unsigned i = 0; i < count; i++)
         append_probe(text, &probes[i]);
     bw_buffer_format(text, "\n## Records\n");

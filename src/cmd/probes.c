@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the options --probe... to consumers. What is selected is printed, unless it is only to be counted
+ * From the options --probe... to consumers. What is selected is printed, unless it is only to be
+ * counted
  * (--probe-stats) or recorded (--blackbox); the flight recorder has the coarse probes in any case.
  */
 #include "cmd/probes.h"
@@ -104,7 +105,8 @@ static bool select_fitting(struct cmd_probes *watch)
         bool alone[BW_PROBES_MAX] = {false};
         alone[i] = true;
         struct bw_filter *filter = NULL;
-        BW_AUTO_ERROR struct bw_error *error = bw_filter_create(watch->settings.filter, alone, &filter);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_filter_create(watch->settings.filter, alone, &filter);
         watch->selected[i] = !error;
         any |= !error;
         bw_filter_destroy(filter);
@@ -193,7 +195,8 @@ static struct bw_error *check_settings(const struct cmd_probes *watch)
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
         vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
     else if (settings->filter && settings->blackbox && !settings->print && !settings->stats)
-        vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of them";
+        vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
+               "them";
     else if (settings->pattern_count && !anything_selected(watch))
         vain = "--probe takes away all that it selects";
     return vain ? bw_error_create(BW_ERROR_USAGE, "%s", vain) : NULL;
@@ -205,7 +208,8 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     BW_TRY(select_probes(watch));
     BW_TRY(check_settings(watch));
     if (settings->stats) {
-        BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected, &watch->stats));
+        BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected,
+                                     &watch->stats));
         return join(watch, bw_probe_stats_consumer(watch->stats));
     }
     if (!anything_selected(watch) || (settings->blackbox && !settings->print))
@@ -218,9 +222,9 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
 static void note_stability(const struct cmd_common *common, const struct bw_filter *filter)
 {
     const struct bw_attributes least = bw_filter_attributes(filter);
-    struct bw_error *note =
-        bw_error_create(BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
-                        bw_stability_name(least.data), bw_dependency_name(least.depends));
+    struct bw_error *note = bw_error_create(
+        BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
+        bw_stability_name(least.data), bw_dependency_name(least.depends));
     cmd_report((void *)(uintptr_t)common, BW_NOTE, note);
     bw_error_free(note);
 }
@@ -253,7 +257,8 @@ static struct bw_error *report_stats(struct cmd_probes *watch)
 {
     struct bw_buffer text = {0};
     bw_probe_stats_report(watch->stats, watch->settings.as_json, &text);
-    struct bw_error *error = text.failed ? bw_error_no_memory() : write_lines(watch, text.data, text.length);
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : write_lines(watch, text.data, text.length);
     bw_buffer_free(&text);
     return error;
 }

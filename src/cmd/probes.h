@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Watching a command: what the options --probe... say, and the consumers made from it. The session makes them
- * before it opens the file system and takes them down after it is closed.
+ * Watching a command: what the options --probe... say, and the consumers made from it. The session
+ * makes them before it opens the file system and takes them down after it is closed.
  */
 #ifndef BW_CMD_PROBES_H
 #define BW_CMD_PROBES_H
@@ -16,7 +16,8 @@ struct cmd_probe_settings {
     const char *output; /**< file; NULL or "-": stderr */
     const char *blackbox;
     bool as_json;
-    bool print; /**< print events even if something else takes them: a format or an output was given */
+    bool print; /**< print events even if something else takes them: a format or an output was given
+                 */
     enum { CMD_NO_STATS, CMD_STATS_BY_PROBE, CMD_STATS_BY_XLATOR } stats;
     bool limited;
     unsigned long maximum; /**< lines to print, if limited */
@@ -52,7 +53,8 @@ struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);
 /** Opens the outputs, none of which may be a file that is read. For bw_fs_options.planned. */
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs);
 
-/** Prints what was counted and releases everything, after the file system is closed; NULL is allowed. */
+/** Prints what was counted and releases everything, after the file system is closed; NULL is
+ * allowed. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);
 
 #endif

@@ -47,9 +47,10 @@ void cmd_progress_show(struct cmd_progress *progress)
     char done[CMD_SIZE_LENGTH], total[CMD_SIZE_LENGTH], rate[CMD_SIZE_LENGTH];
     cmd_size_text(progress->bytes, true, done);
     cmd_size_text(progress->total_bytes, true, total);
-    cmd_size_text((uint64_t)((double)progress->bytes * (double)SECOND / (double)elapsed), true, rate);
-    fprintf(stderr, "\r\033[K%s of %s, %" PRIu64 " of %" PRIu64 " files, %s/s", done, total, progress->files,
-            progress->total_files, rate);
+    cmd_size_text((uint64_t)((double)progress->bytes * (double)SECOND / (double)elapsed), true,
+                  rate);
+    fprintf(stderr, "\r\033[K%s of %s, %" PRIu64 " of %" PRIu64 " files, %s/s", done, total,
+            progress->files, progress->total_files, rate);
     print_time_left(progress, elapsed);
     fflush(stderr);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How far a long command has come, in one line of a terminal on stderr that is written again and again. */
+/* How far a long command has come, in one line of a terminal on stderr that is written again and
+ * again. */
 #ifndef BW_CMD_PROGRESS_H
 #define BW_CMD_PROGRESS_H
 
@@ -11,7 +12,7 @@ struct cmd_progress {
     bool shown;                        /**< whether anybody sees it */
     uint64_t bytes, files;             /**< done */
     uint64_t total_bytes, total_files; /**< to do, about */
-    int64_t started, last;             /**< when it began, and was last written: nanoseconds, monotonic */
+    int64_t started, last; /**< when it began, and was last written: nanoseconds, monotonic */
 };
 
 /** Starts counting the time; shows nothing unless stderr is a terminal. */

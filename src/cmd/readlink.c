@@ -48,7 +48,8 @@ static int run(const struct cmd_common *common, void *state)
     struct readlink_state *readlink = state;
     struct cmd_paths paths;
     int status = cmd_paths_open(common, readlink->subvolume, &paths);
-    return status ? status : cmd_paths_close(&paths, cmd_paths_answer(&paths, false, answer, readlink));
+    return status ? status
+                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, false, answer, readlink));
 }
 
 const struct command cmd_readlink = {

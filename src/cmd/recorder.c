@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flight recorder of a command. When a fatal signal comes, its last events are said on stderr, with
- * nothing but what a signal handler may do; then what would have happened without the handler happens.
+ * The flight recorder of a command. When a fatal signal comes, its last events are said on stderr,
+ * with nothing but what a signal handler may do; then what would have happened without the handler
+ * happens.
  */
 #include "cmd/recorder.h"
 
@@ -26,7 +27,8 @@ static const struct {
     int number;
     const char *name;
 } fatal[] = {
-    {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGABRT, "SIGABRT"}, {SIGILL, "SIGILL"}, {SIGFPE, "SIGFPE"},
+    {SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"}, {SIGABRT, "SIGABRT"},
+    {SIGILL, "SIGILL"},   {SIGFPE, "SIGFPE"},
 };
 enum { FATAL = sizeof fatal / sizeof *fatal };
 
@@ -83,8 +85,8 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     }
 }
 
-/* One thread prints. Another one that dies meanwhile waits for it; if it is the same one, printing was what
- * killed it, and that was all. */
+/* One thread prints. Another one that dies meanwhile waits for it; if it is the same one, printing
+ * was what killed it, and that was all. */
 static void print_once(struct bw_recorder *recorder, const char *name)
 {
     int nobody = 0, self = (int)syscall(SYS_gettid);
@@ -107,7 +109,8 @@ static void handle(int number, siginfo_t *info, void *context)
     size_t i = 0;
     while (i + 1 < FATAL && fatal[i].number != number)
         i++;
-    bool ignored = !(previous[i].sa_flags & SA_SIGINFO) && previous[i].sa_handler == SIG_IGN && !is_fault;
+    bool ignored =
+        !(previous[i].sa_flags & SA_SIGINFO) && previous[i].sa_handler == SIG_IGN && !is_fault;
     if (!ignored) {
         if (recorder) {
             bw_recorder_note_signal(recorder, number);
@@ -130,8 +133,8 @@ void cmd_recorder_start(struct bw_recorder *recorder)
     sigaltstack(NULL, &previous_stack);
     if (previous_stack.ss_flags & SS_DISABLE)
         sigaltstack(&alternate, NULL);
-    /* Not SA_RESETHAND: a second thread that dies while the first one prints would end that. Each signal is
-     * put back by hand, to what was there before. */
+    /* Not SA_RESETHAND: a second thread that dies while the first one prints would end that. Each
+     * signal is put back by hand, to what was there before. */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < FATAL; i++)
@@ -140,7 +143,8 @@ void cmd_recorder_start(struct bw_recorder *recorder)
         sigaction(fatal[i].number, &ours, NULL);
 }
 
-/* Somebody may have put a handler above ours, which goes on to call it: without a recorder it says nothing.
+/* Somebody may have put a handler above ours, which goes on to call it: without a recorder it says
+ * nothing.
  */
 void cmd_recorder_stop(void)
 {
@@ -171,16 +175,17 @@ static struct bw_error *refuse(const struct bw_fs *fs, const char *file)
     if (stat(file, &status))
         return NULL;
     if (fs && bw_fs_is_input(fs, &status))
-        return bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
-                               file);
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a file that is read: nothing is ever written to one", file);
     /* A block device is refused with all other outputs; opening a pipe would wait for a reader. */
     return S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
                ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is no regular file: a black box must be one", file);
+               : bw_error_create(BW_ERROR_USAGE, "%s is no regular file: a black box must be one",
+                                 file);
 }
 
-/* A mapping wants a descriptor for reading as well, and outputs are opened for writing only: so it is opened
- * again. That it was found good holds for the file, and not for its name. */
+/* A mapping wants a descriptor for reading as well, and outputs are opened for writing only: so it
+ * is opened again. That it was found good holds for the file, and not for its name. */
 static struct bw_error *reopen(const char *file, int written, int *descriptor)
 {
     struct stat before, after;
@@ -218,7 +223,8 @@ static struct bw_error *refuse_stream(int descriptor, const char *file)
 }
 
 struct bw_error *cmd_recorder_open(const struct bw_fs *fs, const char *file,
-                                   const bool selected[BW_PROBES_MAX], struct bw_recorder **recorder)
+                                   const bool selected[BW_PROBES_MAX],
+                                   struct bw_recorder **recorder)
 {
     int descriptor;
     if (!file)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What `walk` writes of each file, from its options: which make sense together, and what a terminal changes.
+/* What `walk` writes of each file, from its options: which make sense together, and what a terminal
+ * changes.
  */
 #include "cmd/rows.h"
 
@@ -87,12 +88,14 @@ static const char *nonsense(const struct cmd_rows_settings *settings, char termi
         {settings->header && json, "--header is for columns; with --json it is --json-header"},
         {settings->separator && json, "--separator is for columns, not for --json"},
         {units && json, "--iec and --si are for columns; with --json all numbers are decimal"},
-        {settings->json_header && !json, "--json-header is for --json; with columns it is --header"},
+        {settings->json_header && !json,
+         "--json-header is for --json; with columns it is --header"},
         {settings->iec && settings->si, "--iec and --si exclude each other"},
         {settings->raw && units, "--raw excludes --iec and --si"},
         {!json && !settings->columns && (settings->header || settings->separator || units),
          "--header, --separator, --iec and --si are for columns: which ones, -o says"},
-        {settings->style == BW_ROWS_JSON_ARRAY && !terminator, "-0 is for lines, not for --json=array"},
+        {settings->style == BW_ROWS_JSON_ARRAY && !terminator,
+         "-0 is for lines, not for --json=array"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (cases[i].is_so)
@@ -123,14 +126,14 @@ static struct bw_error *with_hint(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_USAGE)
         return error;
-    struct bw_error *hinted =
-        bw_error_create(BW_ERROR_USAGE, "%s; 'btrfs-walk -o help' lists all columns", error->message);
+    struct bw_error *hinted = bw_error_create(
+        BW_ERROR_USAGE, "%s; 'btrfs-walk -o help' lists all columns", error->message);
     bw_error_free(error);
     return hinted;
 }
 
-struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char terminator, bool terminal,
-                                 struct bw_rows **rows)
+struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char terminator,
+                                 bool terminal, struct bw_rows **rows)
 {
     struct bw_rows_options options = options_of(settings, terminator, terminal);
     const char *reason = nonsense(settings, terminator);
@@ -161,9 +164,11 @@ struct bw_error *cmd_rows_list_columns(void)
     struct bw_buffer text = {0};
     struct cmd_output output = {.at_once = true};
     for (unsigned i = 0; i < record->member_count; i++)
-        bw_buffer_format(&text, "%-14s %s%s\n", record->members[i].name, record->members[i].documentation,
+        bw_buffer_format(&text, "%-14s %s%s\n", record->members[i].name,
+                         record->members[i].documentation,
                          record->members[i].lazy ? " (only if named)" : "");
-    struct bw_error *error = text.failed ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
     bw_buffer_free(&text);
     return error;
 }

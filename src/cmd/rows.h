@@ -39,9 +39,10 @@ bool cmd_rows_ask_columns(const struct cmd_rows_settings *settings);
 /** Writes that list to stdout. */
 struct bw_error *cmd_rows_list_columns(void);
 
-/** Makes of the settings what a walk needs; NULL if they say that it writes paths. `terminator` stands behind
- * each row, `terminal`: somebody reads them on one. BW_ERROR_USAGE if the settings contradict each other. */
-struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char terminator, bool terminal,
-                                 struct bw_rows **rows);
+/** Makes of the settings what a walk needs; NULL if they say that it writes paths. `terminator`
+ * stands behind each row, `terminal`: somebody reads them on one. BW_ERROR_USAGE if the settings
+ * contradict each other. */
+struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char terminator,
+                                 bool terminal, struct bw_rows **rows);
 
 #endif

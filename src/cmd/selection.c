@@ -17,7 +17,8 @@ static const char *name_of(int letter)
     return NULL;
 }
 
-static struct bw_error *add_condition(struct cmd_selection *selection, int letter, const char *argument)
+static struct bw_error *add_condition(struct cmd_selection *selection, int letter,
+                                      const char *argument)
 {
     if (!selection->selection)
         BW_TRY(bw_selection_create(&selection->selection));
@@ -31,7 +32,8 @@ static struct bw_error *set_types(struct cmd_selection *selection, const char *l
         const char *letter = *next ? strchr(letters, *next) : NULL;
         if (!letter || (next[1] && next[1] != ','))
             return bw_error_create(
-                BW_ERROR_USAGE, "--type '%s': types are f, d, l, c, b, p and s, with commas between", list);
+                BW_ERROR_USAGE,
+                "--type '%s': types are f, d, l, c, b, p and s, with commas between", list);
         selection->types |= 1u << (letter - letters + 1);
         if (!next[1])
             return NULL;
@@ -63,7 +65,8 @@ bool cmd_selection_set(struct cmd_selection *selection, int letter, const char *
     return true;
 }
 
-struct bw_error *cmd_selection_apply(struct cmd_selection *selection, struct bw_walk_options *options)
+struct bw_error *cmd_selection_apply(struct cmd_selection *selection,
+                                     struct bw_walk_options *options)
 {
     if (selection->error)
         return BW_TAKE(selection->error);

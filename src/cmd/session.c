@@ -22,11 +22,13 @@ static struct bw_error *refuse_stream(size_t stream)
             close(STDERR_FILENO);
         close(nowhere);
     }
-    return bw_error_create(BW_ERROR_USAGE, "%s goes to a file that is read: nothing is ever written to one",
+    return bw_error_create(BW_ERROR_USAGE,
+                           "%s goes to a file that is read: nothing is ever written to one",
                            streams[stream].name);
 }
 
-/* Holds the streams against all that a file system reads or, before it is open (NULL), the images given. */
+/* Holds the streams against all that a file system reads or, before it is open (NULL), the images
+ * given. */
 static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_file_set *images)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
@@ -80,7 +82,8 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
 }
 
 static int open_session(const struct cmd_common *common, struct cmd_session *session,
-                        struct bw_error *(*open_fs)(const struct bw_fs_options *options, struct bw_fs **fs))
+                        struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                    struct bw_fs **fs))
 {
     *session = (struct cmd_session){0};
     struct bw_error *error = open_steps(common, session, open_fs);

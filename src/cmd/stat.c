@@ -53,7 +53,8 @@ static struct bw_error *take_xattr(void *context, const struct bw_xattr *xattr)
     return NULL;
 }
 
-bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const char **name, size_t *length)
+bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const char **name,
+                         size_t *length)
 {
     uint16_t name_length;
     if (*position == stat->xattrs.length)
@@ -71,7 +72,8 @@ static struct bw_error *gather_rest(struct bw_fs *fs, struct cmd_stat *stat)
     const struct bw_tree *tree = &stat->place.subvolume->tree;
     BW_TRY(bw_xattrs_read(fs, tree, stat->place.inode, take_xattr, stat));
     BW_TRY(bw_extents_count(fs, tree, stat->place.inode, &stat->extents));
-    return S_ISLNK(stat->inode.mode) ? bw_symlink_read(fs, tree, stat->place.inode, &stat->target) : NULL;
+    return S_ISLNK(stat->inode.mode) ? bw_symlink_read(fs, tree, stat->place.inode, &stat->target)
+                                     : NULL;
 }
 
 static struct bw_error *gather(const struct cmd_paths *paths, struct cmd_stat *stat)
@@ -119,7 +121,8 @@ static int run(const struct cmd_common *common, void *state)
     struct stat_state *stat = state;
     struct cmd_paths paths;
     int status = cmd_paths_open(common, stat->subvolume, &paths);
-    return status ? status : cmd_paths_close(&paths, cmd_paths_answer(&paths, stat->follow, answer, stat));
+    return status ? status
+                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, stat->follow, answer, stat));
 }
 
 const struct command cmd_stat = {
@@ -127,7 +130,8 @@ const struct command cmd_stat = {
     .operands = "IMAGE PATH...",
     .summary = "Prints all that is known of a file or directory.",
     .details = CMD_PATHS_DETAILS
-    "Told are the fields of the inode, times in UTC, its flags, the subvolume, the names of the extended\n"
+    "Told are the fields of the inode, times in UTC, its flags, the subvolume, the names of the "
+    "extended\n"
     "attributes, and how many extents of which kind there are.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",

@@ -21,7 +21,8 @@ struct cmd_stat {
 };
 
 /** A position in the names of attributes; begin with a position of 0. False at the end. */
-bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const char **name, size_t *length);
+bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const char **name,
+                         size_t *length);
 
 /** Append what is known, as lines of "Name: value" or as one line of JSON. */
 void cmd_stat_text(const struct cmd_stat *stat, struct bw_buffer *text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stat tells, as JSON: the row of the record fileinfo that a walk would write, and more members. */
+/* What stat tells, as JSON: the row of the record fileinfo that a walk would write, and more
+ * members. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "cmd/inode_text.h"

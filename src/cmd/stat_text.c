@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stat tells, as lines for people: a name, a colon, a value. Names from the image are escaped also if no
- * terminal shows them, so that each stays in its line. */
+/* What stat tells, as lines for people: a name, a colon, a value. Names from the image are escaped
+ * also if no terminal shows them, so that each stays in its line. */
 #include <inttypes.h>
 
 #include "base/escape.h"
@@ -12,7 +12,8 @@
 #include "format/names.h"
 #include "record/units.h"
 
-static void append_bytes(const char *label, const void *bytes, size_t length, struct bw_buffer *text)
+static void append_bytes(const char *label, const void *bytes, size_t length,
+                         struct bw_buffer *text)
 {
     bw_buffer_format(text, "%s: ", label);
     bw_escape_append(text, bytes, length);
@@ -61,7 +62,8 @@ static void append_xattrs(const struct cmd_stat *stat, struct bw_buffer *text)
         bw_buffer_append_byte(text, '\n');
 }
 
-static void append_part(const char **separator, uint64_t number, const char *what, struct bw_buffer *text)
+static void append_part(const char **separator, uint64_t number, const char *what,
+                        struct bw_buffer *text)
 {
     if (!number)
         return;

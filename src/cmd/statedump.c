@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it, so that a
- * dump is written by ordinary code and not by a signal handler.
+ * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it,
+ * so that a dump is written by ordinary code and not by a signal handler.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -69,16 +69,18 @@ static void *listen_for_signals(void *context)
     return NULL;
 }
 
-struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name, int *descriptor)
+struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
+                                 int *descriptor)
 {
     struct stat status, other;
     bool exists = stat(name, &status) == 0;
     if (exists && taken && stat(taken, &other) == 0 && status.st_dev == other.st_dev &&
         status.st_ino == other.st_ino)
-        return bw_error_create(BW_ERROR_USAGE, "%s is written to already: it is the black box", name);
-    if (exists && bw_fs_is_input(fs, &status))
-        return bw_error_create(BW_ERROR_USAGE, "%s is a file that is read: nothing is ever written to one",
+        return bw_error_create(BW_ERROR_USAGE, "%s is written to already: it is the black box",
                                name);
+    if (exists && bw_fs_is_input(fs, &status))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is a file that is read: nothing is ever written to one", name);
     return bw_output_file_open(name, false, descriptor);
 }
 
@@ -102,7 +104,8 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
     statedump->fs = fs;
     BW_TRY(open_file(statedump));
     /* Without a thread there is still the dump at the end. */
-    statedump->listening = pthread_create(&statedump->thread, NULL, listen_for_signals, statedump) == 0;
+    statedump->listening =
+        pthread_create(&statedump->thread, NULL, listen_for_signals, statedump) == 0;
     *result = BW_TAKE(statedump);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What commands say: results on stdout, all else on stderr; and the exit status an error stands for. */
+/* What commands say: results on stdout, all else on stderr; and the exit status an error stands
+ * for. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -14,8 +15,8 @@
 #include "cmd/command.h"
 #include "cmd/last_words.h"
 
-/* Thousands of small subvolumes must not cost a system call each. What is older than this goes out with the
- * next. */
+/* Thousands of small subvolumes must not cost a system call each. What is older than this goes out
+ * with the next. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
 /* " [features/verify]", or, where the name of the layer tells more, " [storage/file device-2]". */
@@ -35,7 +36,10 @@ static void append_way(struct bw_buffer *line, const struct bw_error_hop *way)
 {
     const struct bw_error_hop *before = NULL;
     for (const struct bw_error_hop *hop = way; hop; before = hop, hop = hop->next) {
-        bw_buffer_format(line, "%s", hop == way ? "born in " : before == way ? ", came through " : ", ");
+        bw_buffer_format(line, "%s",
+                         hop == way      ? "born in "
+                         : before == way ? ", came through "
+                                         : ", ");
         bw_escape_words(line, hop->volume);
         if (hop->has_address && (!before || hop->address != before->address))
             bw_buffer_format(line, " at %" PRIu64, hop->address);
@@ -85,7 +89,11 @@ void cmd_report(void *context, enum bw_severity severity, const struct bw_error 
     const struct cmd_common *common = context;
     if (common->quiet || (severity == BW_NOTE && !common->verbose))
         return;
-    say(common, severity == BW_NOTE ? "note: " : severity == BW_WARNING ? "warning: " : "damage: ", error);
+    say(common,
+        severity == BW_NOTE      ? "note: "
+        : severity == BW_WARNING ? "warning: "
+                                 : "damage: ",
+        error);
 }
 
 int cmd_fail(const struct cmd_common *common, struct bw_error *error)
@@ -114,7 +122,8 @@ static struct bw_error *write_all(const char *bytes, size_t length)
 {
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
-        /* Ignored for all other files, the signal ends the program when nobody reads its results any more. */
+        /* Ignored for all other files, the signal ends the program when nobody reads its results
+         * any more. */
         cmd_last_words();
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);

@@ -28,7 +28,8 @@ struct sum {
 
 static const struct cmd_option options[] = {
     {OPTION_ALGORITHM, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64"},
-    {'0', "zero", NULL, "end each line with a NUL byte instead of a newline, and write names as they are"},
+    {'0', "zero", NULL,
+     "end each line with a NUL byte instead of a newline, and write names as they are"},
     CMD_EXPORT_CHECKSUMS_OPTION,
     CMD_EXPORT_OPTIONS,
     {0},
@@ -55,7 +56,8 @@ static bool set(void *state, int letter, const char *argument)
     }
 }
 
-static struct bw_error *work(void *context, struct bw_data_reader *reader, const struct bw_stream_file *file)
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
 {
     struct sum *sum = context;
     return cmd_hashing_work(&sum->hashing, reader, file);
@@ -68,7 +70,8 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
-/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the name. */
+/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
+ * name. */
 static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *item)
 {
     const char *path = item->path.data;
@@ -162,22 +165,27 @@ const struct command cmd_sum = {
     .name = "sum",
     .operands = "IMAGE [PATH]...",
     .summary = "Prints hashes of files, as sha256sum does.",
-    .details =
-        "\nA PATH is a file, or a folder with all that is in it; without one, it is all files. It begins at\n"
-        "the top-level subvolume (id 5), or at that of --subvol. Lines are a hash, two spaces and an "
-        "absolute\n"
-        "path, which 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' can check. Files that cannot\n"
-        "be read as a whole are named on stderr and have no line. Holes are hashed as the zeros they are, "
-        "so\n"
-        "that a file of many TiB takes hours, however little of it is stored: --size -2T leaves out what is\n"
-        "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 wrong usage or\n"
-        "not a btrfs file system; 3 a feature of the image is not supported.\n",
-    .examples =
-        "  btrfs-walk sum disk.img                           all files\n"
-        "  btrfs-walk sum disk.img /users/joe                 a folder\n"
-        "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
-        "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
-        "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a copy in /mnt\n",
+    .details = "\nA PATH is a file, or a folder with all that is in it; without one, it is all "
+               "files. It begins at\n"
+               "the top-level subvolume (id 5), or at that of --subvol. Lines are a hash, two "
+               "spaces and an "
+               "absolute\n"
+               "path, which 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' can check. "
+               "Files that cannot\n"
+               "be read as a whole are named on stderr and have no line. Holes are hashed as the "
+               "zeros they are, "
+               "so\n"
+               "that a file of many TiB takes hours, however little of it is stored: --size -2T "
+               "leaves out what is\n"
+               "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 "
+               "wrong usage or\n"
+               "not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .examples = "  btrfs-walk sum disk.img                           all files\n"
+                "  btrfs-walk sum disk.img /users/joe                 a folder\n"
+                "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
+                "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
+                "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a "
+                "copy in /mnt\n",
     .options = options,
     .set = set,
     .run = run,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The tar command: archives of whole trees. This file has its options and the outermost steps; tar_entry.c
- * makes entries of files.
+ * The tar command: archives of whole trees. This file has its options and the outermost steps;
+ * tar_entry.c makes entries of files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +23,11 @@ struct tar_state {
 
 static const struct cmd_option options[] = {
     {'f', "file", "FILE", "write to this file, not to stdout"},
-    {OPTION_FORMAT, "format", "WORD", "pax (default), cpio (newc), or mtree: a manifest with SHA-256 sums"},
+    {OPTION_FORMAT, "format", "WORD",
+     "pax (default), cpio (newc), or mtree: a manifest with SHA-256 sums"},
     {OPTION_ON_ERROR, "on-error", "WORD",
-     "what cannot be read ends the archive (fail, the default), is zero, or its file is left out (skip)"},
+     "what cannot be read ends the archive (fail, the default), is zero, or its file is left out "
+     "(skip)"},
     CMD_EXPORT_CHECKSUMS_OPTION,
     CMD_EXPORT_OPTIONS,
     {0},
@@ -66,15 +68,17 @@ static struct bw_error *open_output(const struct tar_state *state, struct tar *t
     tar->descriptor = STDOUT_FILENO;
     tar->name = "stdout";
     if (state->file && strcmp(state->file, "-") != 0) {
-        BW_TRY(cmd_open_output(tar->export.session.fs, tar->export.common->probes.blackbox, state->file,
-                               &tar->descriptor));
+        BW_TRY(cmd_open_output(tar->export.session.fs, tar->export.common->probes.blackbox,
+                               state->file, &tar->descriptor));
         tar->name = state->file;
-        if (fstat(tar->descriptor, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(tar->descriptor, 0))
+        if (fstat(tar->descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+            ftruncate(tar->descriptor, 0))
             return bw_error_from_errno(errno, "cannot empty %s", state->file);
     }
     if (tar->format != BW_ARCHIVE_MTREE && isatty(tar->descriptor))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "an archive is nothing for a terminal: redirect stdout, or use -f FILE");
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "an archive is nothing for a terminal: redirect stdout, or use -f FILE");
     return NULL;
 }
 
@@ -158,22 +162,28 @@ const struct command cmd_tar = {
     .name = "tar",
     .operands = "IMAGE [PATH]...",
     .summary = "Writes an archive of files, folders, or everything.",
-    .details =
-        "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It begins "
-        "at\n"
-        "the top-level subvolume (id 5), or at that of --subvol. Names in the archive are relative, as GNU\n"
-        "tar makes them. A pax archive has extended attributes, access lists, holes, hard links, device\n"
-        "nodes and times with nanoseconds; GNU tar restores the first with --xattrs --acls. Sockets are\n"
-        "left out. Data are checked against their checksums. With --on-error=zero a file whose inode is\n"
-        "lost comes as far as its extents are left, with owner, permissions and times made up. Exit status:\n"
-        "0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of\n"
-        "the image is not supported.\n",
-    .examples =
-        "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
-        "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
-        "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
-        "  btrfs-walk tar --on-error=zero disk.img > all.tar           what is left of a damaged one\n"
-        "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
+    .details = "\nA PATH is a file, or a folder with all that is in it; without one, it is "
+               "everything. It begins "
+               "at\n"
+               "the top-level subvolume (id 5), or at that of --subvol. Names in the archive are "
+               "relative, as GNU\n"
+               "tar makes them. A pax archive has extended attributes, access lists, holes, hard "
+               "links, device\n"
+               "nodes and times with nanoseconds; GNU tar restores the first with --xattrs --acls. "
+               "Sockets are\n"
+               "left out. Data are checked against their checksums. With --on-error=zero a file "
+               "whose inode is\n"
+               "lost comes as far as its extents are left, with owner, permissions and times made "
+               "up. Exit status:\n"
+               "0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; "
+               "3 a feature of\n"
+               "the image is not supported.\n",
+    .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
+                "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
+                "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"
+                "  btrfs-walk tar --on-error=zero disk.img > all.tar           what is left of a "
+                "damaged one\n"
+                "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
     .options = options,
     .set = set,
     .run = run,

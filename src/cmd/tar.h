@@ -42,8 +42,10 @@ void tar_free(struct tar *tar);
 
 /** The functions of the stream; `context` is the struct tar. */
 struct bw_error *tar_next(void *context, struct bw_stream_file *file, bool *got);
-struct bw_error *tar_work(void *context, struct bw_data_reader *reader, const struct bw_stream_file *file);
-struct bw_error *tar_take(void *context, const struct bw_stream_file *file, const struct bw_data_part *part);
+struct bw_error *tar_work(void *context, struct bw_data_reader *reader,
+                          const struct bw_stream_file *file);
+struct bw_error *tar_take(void *context, const struct bw_stream_file *file,
+                          const struct bw_data_part *part);
 struct bw_error *tar_finish(void *context, const struct bw_stream_file *file, bool complete);
 
 /** Writes the entries of directories that wait for the end. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Entries of an archive, made of the files that a stream delivers. With --on-error=skip a file is read twice:
- * its entry stands in front of its data, so it has to be known before whether they are good.
+ * Entries of an archive, made of the files that a stream delivers. With --on-error=skip a file is
+ * read twice: its entry stands in front of its data, so it has to be known before whether they are
+ * good.
  */
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -46,8 +47,8 @@ static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
     struct bw_link link;
     if (is_too_large(tar, item)) {
         item->skipped = true;
-        item->error =
-            bw_error_create(BW_ERROR_USAGE, "a hash of %" PRIu64 " bytes would take years", item->inode.size);
+        item->error = bw_error_create(
+            BW_ERROR_USAGE, "a hash of %" PRIu64 " bytes would take years", item->inode.size);
         return NULL;
     }
     if (!bw_feed_item_has_names(item))
@@ -85,7 +86,8 @@ struct bw_error *tar_next(void *context, struct bw_stream_file *file, bool *got)
     return error;
 }
 
-struct bw_error *tar_work(void *context, struct bw_data_reader *reader, const struct bw_stream_file *file)
+struct bw_error *tar_work(void *context, struct bw_data_reader *reader,
+                          const struct bw_stream_file *file)
 {
     struct tar *tar = context;
     return cmd_hashing_work(&tar->hashing, reader, file);
@@ -110,8 +112,8 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
     }
     if (item->type != S_IFLNK || entry->hardlink)
         return tar->target.failed ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_image_error(
-        bw_symlink_read(tar->export.session.fs, &item->subvolume->tree, item->number, &tar->target)));
+    BW_TRY(bw_image_error(bw_symlink_read(tar->export.session.fs, &item->subvolume->tree,
+                                          item->number, &tar->target)));
     bw_buffer_append_byte(&tar->target, '\0');
     entry->symlink = tar->target.data;
     return tar->target.failed ? bw_error_no_memory() : NULL;
@@ -130,7 +132,8 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
     const struct bw_stream_file file = bw_feed_stream_file(item);
     BW_TRY(bw_ranges_read(&tar->ranges, &file.data));
     if (tar->ranges.lost)
-        cmd_export_miss(&tar->export, bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
+        cmd_export_miss(&tar->export,
+                        bw_error_prefix(BW_TAKE(tar->ranges.lost), "%s", item->path.data));
     entry->ranges = tar->ranges.ranges;
     entry->range_count = tar->ranges.count;
     entry->is_sparse = tar->ranges.is_sparse;
@@ -174,8 +177,9 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
 static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
 {
     if (item->type == S_IFSOCK) {
-        bw_fs_report(tar->export.session.fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_UNSUPPORTED, "%s: a socket is left out", item->path.data));
+        bw_fs_report(
+            tar->export.session.fs, BW_WARNING,
+            bw_error_create(BW_ERROR_UNSUPPORTED, "%s: a socket is left out", item->path.data));
         return true;
     }
     bool hashed = tar->format != BW_ARCHIVE_MTREE || item->type != S_IFREG || *item->hash;
@@ -186,9 +190,9 @@ static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
 }
 
 /*
- * GNU tar restores a directory's times and permissions as soon as something comes that is not in it. The walk
- * comes back to directories, so theirs are the last entries, what is deepest first; until then a directory is
- * as tar makes it for what is in it.
+ * GNU tar restores a directory's times and permissions as soon as something comes that is not in
+ * it. The walk comes back to directories, so theirs are the last entries, what is deepest first;
+ * until then a directory is as tar makes it for what is in it.
  */
 static bool waits(const struct tar *tar, const struct bw_feed_item *item)
 {
@@ -201,8 +205,8 @@ static struct bw_error *begin(struct tar *tar, struct bw_feed_item *item)
     tar->began = true;
     tar->wanted = 0;
     if (waits(tar, item))
-        return bw_made_directories_add(&tar->directories, item->path.data, item->path.length, item->subvolume,
-                                       item->number, &item->inode);
+        return bw_made_directories_add(&tar->directories, item->path.data, item->path.length,
+                                       item->subvolume, item->number, &item->inode);
     if (is_left_out(tar, item))
         return NULL;
     struct bw_error *error = write_entry(tar, item);
@@ -221,7 +225,8 @@ static struct bw_error *take_bad(struct tar *tar, const struct bw_feed_item *ite
     return bw_archive_add_zeros(tar->archive, part->length);
 }
 
-struct bw_error *tar_take(void *context, const struct bw_stream_file *file, const struct bw_data_part *part)
+struct bw_error *tar_take(void *context, const struct bw_stream_file *file,
+                          const struct bw_data_part *part)
 {
     struct tar *tar = context;
     struct bw_feed_item *item = file->user;
@@ -264,7 +269,8 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
 {
     const struct bw_inode inode = bw_made_directory_inode(directory);
     tar->target.length = 0;
-    bw_buffer_append(&tar->target, tar->directories.names.data + directory->path, directory->path_length);
+    bw_buffer_append(&tar->target, tar->directories.names.data + directory->path,
+                     directory->path_length);
     bw_buffer_append_byte(&tar->target, '\0');
     if (tar->target.failed)
         return bw_error_no_memory();

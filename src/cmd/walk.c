@@ -29,17 +29,20 @@ static const struct cmd_option options[] = {
      "write these columns instead of paths: path,size,mtime ('-o help' lists all)"},
     {CMD_OPTION_JSON, "json", "[=array]",
      "write all columns, or those of -o, as JSON: an object a line, or one array"},
-    {CMD_OPTION_JSON_HEADER, "json-header", NULL, "first the versions of program and record, as JSON"},
+    {CMD_OPTION_JSON_HEADER, "json-header", NULL,
+     "first the versions of program and record, as JSON"},
     {CMD_OPTION_HEADER, "header", NULL, "first the names of the columns"},
     {CMD_OPTION_SEPARATOR, "separator", "TEXT", "between columns (default: a tab)"},
     {CMD_OPTION_IEC, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)"},
     {CMD_OPTION_SI, "si", NULL, "sizes as 1.57MB"},
-    {CMD_OPTION_RAW, "raw", NULL, "sizes and times as plain numbers (default unless on a terminal)"},
+    {CMD_OPTION_RAW, "raw", NULL,
+     "sizes and times as plain numbers (default unless on a terminal)"},
     {OPTION_LONG, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path"},
     {OPTION_SORT, "sort", "WORD",
      "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk"},
     CMD_SELECTION_OPTIONS,
-    {OPTION_SUBVOLUME, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'"},
+    {OPTION_SUBVOLUME, "subvol", "NAME|ID",
+     "list one subvolume only: its path, its id, or 'default'"},
     {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
     {'j', "threads", "N",
      "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
@@ -103,7 +106,8 @@ static double seconds_since(const struct timespec *start)
     return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
 }
 
-static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary, double seconds)
+static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary,
+                          double seconds)
 {
     fprintf(stderr,
             "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64
@@ -131,7 +135,8 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
                                        struct bw_walk_summary *summary)
 {
     struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
-    struct bw_rows_stream stream = {.rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    struct bw_rows_stream stream = {
+        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
     walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
     walk->options.context = stream.rows ? (void *)&stream : &output;
     struct bw_error *error = bw_walk(fs, &walk->options, summary);
@@ -194,15 +199,21 @@ const struct command cmd_walk = {
     .operands = "IMAGE...",
     .summary = "Prints the absolute path of every regular file of an unmounted btrfs file system.",
     .details =
-        "\nIMAGE is an image file or a block device; several are the devices of one file system, in any\n"
-        "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and include all\n"
-        "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong\n"
+        "\nIMAGE is an image file or a block device; several are the devices of one file system, "
+        "in any\n"
+        "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and "
+        "include all\n"
+        "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 "
+        "wrong\n"
         "usage or not a btrfs file system; 3 a feature of the image is not supported.\n"
-        "\nThe filters are those of find(1), and all given have to be met; but several --name are any of\n"
+        "\nThe filters are those of find(1), and all given have to be met; but several --name are "
+        "any of\n"
         "them. With --type, directories and others are listed as find shows them, subvolumes as "
         "directories.\n"
-        "\n-o and --json tell more of each file than its path; what is not known is - in a column, and left\n"
-        "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, NUL, a "
+        "\n-o and --json tell more of each file than its path; what is not known is - in a column, "
+        "and left\n"
+        "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
+        "NUL, a "
         "backslash.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"

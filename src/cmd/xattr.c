@@ -98,7 +98,8 @@ static struct bw_error *take_text(void *context, const struct bw_xattr *xattr)
     append_value(answer->text, xattr);
     bw_buffer_append_byte(answer->text, '\n');
     if (bw_acl_is_one(xattr, &is_default))
-        bw_acl_append_text(xattr->value, xattr->value_length, is_default ? "# default:" : "# ", answer->text);
+        bw_acl_append_text(xattr->value, xattr->value_length, is_default ? "# default:" : "# ",
+                           answer->text);
     return NULL;
 }
 
@@ -143,8 +144,8 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
         append_quoted(text, (const uint8_t *)path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
     size_t head = text->length;
-    BW_TRY(bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree, answer->place->inode,
-                          take_text, answer));
+    BW_TRY(bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree,
+                          answer->place->inode, take_text, answer));
     if (text->length == head)
         text->length = 0;
     else
@@ -187,7 +188,8 @@ const struct command cmd_xattr = {
     .operands = "IMAGE PATH...",
     .summary = "Prints the extended attributes of files, with their values.",
     .details = CMD_PATHS_DETAILS
-    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is no text; setfattr\n"
+    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is no text; "
+    "setfattr\n"
     "--restore reads it. Access control lists are told once more in comments.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
                 "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",

@@ -23,7 +23,8 @@ struct xlators_state {
 
 static const struct cmd_option options[] = {
     {OPTION_FORMAT, "format", "text|markdown|man", "how to write: text is the default"},
-    {OPTION_BUILT_IN, "built-in", NULL, "only layers of the program itself, none from shared objects"},
+    {OPTION_BUILT_IN, "built-in", NULL,
+     "only layers of the program itself, none from shared objects"},
     {0},
 };
 
@@ -88,7 +89,8 @@ static struct bw_error *find_types(struct bw_registry *registry, struct types *t
     return NULL;
 }
 
-static void append_list(struct bw_buffer *text, const struct page_format *format, const struct types *types)
+static void append_list(struct bw_buffer *text, const struct page_format *format,
+                        const struct types *types)
 {
     size_t columns = 0;
     for (size_t i = 0; i < types->count; i++)
@@ -98,7 +100,8 @@ static void append_list(struct bw_buffer *text, const struct page_format *format
         format->entry(text, types->classes[i], columns);
 }
 
-static void append_pages(struct bw_buffer *text, const struct page_format *format, const struct types *types)
+static void append_pages(struct bw_buffer *text, const struct page_format *format,
+                         const struct types *types)
 {
     bw_buffer_format(text, "%s", format->begin);
     for (size_t i = 0; i < types->count; i++) {
@@ -116,8 +119,9 @@ static int write_out(const struct types *types, const struct page_format *format
         append_list(&text, format, types);
     else
         append_pages(&text, format, types);
-    struct bw_error *error =
-        text.failed || types->no_memory ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
+    struct bw_error *error = text.failed || types->no_memory
+                                 ? bw_error_no_memory()
+                                 : cmd_write(&output, text.data, text.length);
     struct bw_error *flush_error = cmd_flush(&output);
     bw_buffer_free(&text);
     if (!error)
@@ -134,7 +138,8 @@ static int show(struct bw_registry *registry, const struct cmd_common *common,
                 const struct page_format *format)
 {
     struct types types = {.common = common};
-    struct bw_error *error = common->image_count ? find_types(registry, &types) : take_all(registry, &types);
+    struct bw_error *error =
+        common->image_count ? find_types(registry, &types) : take_all(registry, &types);
     int status;
     if (error) {
         status = cmd_fail(common, error);
@@ -163,12 +168,14 @@ const struct command cmd_xlators = {
     .name = "xlators",
     .operands = "[TYPE...]",
     .summary = "Lists the types of layers, or shows what a type does and its options.",
-    .details =
-        "\nA layer (translator, xlator) is a part of the way that a read takes; TYPE is its category and "
-        "name.\n"
-        "Layers of your own are shared objects CATEGORY/NAME.so below the directories that the variable\n"
-        "BTRFS_WALK_XLATOR_PATH lists. No image is read. Exit status: 0 all shown; 1 a layer that was found\n"
-        "cannot be used, or the output cannot be written; 2 wrong usage, or no such type.\n",
+    .details = "\nA layer (translator, xlator) is a part of the way that a read takes; TYPE is its "
+               "category and "
+               "name.\n"
+               "Layers of your own are shared objects CATEGORY/NAME.so below the directories that "
+               "the variable\n"
+               "BTRFS_WALK_XLATOR_PATH lists. No image is read. Exit status: 0 all shown; 1 a "
+               "layer that was found\n"
+               "cannot be used, or the output cannot be written; 2 wrong usage, or no such type.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
                 "  btrfs-walk xlators features/verify           what it does, and its options\n"
                 "  btrfs-walk xlators --format man | man -l -   all pages as one manual page\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Zeros for stdout. If it is a regular file that ends where it is written, long runs of them become holes:
- * seeking is all that they cost.
+ * Zeros for stdout. If it is a regular file that ends where it is written, long runs of them become
+ * holes: seeking is all that they cost.
  */
 #include "cmd/zeros.h"
 
@@ -34,7 +34,8 @@ static struct bw_error *seek(struct cmd_zeros *zeros, uint64_t length)
     return NULL;
 }
 
-struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output, uint64_t length)
+struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
+                                 uint64_t length)
 {
     static const char bytes[ZEROS];
     if (length >= SHORTEST_HOLE && (!zeros->asked || zeros->sparse)) {
@@ -60,7 +61,8 @@ struct bw_error *cmd_end_zeros(struct cmd_zeros *zeros, struct cmd_output *outpu
     BW_TRY(cmd_flush(output));
     struct stat status;
     off_t at = lseek(STDOUT_FILENO, 0, SEEK_CUR);
-    if (at < 0 || fstat(STDOUT_FILENO, &status) || (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
+    if (at < 0 || fstat(STDOUT_FILENO, &status) ||
+        (status.st_size < at && ftruncate(STDOUT_FILENO, at)))
         return bw_error_from_errno(errno, "cannot write to stdout");
     return NULL;
 }

@@ -15,7 +15,8 @@ struct cmd_zeros {
 };
 
 /** Writes zeros behind what is in the output. */
-struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output, uint64_t length);
+struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
+                                 uint64_t length);
 
 /** Makes a file end behind its last hole. */
 struct bw_error *cmd_end_zeros(struct cmd_zeros *zeros, struct cmd_output *output);

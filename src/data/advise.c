@@ -25,7 +25,8 @@ void bw_data_advisor_free(struct bw_data_advisor *advisor)
 /* What of the disk a piece needs; length 0: nothing. */
 static struct bw_range needed_range(const struct bw_extent_piece *piece)
 {
-    return piece->extent.type == BW_FILE_EXTENT_REGULAR ? bw_extent_stored(piece) : (struct bw_range){0};
+    return piece->extent.type == BW_FILE_EXTENT_REGULAR ? bw_extent_stored(piece)
+                                                        : (struct bw_range){0};
 }
 
 static void add_range(struct bw_range *ranges, size_t *count, struct bw_range range)

@@ -15,8 +15,8 @@ void bw_data_advisor_init(struct bw_data_advisor *advisor, struct bw_fs *fs);
 void bw_data_advisor_free(struct bw_data_advisor *advisor);
 
 /**
- * Says that a file will be read from `offset` to `end` soon; what was said before of the same file is not
- * said again while one goes on in it. Fails only for want of memory.
+ * Says that a file will be read from `offset` to `end` soon; what was said before of the same file
+ * is not said again while one goes on in it. Fails only for want of memory.
  */
 struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw_data_file *file,
                                 uint64_t offset, uint64_t end);

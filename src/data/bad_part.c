@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bad parts. A request is for up to 64 KiB; of these no more is given up than the sectors that are bad. */
+/* Bad parts. A request is for up to 64 KiB; of these no more is given up than the sectors that are
+ * bad. */
 #include "data/bad_part.h"
 
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 
 enum { SECTORS = BW_DATA_REQUEST / 4096 };
 
-struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file, uint64_t offset)
+struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file,
+                                    uint64_t offset)
 {
     return bw_error_prefix(error, "inode %" PRIu64 " of tree %" PRIu64 " at %" PRIu64, file->inode,
                            file->tree.id, offset);
@@ -43,15 +45,16 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
         if (!whole->data)
             continue;
         expectations[count] = *whole->data;
-        expectations[count].checksums += (size_t)count * bw_checksum_size(fs->superblock.checksum_type);
+        expectations[count].checksums +=
+            (size_t)count * bw_checksum_size(fs->superblock.checksum_type);
         sectors[count].data = &expectations[count];
     }
     bw_wind(NULL, fs->reader.top, sectors, count);
     return count;
 }
 
-/* Whether memory was short for one of the sectors: then nobody can say which of them are bad, and the errors
- * of all are freed. */
+/* Whether memory was short for one of the sectors: then nobody can say which of them are bad, and
+ * the errors of all are freed. */
 static bool lacked_memory(struct bw_request *sectors, unsigned count)
 {
     bool lacked = false;
@@ -64,7 +67,8 @@ static bool lacked_memory(struct bw_request *sectors, unsigned count)
 
 /* Puts parts for single sectors in the place of the one that failed as a whole. */
 static struct bw_error *divide(const struct bw_fs *fs, const struct bw_request *failed,
-                               struct bw_data_block *block, size_t at, const struct bw_data_file *file)
+                               struct bw_data_block *block, size_t at,
+                               const struct bw_data_file *file)
 {
     struct bw_request sectors[SECTORS];
     struct bw_data_part parts[SECTORS];
@@ -89,7 +93,8 @@ static struct bw_error *divide(const struct bw_fs *fs, const struct bw_request *
 }
 
 struct bw_error *bw_data_divide_part(const struct bw_fs *fs, struct bw_request *failed,
-                                     struct bw_data_block *block, size_t at, const struct bw_data_file *file)
+                                     struct bw_data_block *block, size_t at,
+                                     const struct bw_data_file *file)
 {
     struct bw_error *error = BW_TAKE(failed->error);
     if (error->code == BW_ERROR_NO_MEMORY)

@@ -10,19 +10,20 @@
 struct bw_fs;
 
 /** Says of which file and which offset in it an error is; takes and returns it. */
-struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file, uint64_t offset)
-    __attribute__((returns_nonnull));
+struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data_file *file,
+                                    uint64_t offset) __attribute__((returns_nonnull));
 
 /** Turns the part at `at` of a block, which is of `file`, into a bad one; takes the error. */
 void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,
                         struct bw_error *error);
 
 /**
- * Does with the part at `at` of a block, which is of `file`, what is to be done after the request for its
- * bytes has failed: asks again sector by sector, if that makes sense, and puts parts for the sectors in its
- * place. Takes the request's error. Fails only for want of memory.
+ * Does with the part at `at` of a block, which is of `file`, what is to be done after the request
+ * for its bytes has failed: asks again sector by sector, if that makes sense, and puts parts for
+ * the sectors in its place. Takes the request's error. Fails only for want of memory.
  */
 struct bw_error *bw_data_divide_part(const struct bw_fs *fs, struct bw_request *failed,
-                                     struct bw_data_block *block, size_t at, const struct bw_data_file *file);
+                                     struct bw_data_block *block, size_t at,
+                                     const struct bw_data_file *file);
 
 #endif

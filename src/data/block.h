@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parts of files that were read, and the blocks of memory they are in. The reader fills blocks; who asked for
- * one looks at its parts.
+ * Parts of files that were read, and the blocks of memory they are in. The reader fills blocks; who
+ * asked for one looks at its parts.
  */
 #ifndef BW_DATA_BLOCK_H
 #define BW_DATA_BLOCK_H
@@ -28,8 +28,8 @@ struct bw_data_part {
     uint64_t offset;        /**< in the file */
     uint64_t length;        /**< bytes, never 0; in a hole or a bad range there may be many */
     const uint8_t *bytes;   /**< `length` of them; NULL unless kind is BYTES */
-    struct bw_error *error; /**< for BAD: why, naming inode, offset and the copies tried, of the first piece
-                               that is bad */
+    struct bw_error *error; /**< for BAD: why, naming inode, offset and the copies tried, of the
+                               first piece that is bad */
 };
 
 /** What was read of one or several ranges. All zeros is empty. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checksums of data. An item holds those of a run of sectors, packed; items of one leaf may follow one
- * another without a gap. */
+/* Checksums of data. An item holds those of a run of sectors, packed; items of one leaf may follow
+ * one another without a gap. */
 #include "data/checksums.h"
 
 #include "base/cleanup.h"
@@ -33,12 +33,14 @@ static bool is_checksum(const struct bw_key *key)
     return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
 }
 
-/* The sectors of the item in a slot that lie from `logical` on: their checksums and how many; 0: none. */
-static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot, uint64_t logical,
-                                const uint8_t **first)
+/* The sectors of the item in a slot that lie from `logical` on: their checksums and how many; 0:
+ * none. */
+static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot,
+                                uint64_t logical, const uint8_t **first)
 {
     struct bw_item item;
-    if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) || !is_checksum(&item.key))
+    if (slot < 0 || !bw_leaf_item(&self->finder.leaf, (uint32_t)slot, &item) ||
+        !is_checksum(&item.key))
         return 0;
     uint64_t before = (logical - item.key.offset) / self->sectorsize;
     if ((logical - item.key.offset) % self->sectorsize || before >= item.size / self->size)
@@ -58,8 +60,8 @@ static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical
 }
 
 /* Copies what one leaf has from the beginning of a range; the answer is for how many bytes. */
-static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical, uint64_t length,
-                               uint8_t *result)
+static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical,
+                               uint64_t length, uint8_t *result)
 {
     uint64_t done = 0;
     while (done < length) {
@@ -68,7 +70,8 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
         uint64_t end = next_item(self, logical + done), wanted = (length - done) / self->sectorsize;
         if (end <= key.offset)
             break;
-        uint64_t sectors = sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
+        uint64_t sectors =
+            sectors_in_item(self, bw_leaf_last_until(&self->finder, &key), key.offset, &first);
         if (sectors > wanted)
             sectors = wanted;
         /* Of items that overlap, the later one counts. */
@@ -102,15 +105,16 @@ static struct bw_error *find(struct bw_data_checksums *self, uint64_t logical)
 }
 
 /* The answer of the tree that the finder is in. */
-static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
-                                      uint8_t *result, struct bw_checksum_run *run)
+static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical,
+                                      uint64_t length, uint8_t *result, struct bw_checksum_run *run)
 {
     uint64_t done = 0;
     while (done < length) {
         BW_TRY(find(self, logical + done));
-        uint64_t more = self->finder.lost ? 0
-                                          : copy_from_leaf(self, logical + done, length - done,
-                                                           result + done / self->sectorsize * self->size);
+        uint64_t more = self->finder.lost
+                            ? 0
+                            : copy_from_leaf(self, logical + done, length - done,
+                                             result + done / self->sectorsize * self->size);
         if (!more)
             break;
         done += more;
@@ -122,8 +126,9 @@ static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t l
     return NULL;
 }
 
-struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t logical, uint64_t length,
-                                       uint8_t *result, struct bw_checksum_run *run)
+struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t logical,
+                                       uint64_t length, uint8_t *result,
+                                       struct bw_checksum_run *run)
 {
     const struct bw_checksum_trees *trees = &self->fs->checksum_trees;
     *run = (struct bw_checksum_run){.length = length};

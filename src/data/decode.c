@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decompressing. An extent that is wanted as a whole goes where it is wanted; others go to a buffer first. */
+/* Decompressing. An extent that is wanted as a whole goes where it is wanted; others go to a buffer
+ * first. */
 #include "data/decode.h"
 
 #include <stdlib.h>
@@ -24,9 +25,9 @@ struct bw_error *bw_data_decoder_create(struct bw_fs *fs, struct bw_data_decoder
         return bw_error_no_memory();
     decoder->fs = fs;
     decoder->bytes = malloc(BW_MAX_COMPRESSED_EXTENT);
-    struct bw_error *error = decoder->bytes
-                                 ? bw_decompressor_create(fs->superblock.sectorsize, &decoder->decompressor)
-                                 : bw_error_no_memory();
+    struct bw_error *error =
+        decoder->bytes ? bw_decompressor_create(fs->superblock.sectorsize, &decoder->decompressor)
+                       : bw_error_no_memory();
     if (error)
         bw_data_decoder_destroy(decoder);
     else
@@ -69,7 +70,8 @@ static bool is_kept(const struct bw_data_decoder *decoder, const struct bw_decod
     const struct bw_file_extent *kept = &decoder->kept, *extent = part->extent;
     return kept->disk_bytenr && kept->disk_bytenr == extent->disk_bytenr &&
            kept->disk_num_bytes == extent->disk_num_bytes && kept->ram_bytes == extent->ram_bytes &&
-           kept->compression == extent->compression && (!decoder->unchecked || part->file->unchecked);
+           kept->compression == extent->compression &&
+           (!decoder->unchecked || part->file->unchecked);
 }
 
 bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part,

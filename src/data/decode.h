@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decompressing extents, of which a file may want only a part: the last one is kept, for those who want
- * another part of it.
+ * Decompressing extents, of which a file may want only a part: the last one is kept, for those who
+ * want another part of it.
  */
 #ifndef BW_DATA_DECODE_H
 #define BW_DATA_DECODE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pieces of a file. Each answer is one question to a leaf: which item is the last that begins at or
- * before the offset, and which is the first behind it. An item that reaches into the next one contradicts it,
- * and is the one that is not believed.
+ * The pieces of a file. Each answer is one question to a leaf: which item is the last that begins
+ * at or before the offset, and which is the first behind it. An item that reaches into the next one
+ * contradicts it, and is the one that is not believed.
  */
 #include "data/extents.h"
 
@@ -18,12 +18,15 @@
 /* No extent is larger than a chunk can be, whatever its item says. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)
 
-struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number, const struct bw_inode *inode)
+struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
+                                    const struct bw_inode *inode)
 {
     /* The kernel's offsets are signed. */
     uint64_t size = inode->size < INT64_MAX ? inode->size : INT64_MAX;
-    return (struct bw_data_file){
-        .tree = *tree, .inode = number, .size = size, .unchecked = inode->flags & BW_INODE_NODATASUM};
+    return (struct bw_data_file){.tree = *tree,
+                                 .inode = number,
+                                 .size = size,
+                                 .unchecked = inode->flags & BW_INODE_NODATASUM};
 }
 
 void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs)
@@ -37,8 +40,8 @@ void bw_extents_free(struct bw_extent_cursor *cursor)
     bw_leaf_finder_free(&cursor->finder);
 }
 
-void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file, uint64_t offset,
-                     uint64_t end)
+void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                     uint64_t offset, uint64_t end)
 {
     bw_leaf_finder_set_tree(&cursor->finder, &file->tree);
     cursor->file = *file;
@@ -51,8 +54,10 @@ static bool is_ours(const struct bw_extent_cursor *cursor, const struct bw_key *
     return key->objectid == cursor->file.inode && key->type == BW_EXTENT_DATA;
 }
 
-/* Where the next item of the file begins behind a key, as far as the leaf knows; at most `limit`. */
-static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct bw_key *key, uint64_t limit)
+/* Where the next item of the file begins behind a key, as far as the leaf knows; at most `limit`.
+ */
+static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct bw_key *key,
+                           uint64_t limit)
 {
     const struct bw_leaf_finder *finder = &cursor->finder;
     int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, key);
@@ -63,11 +68,14 @@ static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct b
 static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
                      struct bw_extent_piece *piece)
 {
-    *piece = (struct bw_extent_piece){
-        .kind = BW_EXTENT_BAD, .offset = cursor->offset, .length = end - cursor->offset, .error = error};
+    *piece = (struct bw_extent_piece){.kind = BW_EXTENT_BAD,
+                                      .offset = cursor->offset,
+                                      .length = end - cursor->offset,
+                                      .error = error};
 }
 
-static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_extent_piece *piece)
+static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end,
+                      struct bw_extent_piece *piece)
 {
     *piece = (struct bw_extent_piece){
         .kind = BW_EXTENT_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
@@ -80,8 +88,9 @@ static uint64_t end_of_file(const struct bw_extent_cursor *cursor)
     return cursor->file.size + (over ? cursor->fs->superblock.sectorsize - over : 0);
 }
 
-/* Where a bad piece ends, if `next` is where the next item begins or the range ends. If there is no next one,
- * then with the file: behind that nobody misses anything, and the answer is the beginning of the piece. */
+/* Where a bad piece ends, if `next` is where the next item begins or the range ends. If there is no
+ * next one, then with the file: behind that nobody misses anything, and the answer is the beginning
+ * of the piece. */
 static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
 {
     uint64_t end = end_of_file(cursor);
@@ -91,20 +100,22 @@ static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
 }
 
 /* Where there is no item: a hole, unless a block is lost that may have had one. */
-static void take_gap(const struct bw_extent_cursor *cursor, uint64_t next, struct bw_extent_piece *piece)
+static void take_gap(const struct bw_extent_cursor *cursor, uint64_t next,
+                     struct bw_extent_piece *piece)
 {
     const struct bw_key key = {cursor->file.inode, BW_EXTENT_DATA, cursor->offset};
     const uint64_t lost = bw_leaf_lost_block(&cursor->finder, &key), end = end_of_bad(cursor, next);
     if (!lost || end == cursor->offset)
         take_hole(cursor, next, piece);
     else
-        take_bad(
-            cursor, end,
-            bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ", which tells of it, is lost", lost),
-            piece);
+        take_bad(cursor, end,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree block %" PRIu64 ", which tells of it, is lost", lost),
+                 piece);
 }
 
-/* A piece of an item that is not believed. Behind the end of the file it is told with its first sector. */
+/* A piece of an item that is not believed. Behind the end of the file it is told with its first
+ * sector. */
 static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, uint64_t next,
                           struct bw_error *error, struct bw_extent_piece *piece)
 {
@@ -120,19 +131,22 @@ static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start,
 }
 
 /* What is beyond doubt for one item may contradict its neighbours, or all that there can be. */
-static struct bw_error *check_extent(const struct bw_extent_cursor *cursor, const struct bw_item *item,
+static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
+                                     const struct bw_item *item,
                                      const struct bw_file_extent *extent)
 {
     uint64_t next = next_start(cursor, &item->key, UINT64_MAX);
     struct bw_error *error = NULL;
     if (extent->num_bytes > next - item->key.offset)
-        error = bw_error_create(
-            BW_ERROR_CORRUPT, "num_bytes %" PRIu64 " reaches into the next extent, which begins at %" PRIu64,
-            extent->num_bytes, next);
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "num_bytes %" PRIu64
+                                " reaches into the next extent, which begins at %" PRIu64,
+                                extent->num_bytes, next);
     else if (extent->disk_num_bytes > LARGEST_EXTENT)
-        error = bw_error_create(BW_ERROR_CORRUPT, "invalid disk_num_bytes %" PRIu64, extent->disk_num_bytes);
-    return error ? bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64, item->key.objectid,
-                                   item->key.offset)
+        error = bw_error_create(BW_ERROR_CORRUPT, "invalid disk_num_bytes %" PRIu64,
+                                extent->disk_num_bytes);
+    return error ? bw_error_prefix(error, "extent of inode %" PRIu64 " at %" PRIu64,
+                                   item->key.objectid, item->key.offset)
                  : NULL;
 }
 
@@ -192,7 +206,8 @@ static struct bw_error *find(struct bw_extent_cursor *cursor, const struct bw_ke
     return NULL;
 }
 
-struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece, bool *got)
+struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
+                                 bool *got)
 {
     *got = cursor->offset < cursor->end;
     if (!*got)
@@ -218,19 +233,22 @@ struct bw_range bw_extent_stored(const struct bw_extent_piece *piece)
         return (struct bw_range){0};
     if (extent->compression != BW_COMPRESS_NONE)
         return (struct bw_range){extent->disk_bytenr, extent->disk_num_bytes};
-    return (struct bw_range){extent->disk_bytenr + extent->offset + (piece->offset - piece->extent_start),
+    return (struct bw_range){extent->disk_bytenr + extent->offset +
+                                 (piece->offset - piece->extent_start),
                              piece->length};
 }
 
 /* How far from its beginning no chunk holds a range; whole sectors. `error` gets the first one. */
-static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range, struct bw_error **error)
+static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
+                                struct bw_error **error)
 {
     uint64_t done = 0;
     while (done < range.length) {
         uint64_t left = range.length - done;
         struct bw_map_reply reply = {.length = 0};
-        struct bw_error *unmapped = bw_wind_map(NULL, fs->reader.top, range.address + done,
-                                                left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, 1, &reply);
+        struct bw_error *unmapped =
+            bw_wind_map(NULL, fs->reader.top, range.address + done,
+                        left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, 1, &reply);
         if (!unmapped)
             break;
         if (*error)
@@ -244,8 +262,8 @@ static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range, s
     return done - done % fs->superblock.sectorsize;
 }
 
-struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
-                                          bool *got)
+struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
+                                          struct bw_extent_piece *piece, bool *got)
 {
     BW_TRY(bw_extents_next(cursor, piece, got));
     if (!*got || piece->kind != BW_EXTENT_STORED || piece->extent.type != BW_FILE_EXTENT_REGULAR)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a file is made of, from one offset to another, in file order and without a gap: pieces of extents,
- * holes (whether the file system writes them down or not), and ranges of which nobody can tell because an
- * item or a part of the tree is damaged. What comes behind an offset depends on that offset alone, not on
- * where one came from.
+ * What a file is made of, from one offset to another, in file order and without a gap: pieces of
+ * extents, holes (whether the file system writes them down or not), and ranges of which nobody can
+ * tell because an item or a part of the tree is damaged. What comes behind an offset depends on
+ * that offset alone, not on where one came from.
  */
 #ifndef BW_DATA_EXTENTS_H
 #define BW_DATA_EXTENTS_H
@@ -18,8 +18,8 @@ struct bw_range;
 struct bw_data_file {
     struct bw_tree tree; /**< of its subvolume */
     uint64_t inode;
-    uint64_t size;           /**< bytes, as the inode says */
-    bool unchecked;          /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
+    uint64_t size;  /**< bytes, as the inode says */
+    bool unchecked; /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
     bool may_lack_checksums; /**< nobody knows: what has none is taken as it is */
 };
 
@@ -38,13 +38,14 @@ struct bw_extent_piece {
     enum bw_extent_kind kind;
     uint64_t offset;              /**< in the file */
     uint64_t length;              /**< bytes; never 0 */
-    struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is asked for */
-    uint64_t extent_start;        /**< where in the file its item begins; may be less than `offset` */
-    struct bw_error *error;       /**< for BAD; whoever gets the piece owns it */
+    struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is
+                                     asked for */
+    uint64_t extent_start;  /**< where in the file its item begins; may be less than `offset` */
+    struct bw_error *error; /**< for BAD; whoever gets the piece owns it */
 };
 
-/** Whether there are bytes to be read of a piece: none are in holes, in what was never written, in what is
- * bad. */
+/** Whether there are bytes to be read of a piece: none are in holes, in what was never written, in
+ * what is bad. */
 static inline bool bw_extent_is_data(const struct bw_extent_piece *piece)
 {
     return piece->kind == BW_EXTENT_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
@@ -66,24 +67,26 @@ void bw_extents_init(struct bw_extent_cursor *cursor, struct bw_fs *fs);
 void bw_extents_free(struct bw_extent_cursor *cursor);
 
 /** Goes to a range of a file. It may pass the file's size, for what is allocated behind it. */
-void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file, uint64_t offset,
-                     uint64_t end);
+void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
+                     uint64_t offset, uint64_t end);
 
 /**
- * The next piece; false at the end of the range. Pieces are cut at both ends of it. Fails only for want of
- * memory: damage is a piece. Where a bad one ends that nothing is known to follow, it ends with the file.
+ * The next piece; false at the end of the range. Pieces are cut at both ends of it. Fails only for
+ * want of memory: damage is a piece. Where a bad one ends that nothing is known to follow, it ends
+ * with the file.
  */
-struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece, bool *got);
+struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
+                                 bool *got);
 
-/** The same for who wants to read: data that should lie where there is no chunk are a bad piece, up to the
- * next chunk. */
-struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor, struct bw_extent_piece *piece,
-                                          bool *got);
+/** The same for who wants to read: data that should lie where there is no chunk are a bad piece, up
+ * to the next chunk. */
+struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
+                                          struct bw_extent_piece *piece, bool *got);
 
 /**
- * The logical addresses at which a piece is stored: its own bytes or, if it is compressed, those of its whole
- * extent. Length 0 if nothing is stored there: holes, bad pieces, inline extents. Those allocated and never
- * written (BW_FILE_EXTENT_PREALLOC) have a range like others.
+ * The logical addresses at which a piece is stored: its own bytes or, if it is compressed, those of
+ * its whole extent. Length 0 if nothing is stored there: holes, bad pieces, inline extents. Those
+ * allocated and never written (BW_FILE_EXTENT_PREALLOC) have a range like others.
  */
 struct bw_range bw_extent_stored(const struct bw_extent_piece *piece);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fetching. Every piece becomes a job, or several: a job is one part of the block and the requests it waits
- * for. When there are enough of them all requests go down as one batch. Then the jobs are ended from the last
- * to the first, so that a part that falls into several does not move those that are still to come.
+ * Fetching. Every piece becomes a job, or several: a job is one part of the block and the requests
+ * it waits for. When there are enough of them all requests go down as one batch. Then the jobs are
+ * ended from the last to the first, so that a part that falls into several does not move those that
+ * are still to come.
  *
- * Requests are cut at multiples of 64 KiB, as the stripes of the RAID profiles are; the bottom layer joins
- * them again where they lie behind one another.
+ * Requests are cut at multiples of 64 KiB, as the stripes of the RAID profiles are; the bottom
+ * layer joins them again where they lie behind one another.
  */
 #include "data/fetch.h"
 
@@ -92,26 +93,30 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
                                   struct bw_data_block *block)
 {
     struct bw_request *request = &fetch->requests[job->first];
-    return request->error ? bw_data_divide_part(fetch->fs, request, block, job->part, &job->file) : NULL;
+    return request->error ? bw_data_divide_part(fetch->fs, request, block, job->part, &job->file)
+                          : NULL;
 }
 
 static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_run *run)
 {
     if (run->lost)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "data at %" PRIu64 ": tree block %" PRIu64
-                               " of the checksum tree, which would tell of them, is lost; they can only be "
-                               "read without checksums",
-                               logical, run->lost);
-    return bw_error_create(BW_ERROR_CORRUPT, "data at %" PRIu64 ": the checksum tree has no checksum of them",
+        return bw_error_create(
+            BW_ERROR_CORRUPT,
+            "data at %" PRIu64 ": tree block %" PRIu64
+            " of the checksum tree, which would tell of them, is lost; they can only be "
+            "read without checksums",
+            logical, run->lost);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "data at %" PRIu64 ": the checksum tree has no checksum of them",
                            logical);
 }
 
-static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logical, uint32_t length,
-                                      void *buffer, bool checked)
+static struct bw_request *add_request(struct bw_data_fetch *fetch, uint64_t logical,
+                                      uint32_t length, void *buffer, bool checked)
 {
     unsigned at = fetch->request_count++;
-    fetch->expectations[at] = (struct bw_data_expectation){fetch->sums[at], fetch->checksums.sectorsize};
+    fetch->expectations[at] =
+        (struct bw_data_expectation){fetch->sums[at], fetch->checksums.sectorsize};
     fetch->requests[at] = (struct bw_request){.kind = BW_REQUEST_DATA,
                                               .length = length,
                                               .address = logical,
@@ -125,14 +130,14 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The next request of a plain piece, `length` bytes of which are left; or a bad part, if it has no checksums.
- * `step` gets how far that goes. */
+/* The next request of a plain piece, `length` bytes of which are left; or a bad part, if it has no
+ * checksums. `step` gets how far that goes. */
 static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct bw_data_file *file,
-                                       uint64_t logical, uint64_t offset, uint64_t length, uint8_t *bytes,
-                                       struct bw_data_block *block, uint64_t *step)
+                                       uint64_t logical, uint64_t offset, uint64_t length,
+                                       uint8_t *bytes, struct bw_data_block *block, uint64_t *step)
 {
-    struct bw_checksum_run run = {.length = least(length, BW_DATA_REQUEST - logical % BW_DATA_REQUEST),
-                                  .known = true};
+    struct bw_checksum_run run = {
+        .length = least(length, BW_DATA_REQUEST - logical % BW_DATA_REQUEST), .known = true};
     if (!file->unchecked)
         BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, run.length,
                                      fetch->sums[fetch->request_count], &run));
@@ -146,8 +151,8 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
         part.error = bw_data_name_error(no_checksum(logical, &run), file, offset);
         return bw_data_block_add(block, part);
     }
-    fetch->jobs[fetch->job_count++] =
-        (struct job){.file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
+    fetch->jobs[fetch->job_count++] = (struct job){
+        .file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
     add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
     return bw_data_block_add(block, part);
 }
@@ -160,8 +165,8 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
     for (uint64_t done = 0, step; done < piece->length; done += step) {
         if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
             BW_TRY(bw_data_fetch_finish(fetch, block));
-        BW_TRY(add_plain_step(fetch, file, logical + done, piece->offset + done, piece->length - done,
-                              bytes + done, block, &step));
+        BW_TRY(add_plain_step(fetch, file, logical + done, piece->offset + done,
+                              piece->length - done, bytes + done, block, &step));
     }
     return NULL;
 }
@@ -169,19 +174,23 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 /* Compressed extents. */
 
 /* Names the extent, and its copy if there is but one: of several, nobody has said which it was. */
-static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job, struct bw_error *error)
+static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job,
+                                  struct bw_error *error)
 {
     struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *unknown = bw_wind_map(NULL, fetch->fs->reader.top, job->extent.disk_bytenr,
-                                                         (uint32_t)job->extent.disk_num_bytes, 1, &reply);
+    BW_AUTO_ERROR struct bw_error *unknown =
+        bw_wind_map(NULL, fetch->fs->reader.top, job->extent.disk_bytenr,
+                    (uint32_t)job->extent.disk_num_bytes, 1, &reply);
     if (unknown || reply.copies > 1)
         return bw_error_prefix(error, "extent at %" PRIu64, job->extent.disk_bytenr);
-    return bw_error_prefix(error, "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
+    return bw_error_prefix(error,
+                           "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
                            job->extent.disk_bytenr, reply.location.devid, reply.location.offset);
 }
 
 /* Several jobs may wait for the same requests: the error stays with the request. */
-static const struct bw_error *failed_request(const struct bw_data_fetch *fetch, const struct job *job)
+static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
+                                             const struct job *job)
 {
     for (unsigned i = job->first; i < job->first + job->count; i++)
         if (fetch->requests[i].error)
@@ -204,8 +213,8 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
     struct bw_error *error = NULL;
     if (failed)
         error = bw_error_create(failed->code, "%s", failed->message);
-    else if ((error =
-                  bw_data_decode(fetch->decoder, &wanted, job->stored, (uint8_t *)(uintptr_t)part->bytes)))
+    else if ((error = bw_data_decode(fetch->decoder, &wanted, job->stored,
+                                     (uint8_t *)(uintptr_t)part->bytes)))
         error = name_copy(fetch, job, error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -215,26 +224,30 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
 }
 
 /* A job of this batch that reads the same extent; NULL if there is none. */
-static const struct job *find_shared(const struct bw_data_fetch *fetch, const struct bw_data_file *file,
+static const struct job *find_shared(const struct bw_data_fetch *fetch,
+                                     const struct bw_data_file *file,
                                      const struct bw_file_extent *extent)
 {
     for (unsigned back = 1; back <= SHARED_JOBS && back <= fetch->job_count; back++) {
         const struct job *job = &fetch->jobs[fetch->job_count - back];
         if (job->compressed && job->extent.disk_bytenr == extent->disk_bytenr &&
-            job->extent.disk_num_bytes == extent->disk_num_bytes && job->file.unchecked == file->unchecked)
+            job->extent.disk_num_bytes == extent->disk_num_bytes &&
+            job->file.unchecked == file->unchecked)
             return job;
     }
     return NULL;
 }
 
-/* Requests for all of a compressed extent. `missing` gets the error if a part of it has no checksum. */
+/* Requests for all of a compressed extent. `missing` gets the error if a part of it has no
+ * checksum. */
 static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_error **missing)
 {
     const struct bw_file_extent *extent = &job->extent;
     for (uint64_t done = 0; done < extent->disk_num_bytes;) {
         uint64_t logical = extent->disk_bytenr + done;
-        uint64_t length = least(extent->disk_num_bytes - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
+        uint64_t length =
+            least(extent->disk_num_bytes - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
         struct bw_checksum_run run = {.length = length, .known = true};
         if (!job->file.unchecked)
             BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
@@ -275,13 +288,15 @@ static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job
 }
 
 static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct bw_data_file *file,
-                                       const struct bw_extent_piece *piece, struct bw_data_block *block)
+                                       const struct bw_extent_piece *piece,
+                                       struct bw_data_block *block)
 {
     struct job job = {.file = *file,
                       .compressed = true,
                       .extent = piece->extent,
                       .skip = piece->extent.offset + (piece->offset - piece->extent_start)};
-    struct bw_data_part part = {.kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length};
+    struct bw_data_part part = {
+        .kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length};
     struct bw_error *missing = NULL;
     if (!has_room(fetch))
         BW_TRY(bw_data_fetch_finish(fetch, block));
@@ -317,13 +332,15 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     if (extent->compression == BW_COMPRESS_NONE)
         memcpy(bytes, extent->inline_data + skip, piece->length);
     else
-        error = bw_data_decode(fetch->decoder, &(struct bw_decoded_part){file, extent, skip, piece->length},
+        error = bw_data_decode(fetch->decoder,
+                               &(struct bw_decoded_part){file, extent, skip, piece->length},
                                extent->inline_data, bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
-    BW_TRY(bw_data_block_add(
-        block, (struct bw_data_part){
-                   .kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length, .bytes = bytes}));
+    BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BYTES,
+                                                          .offset = piece->offset,
+                                                          .length = piece->length,
+                                                          .bytes = bytes}));
     if (error)
         bw_data_spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
     return NULL;
@@ -336,8 +353,9 @@ struct bw_error *bw_data_fetch_add(struct bw_data_fetch *fetch, const struct bw_
 {
     if (piece->extent.type == BW_FILE_EXTENT_INLINE)
         return add_inline(fetch, file, piece, block);
-    return piece->extent.compression == BW_COMPRESS_NONE ? add_plain(fetch, file, piece, block)
-                                                         : add_compressed(fetch, file, piece, block);
+    return piece->extent.compression == BW_COMPRESS_NONE
+               ? add_plain(fetch, file, piece, block)
+               : add_compressed(fetch, file, piece, block);
 }
 
 struct bw_error *bw_data_fetch_finish(struct bw_data_fetch *fetch, struct bw_data_block *block)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cutting. A file that fits what is left of the task goes into it as a whole. A larger one is looked at:
- * long holes, and ranges that are bad as a whole, are entries of their own that cost nothing; data come in
- * pieces of a block. So the number of tasks follows what is stored, not the sizes of files.
+ * The cutting. A file that fits what is left of the task goes into it as a whole. A larger one is
+ * looked at: long holes, and ranges that are bad as a whole, are entries of their own that cost
+ * nothing; data come in pieces of a block. So the number of tasks follows what is stored, not the
+ * sizes of files.
  */
 #include "data/plan.h"
 
@@ -19,7 +20,8 @@ enum {
 void bw_stream_planner_init(struct bw_stream_planner *planner, struct bw_fs *fs,
                             const struct bw_stream *stream)
 {
-    *planner = (struct bw_stream_planner){.stream = stream, .sectorsize = fs->superblock.sectorsize};
+    *planner =
+        (struct bw_stream_planner){.stream = stream, .sectorsize = fs->superblock.sectorsize};
     bw_data_advisor_init(&planner->advisor, fs);
 }
 
@@ -62,8 +64,10 @@ static struct bw_error *advise(struct bw_stream_planner *planner, uint64_t lengt
                           planner->offset + (left < length ? left : length));
 }
 
-/* Adds the beginning of a file that is too large for one task; `full` if that makes the task full. */
-static struct bw_error *add_piece(struct bw_stream_planner *planner, struct bw_stream_task *task, bool *full)
+/* Adds the beginning of a file that is too large for one task; `full` if that makes the task full.
+ */
+static struct bw_error *add_piece(struct bw_stream_planner *planner, struct bw_stream_task *task,
+                                  bool *full)
 {
     struct bw_extent_cursor *cursor = &planner->advisor.cursor;
     struct bw_extent_piece piece;

@@ -36,7 +36,8 @@ void bw_stream_planner_init(struct bw_stream_planner *planner, struct bw_fs *fs,
                             const struct bw_stream *stream);
 void bw_stream_planner_free(struct bw_stream_planner *planner);
 
-/** Fills an empty task, and tells the layers below what it is going to read. Empty at the end of all files.
+/** Fills an empty task, and tells the layers below what it is going to read. Empty at the end of
+ * all files.
  */
 struct bw_error *bw_stream_plan(struct bw_stream_planner *planner, struct bw_stream_task *task);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filling a block from the pieces of a file. Whatever has to be read becomes requests, which go down in
- * batches so that the layers below can join neighbours; fetch.c does that. Holes, inline extents and bad
- * ranges are answered at once.
+ * Filling a block from the pieces of a file. Whatever has to be read becomes requests, which go
+ * down in batches so that the layers below can join neighbours; fetch.c does that. Holes, inline
+ * extents and bad ranges are answered at once.
  */
 #include "data/reader.h"
 
@@ -65,20 +65,22 @@ static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_dat
 }
 
 /* Adds what needs no reading. */
-static struct bw_error *add_empty(const struct bw_data_reader *reader, const struct bw_extent_piece *piece,
-                                  struct bw_data_block *block)
+static struct bw_error *add_empty(const struct bw_data_reader *reader,
+                                  const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     struct bw_error *error = NULL;
     if (piece->kind == BW_EXTENT_BAD)
         error = bw_data_name_error(piece->error, &reader->cursor.file, piece->offset);
-    return bw_data_block_add(block, (struct bw_data_part){.kind = error ? BW_DATA_BAD : BW_DATA_HOLE,
-                                                          .offset = piece->offset,
-                                                          .length = piece->length,
-                                                          .error = error});
+    return bw_data_block_add(block,
+                             (struct bw_data_part){.kind = error ? BW_DATA_BAD : BW_DATA_HOLE,
+                                                   .offset = piece->offset,
+                                                   .length = piece->length,
+                                                   .error = error});
 }
 
 /* Adds pieces up to the end of the cursor's range or that of the block; `end` gets where. */
-static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data_block *block, uint64_t *end)
+static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data_block *block,
+                                   uint64_t *end)
 {
     struct bw_extent_piece piece;
     bool got;
@@ -100,8 +102,9 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
     }
 }
 
-struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
-                              uint64_t length, struct bw_data_block *block, uint64_t *end)
+struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_data_file *file,
+                              uint64_t offset, uint64_t length, struct bw_data_block *block,
+                              uint64_t *end)
 {
     uint32_t sectorsize = reader->fs->superblock.sectorsize;
     size_t first = block->count;
@@ -126,22 +129,24 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     return NULL;
 }
 
-static struct bw_error *take_parts(const struct bw_data_block *block,
-                                   struct bw_error *(*take)(void *context, const struct bw_data_part *part),
-                                   void *context)
+static struct bw_error *
+take_parts(const struct bw_data_block *block,
+           struct bw_error *(*take)(void *context, const struct bw_data_part *part), void *context)
 {
     for (size_t i = 0; i < block->count; i++)
         BW_TRY(take(context, &block->parts[i]));
     return NULL;
 }
 
-struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file, uint64_t offset,
-                              uint64_t length,
-                              struct bw_error *(*take)(void *context, const struct bw_data_part *part),
+struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
+                              uint64_t offset, uint64_t length,
+                              struct bw_error *(*take)(void *context,
+                                                       const struct bw_data_part *part),
                               void *context)
 {
     struct bw_error *error = NULL;
-    uint64_t end = offset < file->size && length < file->size - offset ? offset + length : file->size;
+    uint64_t end =
+        offset < file->size && length < file->size - offset ? offset + length : file->size;
     while (!error && offset < end) {
         uint64_t left = end - offset, reached;
         if (left > BW_DATA_BLOCK)

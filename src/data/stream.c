@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stream. Tasks are numbered and go through a ring: planned, under way, done, delivered. There is no
- * thread for any of these: a worker that looks for something to do delivers what is next in order, plans
- * ahead, or runs a task, in this order.
+ * The stream. Tasks are numbered and go through a ring: planned, under way, done, delivered. There
+ * is no thread for any of these: a worker that looks for something to do delivers what is next in
+ * order, plans ahead, or runs a task, in this order.
  */
 #include "data/stream.h"
 
@@ -142,10 +142,12 @@ static struct bw_error *add_rest(const struct bw_stream_entry *entry, uint64_t f
 {
     if (from >= entry->end)
         return NULL;
-    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "its extents changed while they were read");
-    return bw_data_block_add(
-        block, (struct bw_data_part){
-                   .kind = BW_DATA_BAD, .offset = from, .length = entry->end - from, .error = error});
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_CORRUPT, "its extents changed while they were read");
+    return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BAD,
+                                                          .offset = from,
+                                                          .length = entry->end - from,
+                                                          .error = error});
 }
 
 static struct bw_error *run_entry(const struct bw_stream *stream, struct bw_data_reader *reader,
@@ -157,8 +159,8 @@ static struct bw_error *run_entry(const struct bw_stream *stream, struct bw_data
         return stream->work(stream->context, reader, &entry->file);
     if (entry->offset == entry->end)
         return NULL;
-    BW_TRY(
-        bw_data_fill(reader, &entry->file.data, entry->offset, entry->end - entry->offset, block, &reached));
+    BW_TRY(bw_data_fill(reader, &entry->file.data, entry->offset, entry->end - entry->offset, block,
+                        &reached));
     return add_rest(entry, reached, block);
 }
 
@@ -237,7 +239,9 @@ static unsigned choose_threads(unsigned wanted)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (wanted)
         return wanted < MOST_THREADS ? wanted : MOST_THREADS;
-    return processors < 1 ? 1 : processors < DEFAULT_THREADS ? (unsigned)processors : DEFAULT_THREADS;
+    return processors < 1                 ? 1
+           : processors < DEFAULT_THREADS ? (unsigned)processors
+                                          : DEFAULT_THREADS;
 }
 
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream)

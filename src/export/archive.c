@@ -33,8 +33,8 @@ struct bw_archive {
     bool began;            /* mtree: its first line is written */
     bool given_up;         /* nothing more is written */
 
-    /* Data of a sparse file go around libarchive, which counts every hole in small steps. It fills up what it
-     * misses of an entry with zeros: so many bytes of them are not written. */
+    /* Data of a sparse file go around libarchive, which counts every hole in small steps. It fills
+     * up what it misses of an entry with zeros: so many bytes of them are not written. */
     uint64_t around;
     const struct bw_archive_range *range; /* that the position is in, or comes to */
     size_t range_count;                   /* from that on */
@@ -95,8 +95,8 @@ static struct bw_error *open_inner(struct bw_archive *archive)
     return result == ARCHIVE_OK ? NULL : refusal(archive, result);
 }
 
-struct bw_error *bw_archive_create(enum bw_archive_format format, bw_archive_writer *write, void *context,
-                                   struct bw_archive **result)
+struct bw_error *bw_archive_create(enum bw_archive_format format, bw_archive_writer *write,
+                                   void *context, struct bw_archive **result)
 {
     struct bw_archive *archive = calloc(1, sizeof *archive);
     if (!archive)
@@ -119,7 +119,8 @@ void bw_archive_destroy(struct bw_archive *archive)
     const struct bw_libarchive *library = &archive->library;
     if (archive->archive) {
         archive->given_up = true;                       /* what was not ended shall show it */
-        library->archive_write_close(archive->archive); /* without which some of its memory is lost */
+        library->archive_write_close(archive->archive); /* without which some of its memory is lost
+                                                         */
         library->archive_write_free(archive->archive);
     }
     if (archive->entry)
@@ -131,7 +132,8 @@ void bw_archive_destroy(struct bw_archive *archive)
     free(archive);
 }
 
-/* Of a time before 1970 libarchive writes second and fraction as if both had the sign; and cpio has none. */
+/* Of a time before 1970 libarchive writes second and fraction as if both had the sign; and cpio has
+ * none. */
 static struct timespec writable(const struct bw_archive *archive, struct timespec time)
 {
     if (time.tv_sec < 0)
@@ -142,7 +144,8 @@ static struct timespec writable(const struct bw_archive *archive, struct timespe
 static void set_times(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
     const struct bw_libarchive *library = &archive->library;
-    const struct timespec mtime = writable(archive, entry->mtime), atime = writable(archive, entry->atime),
+    const struct timespec mtime = writable(archive, entry->mtime),
+                          atime = writable(archive, entry->atime),
                           ctime = writable(archive, entry->ctime);
     library->archive_entry_set_mtime(archive->entry, mtime.tv_sec, mtime.tv_nsec);
     library->archive_entry_set_atime(archive->entry, atime.tv_sec, atime.tv_nsec);
@@ -188,13 +191,13 @@ static void set_xattrs(struct bw_archive *archive, const struct bw_archive_entry
     for (size_t i = 0; i < entry->xattr_count; i++) {
         const struct bw_xattr *xattr = &entry->xattrs[i];
         if (!set_acl(archive, xattr))
-            archive->library.archive_entry_xattr_add_entry(archive->entry, (const char *)xattr->name,
-                                                           xattr->value, xattr->value_length);
+            archive->library.archive_entry_xattr_add_entry(
+                archive->entry, (const char *)xattr->name, xattr->value, xattr->value_length);
     }
 }
 
-/* Whether libarchive writes the name of a sparse file as it is: one that is no UTF-8 and does not fit the
- * first header comes out cut off (3.6). */
+/* Whether libarchive writes the name of a sparse file as it is: one that is no UTF-8 and does not
+ * fit the first header comes out cut off (3.6). */
 static bool can_be_sparse(const char *path)
 {
     size_t length = strlen(path);
@@ -208,7 +211,8 @@ static void set_ranges(struct bw_archive *archive, const struct bw_archive_entry
         library->archive_entry_sparse_add_entry(archive->entry, (int64_t)entry->ranges[i].offset,
                                                 (int64_t)entry->ranges[i].length);
     if (!entry->range_count) /* nothing but a hole */
-        library->archive_entry_sparse_add_entry(archive->entry, (int64_t)(entry->inode->size & INT64_MAX), 0);
+        library->archive_entry_sparse_add_entry(archive->entry,
+                                                (int64_t)(entry->inode->size & INT64_MAX), 0);
 }
 
 static struct bw_error *write_header(struct bw_archive *archive)
@@ -219,7 +223,8 @@ static struct bw_error *write_header(struct bw_archive *archive)
 }
 
 /* The map of the holes comes with the first data, even if these are none. */
-static struct bw_error *begin_sparse(struct bw_archive *archive, const struct bw_archive_entry *entry)
+static struct bw_error *begin_sparse(struct bw_archive *archive,
+                                     const struct bw_archive_entry *entry)
 {
     archive->range = entry->ranges;
     archive->range_count = entry->range_count;
@@ -229,7 +234,8 @@ static struct bw_error *begin_sparse(struct bw_archive *archive, const struct bw
                : NULL;
 }
 
-static struct bw_error *begin_inner(struct bw_archive *archive, const struct bw_archive_entry *entry)
+static struct bw_error *begin_inner(struct bw_archive *archive,
+                                    const struct bw_archive_entry *entry)
 {
     const struct bw_libarchive *library = &archive->library;
     struct archive_entry *inner = library->archive_entry_clear(archive->entry);

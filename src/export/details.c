@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Gathering the extended attributes of one inode, from the leaf that the inode before was in if possible. */
+/* Gathering the extended attributes of one inode, from the leaf that the inode before was in if
+ * possible. */
 #include "export/details.h"
 
 #include <inttypes.h>
@@ -11,7 +12,8 @@
 #include "fs/fs.h"
 #include "fs/xattr.h"
 
-/* Of one inode. The kernel lists no more than 64 KiB of names, and no value is longer than a leaf. */
+/* Of one inode. The kernel lists no more than 64 KiB of names, and no value is longer than a leaf.
+ */
 enum { MOST_BYTES = 8 << 20 };
 
 void bw_details_init(struct bw_details *details, struct bw_fs *fs)
@@ -42,13 +44,15 @@ static struct bw_error *add(void *context, const struct bw_xattr *xattr)
         return NULL;
     if (memchr(xattr->name, '\0', xattr->name_length)) {
         /* Neither a system call nor an archive can name it: they would make another one of it. */
-        lose(details, details->inode, "an extended attribute whose name has a NUL byte is left out");
+        lose(details, details->inode,
+             "an extended attribute whose name has a NUL byte is left out");
         return NULL;
     }
     bw_buffer_append(&details->bytes, xattr->name, xattr->name_length);
     bw_buffer_append_byte(&details->bytes, '\0');
     bw_buffer_append(&details->bytes, xattr->value, xattr->value_length);
-    if (details->bytes.failed || !BW_ARRAY_RESERVE(details->xattrs, details->count, details->capacity))
+    if (details->bytes.failed ||
+        !BW_ARRAY_RESERVE(details->xattrs, details->count, details->capacity))
         return bw_error_no_memory();
     details->xattrs[details->count++] = *xattr;
     return NULL;
@@ -64,8 +68,10 @@ static struct bw_error *add_item(struct bw_details *details, uint32_t slot)
     return bw_xattrs_of_item(details->fs, details->finder.tree.id, &item, add, details);
 }
 
-/* Adds what the leaf has in which `*at` belongs, of what is behind `*before`; goes on to the next leaf. */
-static struct bw_error *add_leaf(struct bw_details *details, struct bw_key *at, struct bw_key *before)
+/* Adds what the leaf has in which `*at` belongs, of what is behind `*before`; goes on to the next
+ * leaf. */
+static struct bw_error *add_leaf(struct bw_details *details, struct bw_key *at,
+                                 struct bw_key *before)
 {
     struct bw_leaf_finder *finder = &details->finder;
     const struct bw_key last = {at->objectid, BW_XATTR_ITEM, UINT64_MAX};
@@ -94,7 +100,8 @@ static void set_pointers(struct bw_details *details)
     }
 }
 
-struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree, uint64_t inode)
+struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree,
+                                 uint64_t inode)
 {
     struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
     const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
@@ -111,12 +118,13 @@ struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tre
 
 static bool is_cut(const struct bw_inode *inode)
 {
-    return bw_time_is_cut(inode->atime) || bw_time_is_cut(inode->ctime) || bw_time_is_cut(inode->mtime) ||
-           bw_time_is_cut(inode->otime);
+    return bw_time_is_cut(inode->atime) || bw_time_is_cut(inode->ctime) ||
+           bw_time_is_cut(inode->mtime) || bw_time_is_cut(inode->otime);
 }
 
-struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree, uint64_t number,
-                                  const struct bw_inode *inode, struct bw_inode_times *times)
+struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree,
+                                  uint64_t number, const struct bw_inode *inode,
+                                  struct bw_inode_times *times)
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
     struct bw_item item;

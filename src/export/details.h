@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What leaves an image with a file besides its data and its inode: extended attributes, access control lists
- * among them, and times that the inode cannot hold. Inodes that are asked for in ascending order cost no
- * search each.
+ * What leaves an image with a file besides its data and its inode: extended attributes, access
+ * control lists among them, and times that the inode cannot hold. Inodes that are asked for in
+ * ascending order cost no search each.
  */
 #ifndef BW_EXPORT_DETAILS_H
 #define BW_EXPORT_DETAILS_H
@@ -13,7 +13,8 @@
 
 struct bw_fs;
 
-/** An error of reading the image, such that its errno is not taken for one of writing. NULL stays NULL. */
+/** An error of reading the image, such that its errno is not taken for one of writing. NULL stays
+ * NULL. */
 static inline struct bw_error *bw_image_error(struct bw_error *error)
 {
     if (error && error->code == BW_ERROR_SYSTEM) {
@@ -38,13 +39,16 @@ void bw_details_init(struct bw_details *details, struct bw_fs *fs);
 /** Frees what it holds. */
 void bw_details_free(struct bw_details *details);
 
-/** Reads the attributes of an inode. What is lost is reported and costs itself, and so does one whose name
- * has a NUL byte, which nobody could name. Fails only for want of memory. */
-struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree, uint64_t inode);
+/** Reads the attributes of an inode. What is lost is reported and costs itself, and so does one
+ * whose name has a NUL byte, which nobody could name. Fails only for want of memory. */
+struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree,
+                                 uint64_t inode);
 
-/** The times of an inode that was read before, also those that were cut then. Fails only for want of memory.
+/** The times of an inode that was read before, also those that were cut then. Fails only for want
+ * of memory.
  */
-struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree, uint64_t number,
-                                  const struct bw_inode *inode, struct bw_inode_times *times);
+struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree,
+                                  uint64_t number, const struct bw_inode *inode,
+                                  struct bw_inode_times *times);
 
 #endif

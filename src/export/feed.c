@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The queue between the walk and who asks for its files. It is short: the walk waits when it is far enough
- * ahead, so that memory does not depend on the image. Items are used again, with their room for a path.
+ * The queue between the walk and who asks for its files. It is short: the walk waits when it is far
+ * enough ahead, so that memory does not depend on the image. Items are used again, with their room
+ * for a path.
  */
 #include "export/feed.h"
 
@@ -42,8 +43,12 @@ static const struct bw_subvolume *subvolume_of(struct bw_feed *feed, uint64_t id
 static uint32_t type_of(uint8_t type)
 {
     static const uint32_t types[] = {
-        [BW_FILE_REGULAR] = S_IFREG,      [BW_FILE_DIRECTORY] = S_IFDIR, [BW_FILE_CHARACTER_DEVICE] = S_IFCHR,
-        [BW_FILE_BLOCK_DEVICE] = S_IFBLK, [BW_FILE_FIFO] = S_IFIFO,      [BW_FILE_SOCKET] = S_IFSOCK,
+        [BW_FILE_REGULAR] = S_IFREG,
+        [BW_FILE_DIRECTORY] = S_IFDIR,
+        [BW_FILE_CHARACTER_DEVICE] = S_IFCHR,
+        [BW_FILE_BLOCK_DEVICE] = S_IFBLK,
+        [BW_FILE_FIFO] = S_IFIFO,
+        [BW_FILE_SOCKET] = S_IFSOCK,
         [BW_FILE_SYMLINK] = S_IFLNK,
     };
     return type < sizeof types / sizeof *types ? types[type] : 0;
@@ -88,7 +93,8 @@ static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct b
                                   .type = type_of(file->type),
                                   .unchecked = feed->options.unchecked};
     item->path.length -= !path.failed;
-    if (!file->inode && feed->options.salvage && item->type == S_IFREG && item->subvolume && !path.failed)
+    if (!file->inode && feed->options.salvage && item->type == S_IFREG && item->subvolume &&
+        !path.failed)
         salvage(feed, item);
     if (!file->inode)
         return;
@@ -137,8 +143,8 @@ static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned t
     struct bw_error *error = feed->options.names_only
                                  ? bw_walk_names(feed->fs, &options, visit, feed, NULL)
                                  : bw_walk_entries(feed->fs, &options, visit, feed, NULL);
-    bool another = error && start && error->code != BW_ERROR_STOPPED && error->code != BW_ERROR_NO_MEMORY &&
-                   error->code != BW_ERROR_USAGE;
+    bool another = error && start && error->code != BW_ERROR_STOPPED &&
+                   error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;
     if (!another)
         return error;
     if (types == feed->options.passes[0])

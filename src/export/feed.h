@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The files that leave an image, one after the other: walks, on a thread of their own, turned into a queue
- * that a stream (data/stream.h) can ask for the next one.
+ * The files that leave an image, one after the other: walks, on a thread of their own, turned into
+ * a queue that a stream (data/stream.h) can ask for the next one.
  */
 #ifndef BW_EXPORT_FEED_H
 #define BW_EXPORT_FEED_H
@@ -24,7 +24,8 @@ struct bw_feed_item {
     uint32_t type;   /**< S_IFMT part of its mode; 0: nobody can tell */
     bool has_inode;
     struct bw_inode inode;  /**< all zeros if there is none: it is lost */
-    struct bw_error *error; /**< why it could not be read, by whoever reads it; freed with the item */
+    struct bw_error *error; /**< why it could not be read, by whoever reads it; freed with the item
+                             */
     uint64_t bad;           /**< bytes that could not be read */
     bool skipped;           /**< whoever looks at it first does not want its content */
     bool salvaged;          /**< its inode is made up */
@@ -42,15 +43,16 @@ static inline bool bw_feed_item_has_names(const struct bw_feed_item *item)
 
 /** What to walk. */
 struct bw_feed_options {
-    struct bw_walk_options
-        walk; /**< `types`, `selection` and where; `start`, `consume` and `types` are set here */
+    struct bw_walk_options walk; /**< `types`, `selection` and where; `start`, `consume` and `types`
+                                    are set here */
     const struct bw_starts *starts; /**< one walk each; none: one walk from the top */
-    const unsigned *passes;         /**< types to walk for, one walk each for all starts; ends with 0 */
-    bool unchecked;                 /**< checksums of data are not looked at */
-    bool names_only;                /**< inodes are not needed */
-    bool salvage; /**< files whose inodes are lost get one that is made up (fs/salvage.h), and are told of */
-    /** Takes why a start was not walked, or what of a file is lost; takes the error. Called on the feed's
-     * thread. Must not be NULL. */
+    const unsigned *passes; /**< types to walk for, one walk each for all starts; ends with 0 */
+    bool unchecked;         /**< checksums of data are not looked at */
+    bool names_only;        /**< inodes are not needed */
+    bool salvage; /**< files whose inodes are lost get one that is made up (fs/salvage.h), and are
+                     told of */
+    /** Takes why a start was not walked, or what of a file is lost; takes the error. Called on the
+     * feed's thread. Must not be NULL. */
     void (*missed)(void *context, struct bw_error *error);
     void *context; /**< passed to missed */
 };
@@ -61,7 +63,8 @@ struct bw_feed;
 struct bw_error *bw_feed_create(struct bw_fs *fs, const struct bw_feed_options *options,
                                 struct bw_feed **result);
 
-/** Waits for the next entry; NULL behind the last. Returns what ended the walk. One thread at a time. */
+/** Waits for the next entry; NULL behind the last. Returns what ended the walk. One thread at a
+ * time. */
 struct bw_error *bw_feed_next(struct bw_feed *feed, struct bw_feed_item **item);
 
 /** Gives an entry back; from any thread. */
@@ -70,7 +73,8 @@ void bw_feed_release(struct bw_feed *feed, struct bw_feed_item *item);
 /** Ends the walk if it is not at its end, and frees all; NULL is allowed. */
 void bw_feed_destroy(struct bw_feed *feed);
 
-/** What a stream reads of an entry: its data, or nothing of one that is no regular file or is skipped. */
+/** What a stream reads of an entry: its data, or nothing of one that is no regular file or is
+ * skipped. */
 struct bw_stream_file bw_feed_stream_file(struct bw_feed_item *item);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hashes of whole files, as sha256sum(1) and its like print them. Not the checksums of the format. */
+/* Hashes of whole files, as sha256sum(1) and its like print them. Not the checksums of the format.
+ */
 #ifndef BW_EXPORT_HASH_H
 #define BW_EXPORT_HASH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The functions of libarchive. It is loaded by who writes an archive, not with the program: what it brings
- * along (XML, Unicode, the C++ runtime) would more than double the time that any other command takes to
- * start.
+ * The functions of libarchive. It is loaded by who writes an archive, not with the program: what it
+ * brings along (XML, Unicode, the C++ runtime) would more than double the time that any other
+ * command takes to start.
  */
 #ifndef BW_EXPORT_LIBARCHIVE_H
 #define BW_EXPORT_LIBARCHIVE_H
@@ -56,7 +56,8 @@ struct bw_libarchive {
     BW_LIBARCHIVE_FUNCTIONS(BW_LIBARCHIVE_MEMBER)
 };
 
-/** Loads the library, which stays until the end of the program. BW_ERROR_SYSTEM if it is not there. */
+/** Loads the library, which stays until the end of the program. BW_ERROR_SYSTEM if it is not there.
+ */
 struct bw_error *bw_libarchive_load(struct bw_libarchive *library);
 
 #endif

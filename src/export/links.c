@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of files with several names. Backups have millions: a directory's path is kept once for a run of
- * names in it. */
+/* The table of files with several names. Backups have millions: a directory's path is kept once for
+ * a run of names in it. */
 #include "export/links.h"
 
 #include <stdlib.h>
@@ -71,13 +71,15 @@ static bool add(struct bw_links *links, uint64_t subvolume, uint64_t inode, cons
     size_t name_length = strlen(name);
     struct bw_map *numbers = numbers_of(links, subvolume);
     if (!numbers || name_length > UINT16_MAX || (size_t)(name - path) > UINT32_MAX ||
-        links->count == UINT32_MAX || !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
+        links->count == UINT32_MAX ||
+        !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
         return false;
     remember_directory(links, path, (size_t)(name - path));
-    links->files[links->count] = (struct bw_linked_file){.directory = links->directory,
-                                                         .directory_length = (uint32_t)(name - path),
-                                                         .name = links->names.length,
-                                                         .name_length = (uint16_t)name_length};
+    links->files[links->count] =
+        (struct bw_linked_file){.directory = links->directory,
+                                .directory_length = (uint32_t)(name - path),
+                                .name = links->names.length,
+                                .name_length = (uint16_t)name_length};
     bw_buffer_append(&links->names, name, name_length);
     return !links->names.failed && bw_map_put(numbers, inode, (uint32_t)links->count++);
 }

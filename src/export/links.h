@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Files of which more than one name leaves an image: the first name gets the content, all others become links
- * to it. Safe from any thread.
+ * Files of which more than one name leaves an image: the first name gets the content, all others
+ * become links to it. Safe from any thread.
  */
 #ifndef BW_EXPORT_LINKS_H
 #define BW_EXPORT_LINKS_H
@@ -40,7 +40,8 @@ bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, c
                    struct bw_link *link);
 
 /** Looks at a file again. False if it was never met. */
-bool bw_links_find(struct bw_links *links, uint64_t subvolume, uint64_t inode, struct bw_link *link);
+bool bw_links_find(struct bw_links *links, uint64_t subvolume, uint64_t inode,
+                   struct bw_link *link);
 
 /** Says that the first name of a file was made. */
 void bw_links_made(struct bw_links *links, size_t number);

@@ -12,8 +12,8 @@ void bw_made_directories_free(struct bw_made_directories *directories)
 }
 
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
-                                         size_t length, const struct bw_subvolume *subvolume, uint64_t number,
-                                         const struct bw_inode *inode)
+                                         size_t length, const struct bw_subvolume *subvolume,
+                                         uint64_t number, const struct bw_inode *inode)
 {
     if (length > UINT32_MAX ||
         !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))

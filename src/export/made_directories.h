@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The directories that have left an image: their attributes come last, when nothing more is made in them; and
- * files that get some of theirs only then. */
+/* The directories that have left an image: their attributes come last, when nothing more is made in
+ * them; and files that get some of theirs only then. */
 #ifndef BW_EXPORT_MADE_DIRECTORIES_H
 #define BW_EXPORT_MADE_DIRECTORIES_H
 
@@ -16,7 +16,8 @@ struct bw_made_directory {
     int64_t atime, ctime, mtime;
     uint32_t path_length;
     uint32_t uid, gid;
-    uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here */
+    uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here
+                           */
 };
 
 /** In the order they were made: a directory before those in it. All zeros is none. */
@@ -31,8 +32,8 @@ void bw_made_directories_free(struct bw_made_directories *directories);
 
 /** Adds one. */
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
-                                         size_t length, const struct bw_subvolume *subvolume, uint64_t number,
-                                         const struct bw_inode *inode);
+                                         size_t length, const struct bw_subvolume *subvolume,
+                                         uint64_t number, const struct bw_inode *inode);
 
 /** What is known of its inode. */
 struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory);

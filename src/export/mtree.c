@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo. */
+/* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo.
+ */
 #include "export/mtree.h"
 #include "format/device.h"
 
@@ -50,8 +51,10 @@ void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entr
     bw_buffer_format(text, "%s", in_top ? "" : "./");
     append_escaped(text, entry->path);
     bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
-                     type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid, inode->link_count);
-    bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->mtime.tv_sec, entry->mtime.tv_nsec);
+                     type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid,
+                     inode->link_count);
+    bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->mtime.tv_sec,
+                     entry->mtime.tv_nsec);
     if (S_ISREG(inode->mode))
         bw_buffer_format(text, " size=%" PRIu64, inode->size);
     if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode))

@@ -13,13 +13,15 @@ enum {
 };
 
 /* Whether the hole between two ranges, or before an offset, is not worth it, or there is none. */
-static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_range *before, uint64_t offset)
+static bool is_near(const struct bw_ranges *ranges, const struct bw_archive_range *before,
+                    uint64_t offset)
 {
     uint64_t end = before->offset + before->length;
     return offset <= end || offset - end < ranges->least_hole;
 }
 
-/* There are too many: holes up to twice the size, and again, are data from now on. Large ones stay. */
+/* There are too many: holes up to twice the size, and again, are data from now on. Large ones stay.
+ */
 static void join_small_holes(struct bw_ranges *ranges)
 {
     while (ranges->count > MOST_RANGES / 2) {

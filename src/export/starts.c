@@ -51,8 +51,10 @@ static void find_around(struct named *all, size_t count)
     }
 }
 
-/* How many names an entry has that no start around this one has; false if it has none of its own. */
-static bool has_own(const struct named *named, const struct bw_walk_options *options, size_t *least_names)
+/* How many names an entry has that no start around this one has; false if it has none of its own.
+ */
+static bool has_own(const struct named *named, const struct bw_walk_options *options,
+                    size_t *least_names)
 {
     *least_names = 0;
     if (!named->around)

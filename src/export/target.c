@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making directories, links and nodes in the folder of an extraction; each by its name in a directory that is
- * held open. */
+/* Making directories, links and nodes in the folder of an extraction; each by its name in a
+ * directory that is held open. */
 #include "export/target.h"
 
 #include <dirent.h>
@@ -23,7 +23,8 @@ struct bw_error *bw_target_error(int number, const char *what, const char *path,
     struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error = bw_error_from_errno(number, "/%s: %s", text.data ? text.data : "", what);
+    struct bw_error *error =
+        bw_error_from_errno(number, "/%s: %s", text.data ? text.data : "", what);
     bw_buffer_free(&text);
     return error;
 }
@@ -33,8 +34,8 @@ static struct bw_error *impossible(const char *path, size_t length)
     struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_CORRUPT, "/%s: no file can have such a name", text.data ? text.data : "");
+    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "/%s: no file can have such a name",
+                                             text.data ? text.data : "");
     bw_buffer_free(&text);
     return error;
 }
@@ -49,8 +50,8 @@ static void use_directory(struct bw_target *target, int directory)
 struct bw_error *bw_target_open(const char *path, const struct bw_target_options *options,
                                 struct bw_target *target)
 {
-    *target =
-        (struct bw_target){.options = *options, .folder = -1, .directory = -1, .privileged = geteuid() == 0};
+    *target = (struct bw_target){
+        .options = *options, .folder = -1, .directory = -1, .privileged = geteuid() == 0};
     if (mkdir(path, 0777) && errno != EEXIST)
         return bw_error_from_errno(errno, "cannot make %s", path);
     target->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,9 +97,9 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
     bw_buffer_append_byte(&target->path, '\0');
     if (target->path.failed)
         return bw_error_no_memory();
-    int opened = length
-                     ? bw_target_open_below(target->folder, target->path.data, target->options.step_by_step)
-                     : target->folder;
+    int opened = length ? bw_target_open_below(target->folder, target->path.data,
+                                               target->options.step_by_step)
+                        : target->folder;
     if (opened >= 0) {
         use_directory(target, opened);
         return NULL;
@@ -122,8 +123,8 @@ struct bw_error *bw_target_enter(struct bw_target *target, const char *path, siz
     return NULL;
 }
 
-/* Whether target->name with its first letter in the other case is the same file: only where case means
- * nothing, or by chance. */
+/* Whether target->name with its first letter in the other case is the same file: only where case
+ * means nothing, or by chance. */
 static bool may_ignore_case(const struct bw_target *target)
 {
     char other[sizeof target->name];
@@ -144,8 +145,8 @@ static bool may_ignore_case(const struct bw_target *target)
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-/* Whether the open directory lists target->name in exactly these letters. To read all of it takes its time,
- * so that is done only where it can be otherwise. */
+/* Whether the open directory lists target->name in exactly these letters. To read all of it takes
+ * its time, so that is done only where it can be otherwise. */
 static bool lists_name(const struct bw_target *target)
 {
     if (!may_ignore_case(target))
@@ -167,8 +168,9 @@ static bool lists_name(const struct bw_target *target)
 struct bw_error *bw_target_taken(const struct bw_target *target, const char *path, size_t length)
 {
     return bw_target_error(EEXIST,
-                           lists_name(target) ? "not written"
-                                              : "not written: a name that differs only in letters is there",
+                           lists_name(target)
+                               ? "not written"
+                               : "not written: a name that differs only in letters is there",
                            path, length);
 }
 
@@ -184,9 +186,10 @@ static bool is_usable(const struct bw_target *target, const struct stat *status)
     return target->privileged || (status->st_mode & 0700) == 0700;
 }
 
-/* Whether an earlier run has left a directory, which is there: unfinished, or finished, and then nobody has
- * made anything in it, or could have. */
-static bool was_left(const struct bw_target *target, const struct stat *status, const struct bw_inode *inode)
+/* Whether an earlier run has left a directory, which is there: unfinished, or finished, and then
+ * nobody has made anything in it, or could have. */
+static bool was_left(const struct bw_target *target, const struct stat *status,
+                     const struct bw_inode *inode)
 {
     if (!target->options.skip_existing)
         return false;
@@ -218,7 +221,8 @@ struct bw_error *bw_target_make_directory(struct bw_target *target, const char *
 }
 
 struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, size_t length,
-                                    struct bw_error *(*make)(void *context, const char *path, size_t length),
+                                    struct bw_error *(*make)(void *context, const char *path,
+                                                             size_t length),
                                     void *context)
 {
     for (size_t end = 0; end < length; end++) {
@@ -255,7 +259,8 @@ static bool is_link_to(const struct bw_target *target, const char *link)
 {
     char found[4096];
     ssize_t length = readlinkat(target->directory, target->name, found, sizeof found);
-    return length >= 0 && (size_t)length == strlen(link) && memcmp(found, link, (size_t)length) == 0;
+    return length >= 0 && (size_t)length == strlen(link) &&
+           memcmp(found, link, (size_t)length) == 0;
 }
 
 struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *path, size_t length,
@@ -272,8 +277,8 @@ struct bw_error *bw_target_make_symlink(struct bw_target *target, const char *pa
     return open_itself(target, path, length, &wanted, made, descriptor);
 }
 
-struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length, mode_t type,
-                                     dev_t device, int *descriptor)
+struct bw_error *bw_target_make_node(struct bw_target *target, const char *path, size_t length,
+                                     mode_t type, dev_t device, int *descriptor)
 {
     const struct stat wanted = {.st_mode = type, .st_rdev = device};
     *descriptor = -1;
@@ -293,7 +298,8 @@ static struct bw_error *open_existing(struct bw_target *target, const char *exis
     BW_TRY(bw_target_enter(target, existing, length));
     memcpy(name, target->name, sizeof target->name);
     *directory = fcntl(target->directory, F_DUPFD_CLOEXEC, 0);
-    return *directory < 0 ? bw_target_error(errno, "cannot open its directory", existing, length) : NULL;
+    return *directory < 0 ? bw_target_error(errno, "cannot open its directory", existing, length)
+                          : NULL;
 }
 
 static bool is_same_file(const struct bw_target *target, int directory, const char *name)
@@ -303,8 +309,8 @@ static bool is_same_file(const struct bw_target *target, int directory, const ch
            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
 
-static struct bw_error *link_to(struct bw_target *target, const char *path, size_t length, int directory,
-                                const char *name)
+static struct bw_error *link_to(struct bw_target *target, const char *path, size_t length,
+                                int directory, const char *name)
 {
     BW_TRY(bw_target_enter(target, path, length));
     if (linkat(directory, name, target->directory, target->name, 0) == 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes go on in this order: changing the owner takes privileges away, so permissions come behind it;
- * what nobody may write has no attributes of its user's put on it, so those come before; an access list
- * changes permissions; flags change the attributes of btrfs that stand for them; whatever is changed changes
- * times.
+ * Attributes go on in this order: changing the owner takes privileges away, so permissions come
+ * behind it; what nobody may write has no attributes of its user's put on it, so those come before;
+ * an access list changes permissions; flags change the attributes of btrfs that stand for them;
+ * whatever is changed changes times.
  */
 #include "export/target_attributes.h"
 
@@ -26,7 +26,8 @@ struct restoring {
     const char *path;
     size_t length;
     const struct bw_target_attributes *attributes;
-    char itself[sizeof "/proc/self/fd/" + 12]; /* for calls that take no O_PATH descriptor; "": it is none */
+    char itself[sizeof "/proc/self/fd/" + 12]; /* for calls that take no O_PATH descriptor; "": it
+                                                  is none */
     bool has_user, has_group;                  /* its own owner and group */
     bool lowered;
 };
@@ -34,7 +35,8 @@ struct restoring {
 static void miss(const struct restoring *restoring, const char *what)
 {
     const struct bw_target_options *options = &restoring->target->options;
-    options->missed(options->context, bw_target_error(errno, what, restoring->path, restoring->length));
+    options->missed(options->context,
+                    bw_target_error(errno, what, restoring->path, restoring->length));
 }
 
 static bool is_device(const struct bw_inode *inode)
@@ -60,13 +62,15 @@ static void restore_owner(struct restoring *restoring)
     if (target->privileged && stays_with_user(target, inode))
         return;
     if (target->privileged) {
-        restoring->has_user = restoring->has_group = change_owner(restoring, inode->uid, inode->gid);
+        restoring->has_user = restoring->has_group =
+            change_owner(restoring, inode->uid, inode->gid);
         if (!restoring->has_user)
             miss(restoring, "cannot restore its owner");
         return;
     }
     restoring->has_user = inode->uid == geteuid();
-    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* one that the user is in */
+    restoring->has_group = change_owner(restoring, (uid_t)-1, inode->gid); /* one that the user is
+                                                                              in */
     target->foreign += !restoring->has_user || !restoring->has_group;
 }
 
@@ -89,7 +93,8 @@ static void restore_mode(struct restoring *restoring)
     /* Privileges of somebody else than they were meant for. */
     if (!S_ISDIR(inode->mode))
         mode &= ~((restoring->has_user ? 0U : S_ISUID) | (restoring->has_group ? 0U : S_ISGID));
-    int result = *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
+    int result =
+        *restoring->itself ? chmod(restoring->itself, mode) : fchmod(restoring->descriptor, mode);
     if (result)
         miss(restoring, "cannot restore its permissions");
 }
@@ -102,8 +107,9 @@ static bool has_name(const struct bw_xattr *xattr, const char *name)
 static int set_xattr(const struct restoring *restoring, const struct bw_xattr *xattr)
 {
     const char *name = (const char *)xattr->name;
-    return *restoring->itself ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
-                              : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
+    return *restoring->itself
+               ? setxattr(restoring->itself, name, xattr->value, xattr->value_length, 0)
+               : fsetxattr(restoring->descriptor, name, xattr->value, xattr->value_length, 0);
 }
 
 static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xattr)
@@ -168,8 +174,8 @@ static void restore_flags(struct restoring *restoring)
     bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_ANY);
     if (S_ISDIR(inode->mode))
         bw_target_set_flags(restoring->descriptor, inode, BW_FLAGS_EMPTY);
-    restoring->lowered |=
-        bw_target_has_flags(inode, BW_FLAGS_PROTECT) && !bw_target_is_protected(restoring->target, inode);
+    restoring->lowered |= bw_target_has_flags(inode, BW_FLAGS_PROTECT) &&
+                          !bw_target_is_protected(restoring->target, inode);
 }
 
 /* Whether a time is the same, or less by at most a second. */
@@ -200,11 +206,14 @@ static void restore_times(const struct restoring *restoring)
     miss(restoring, "cannot restore its times");
 }
 
-static struct restoring begin(struct bw_target *target, int descriptor, const char *path, size_t length,
-                              const struct bw_target_attributes *attributes)
+static struct restoring begin(struct bw_target *target, int descriptor, const char *path,
+                              size_t length, const struct bw_target_attributes *attributes)
 {
-    struct restoring restoring = {
-        .target = target, .descriptor = descriptor, .path = path, .length = length, .attributes = attributes};
+    struct restoring restoring = {.target = target,
+                                  .descriptor = descriptor,
+                                  .path = path,
+                                  .length = length,
+                                  .attributes = attributes};
     if (!S_ISREG(attributes->inode->mode) && !S_ISDIR(attributes->inode->mode))
         snprintf(restoring.itself, sizeof restoring.itself, "/proc/self/fd/%d", descriptor);
     return restoring;
@@ -256,9 +265,10 @@ static void protect(const struct restoring *restoring)
         miss(restoring, "cannot make it immutable or append-only");
 }
 
-/* Opens a directory or a regular file of the image for its last attributes; a miss if it is another. */
-static int open_again(struct bw_target *target, const char *path, size_t length, const struct bw_inode *inode,
-                      struct stat *status)
+/* Opens a directory or a regular file of the image for its last attributes; a miss if it is
+ * another. */
+static int open_again(struct bw_target *target, const char *path, size_t length,
+                      const struct bw_inode *inode, struct stat *status)
 {
     struct bw_error *error = bw_target_enter(target, path, length);
     int descriptor = -1;

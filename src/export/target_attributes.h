@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Restoring what is known of a file: owner, permissions, extended attributes, access lists, flags and times.
+/* Restoring what is known of a file: owner, permissions, extended attributes, access lists, flags
+ * and times.
  */
 #ifndef BW_EXPORT_TARGET_ATTRIBUTES_H
 #define BW_EXPORT_TARGET_ATTRIBUTES_H
@@ -17,7 +18,8 @@ struct bw_target_attributes {
     size_t xattr_count;
 };
 
-/** Permissions that a file of the image gets, as far as options decide them; of a symbolic link, none. */
+/** Permissions that a file of the image gets, as far as options decide them; of a symbolic link,
+ * none. */
 mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *inode);
 
 /** Whether a time there is the one wanted, as far as the file system of the folder tells times. */
@@ -28,9 +30,10 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
                                const struct bw_inode *inode);
 
 /**
- * Restores all of it, as far as the user may, but for the flags of bw_target_protect(). `descriptor` is of
- * the file, which is in the open directory; of a symbolic link or a special file it is O_PATH. What could not
- * be restored goes to the target's `missed`, with `path`, as relative to the folder.
+ * Restores all of it, as far as the user may, but for the flags of bw_target_protect().
+ * `descriptor` is of the file, which is in the open directory; of a symbolic link or a special file
+ * it is O_PATH. What could not be restored goes to the target's `missed`, with `path`, as relative
+ * to the folder.
  */
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete. File systems
- * that have no such files get one with a random name, which is renamed.
+ * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete.
+ * File systems that have no such files get one with a random name, which is renamed.
  */
 #include "export/target_file.h"
 
@@ -77,8 +77,8 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     return NULL;
 }
 
-struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset, const void *bytes,
-                                      size_t length)
+struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
+                                      const void *bytes, size_t length)
 {
     const char *next = bytes;
     while (length) {
@@ -110,9 +110,11 @@ static int link_unnamed(const struct bw_target_file *file)
 {
     char number[40];
     snprintf(number, sizeof number, "/proc/self/fd/%d", file->descriptor);
-    int result = linkat(AT_FDCWD, number, file->target->directory, file->target->name, AT_SYMLINK_FOLLOW);
+    int result =
+        linkat(AT_FDCWD, number, file->target->directory, file->target->name, AT_SYMLINK_FOLLOW);
     if (result && errno == ENOENT) /* no /proc: root may do it like this */
-        result = linkat(file->descriptor, "", file->target->directory, file->target->name, AT_EMPTY_PATH);
+        result = linkat(file->descriptor, "", file->target->directory, file->target->name,
+                        AT_EMPTY_PATH);
     return result;
 }
 

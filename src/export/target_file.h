@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One regular file on its way into the folder of an extraction. It has no name, or one that says it is not
- * ready, until it is complete; and it replaces nothing.
+ * One regular file on its way into the folder of an extraction. It has no name, or one that says it
+ * is not ready, until it is complete; and it replaces nothing.
  */
 #ifndef BW_EXPORT_TARGET_FILE_H
 #define BW_EXPORT_TARGET_FILE_H
@@ -20,19 +20,21 @@ struct bw_target_file {
 bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
                         const struct timespec *mtime);
 
-/** Begins a file; `inode` says how its data are best stored. BW_ERROR_SYSTEM with EEXIST if its name is
- * taken.
+/** Begins a file; `inode` says how its data are best stored. BW_ERROR_SYSTEM with EEXIST if its
+ * name is taken.
  */
 struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
                                       const struct bw_inode *inode, struct bw_target_file *file);
 
 /** Writes bytes at an offset; what is never written is a hole. */
-struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset, const void *bytes,
-                                      size_t length);
+struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
+                                      const void *bytes, size_t length);
 
-/** Gives it its size, attributes, and name (the path it was begun with). On failure nothing of it is left. */
+/** Gives it its size, attributes, and name (the path it was begun with). On failure nothing of it
+ * is left. */
 struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
-                                       uint64_t size, const struct bw_target_attributes *attributes);
+                                       uint64_t size,
+                                       const struct bw_target_attributes *attributes);
 
 /** Gives it up; nothing of it is left. */
 void bw_target_file_abandon(struct bw_target_file *file);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Flags of files. File systems know different ones and refuse all of a set of which they lack one, so each is
- * set by itself. Few files have any, and then one or two.
+ * Flags of files. File systems know different ones and refuse all of a set of which they lack one,
+ * so each is set by itself. Few files have any, and then one or two.
  */
 #include "export/target_flags.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The flags that chattr(1) shows, from those of a btrfs inode to those of the file system of the folder. */
+/* The flags that chattr(1) shows, from those of a btrfs inode to those of the file system of the
+ * folder. */
 #ifndef BW_EXPORT_TARGET_FLAGS_H
 #define BW_EXPORT_TARGET_FLAGS_H
 
@@ -17,8 +18,8 @@ enum bw_flag_time {
 /** Whether an inode has flags of that kind. */
 bool bw_target_has_flags(const struct bw_inode *inode, enum bw_flag_time when);
 
-/** Sets those of an inode that the file of `descriptor` lacks, each by itself. False with errno if one could
- * not be set. */
+/** Sets those of an inode that the file of `descriptor` lacks, each by itself. False with errno if
+ * one could not be set. */
 bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when);
 
 #endif

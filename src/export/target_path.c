@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The way down from the folder of an extraction. openat2(2) lets the kernel refuse links and whatever else
- * would lead out; where there is none, each name is opened by itself and no link with it.
+ * The way down from the folder of an extraction. openat2(2) lets the kernel refuse links and
+ * whatever else would lead out; where there is none, each name is opened by itself and no link with
+ * it.
  */
 #include "export/target_path.h"
 
@@ -37,7 +38,8 @@ bool bw_target_path_is_valid(const char *path, size_t length)
     }
 }
 
-/* Where the first part of a path ends that is short enough for a system call: at its end or at a '/'. */
+/* Where the first part of a path ends that is short enough for a system call: at its end or at a
+ * '/'. */
 static size_t part_length(const char *path)
 {
     size_t length = strnlen(path, PATH_MAX - 1);
@@ -96,7 +98,8 @@ static int open_part(int directory, char *part, bool step_by_step)
 {
     int opened = step_by_step ? -1 : open_part_at_once(directory, part);
     /* Some sandboxes answer EPERM for calls they do not know. */
-    bool lacking = step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
+    bool lacking =
+        step_by_step || (opened < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG));
     return lacking ? open_part_by_steps(directory, part) : opened;
 }
 

@@ -10,8 +10,9 @@
 bool bw_target_path_is_valid(const char *path, size_t length);
 
 /**
- * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is followed.
- * `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in the way.
+ * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is
+ * followed. `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in
+ * the way.
  */
 int bw_target_open_below(int folder, const char *path, bool step_by_step);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * POSIX access control lists, as the attributes system.posix_acl_access and system.posix_acl_default hold
- * them. Source: struct posix_acl_xattr_header and _entry in the kernel's uapi/linux/posix_acl_xattr.h.
+ * POSIX access control lists, as the attributes system.posix_acl_access and
+ * system.posix_acl_default hold them. Source: struct posix_acl_xattr_header and _entry in the
+ * kernel's uapi/linux/posix_acl_xattr.h.
  */
 #ifndef BW_FORMAT_ACL_H
 #define BW_FORMAT_ACL_H
@@ -15,13 +16,14 @@
 #define BW_ACL_ACCESS  "system.posix_acl_access"
 #define BW_ACL_DEFAULT "system.posix_acl_default"
 
-/** Whether an attribute, going by its name, is an access control list; `is_default`: one that new files in a
- * directory get. */
+/** Whether an attribute, going by its name, is an access control list; `is_default`: one that new
+ * files in a directory get. */
 bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default);
 
 /**
  * Appends a list, a line an entry in the words of getfacl(1) with users and groups as numbers
- * ("user:1000:rw-\n"), each line behind `lead`. False, and nothing appended, if the bytes are no list.
+ * ("user:1000:rw-\n"), each line behind `lead`. False, and nothing appended, if the bytes are no
+ * list.
  */
 bool bw_acl_append_text(const void *bytes, size_t length, const char *lead, struct bw_buffer *text);
 

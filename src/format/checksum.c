@@ -12,7 +12,8 @@
 
 static uint32_t crc32c(uint32_t seed, const void *bytes, size_t length)
 {
-    /* The library takes a non-const pointer and an int; it writes nothing, and blocks are at most 64 KiB. */
+    /* The library takes a non-const pointer and an int; it writes nothing, and blocks are at most
+     * 64 KiB. */
     return crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, seed);
 }
 
@@ -73,7 +74,8 @@ const char *bw_checksum_name(enum bw_checksum_type type)
     return checksums[type].name;
 }
 
-void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length, uint8_t result[32])
+void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,
+                         uint8_t result[32])
 {
     memset(result, 0, BW_CSUM_SIZE);
     checksums[type].compute(bytes, length, result);

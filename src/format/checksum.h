@@ -22,8 +22,8 @@ enum bw_checksum_type {
 bool bw_checksum_known(unsigned type);
 
 /**
- * Prepares the library behind a checksum, if it needs that and the program has not done so. Superblocks are
- * decoded before any thread starts, and do it.
+ * Prepares the library behind a checksum, if it needs that and the program has not done so.
+ * Superblocks are decoded before any thread starts, and do it.
  */
 void bw_checksum_prepare(enum bw_checksum_type type);
 
@@ -33,10 +33,13 @@ size_t bw_checksum_size(enum bw_checksum_type type);
 /** Name of a checksum ("crc32c"). `type` must be known. */
 const char *bw_checksum_name(enum bw_checksum_type type);
 
-/** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero padded. */
-void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length, uint8_t result[32]);
+/** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero
+ * padded. */
+void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,
+                         uint8_t result[32]);
 
-/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to the end).
+/** Whether the checksum in the first bytes of a metadata block matches the rest of it (byte 32 to
+ * the end).
  */
 bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block, size_t length);
 

@@ -29,7 +29,8 @@ const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags)
 
 static struct bw_error *corrupt(uint64_t logical, const char *what, uint64_t value)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical, what, value);
+    return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 ": invalid %s %" PRIu64, logical,
+                           what, value);
 }
 
 /* Stripes of one row must lie on different devices, or parity protects nothing. */
@@ -52,11 +53,14 @@ static struct bw_error *check(const struct bw_chunk *chunk, const struct bw_disk
         return corrupt(chunk->logical, "stripe length", bw_get64(disk->stripe_length));
     if (!profile)
         return corrupt(chunk->logical, "profile bits", chunk->type & BW_GROUP_PROFILE_MASK);
-    if (chunk->stripe_count < profile->minimum_stripes || chunk->stripe_count > profile->maximum_stripes)
+    if (chunk->stripe_count < profile->minimum_stripes ||
+        chunk->stripe_count > profile->maximum_stripes)
         return corrupt(chunk->logical, "stripe count", chunk->stripe_count);
     if (profile->parity_stripes && has_device_twice(chunk))
-        return corrupt(chunk->logical, "stripes: one device twice in a row of", chunk->stripe_count);
-    if (profile->flag == BW_GROUP_RAID10 && (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
+        return corrupt(chunk->logical, "stripes: one device twice in a row of",
+                       chunk->stripe_count);
+    if (profile->flag == BW_GROUP_RAID10 &&
+        (chunk->stripe_count % 2 || bw_get16(disk->sub_stripes) != 2))
         return corrupt(chunk->logical, "sub stripes", bw_get16(disk->sub_stripes));
     return NULL;
 }
@@ -77,7 +81,8 @@ bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size)
            bw_get16(disk->stripe_count) == 0;
 }
 
-struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk)
+struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size,
+                                 struct bw_chunk *chunk)
 {
     const struct bw_disk_chunk *disk = (const void *)data;
     if (!bw_chunk_item_size(data, size))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chunk items: which ranges of which devices a range of logical addresses lies on. The same structure is in
- * the chunk tree and, for the system chunks, in the superblock.
+ * Chunk items: which ranges of which devices a range of logical addresses lies on. The same
+ * structure is in the chunk tree and, for the system chunks, in the superblock.
  */
 #ifndef BW_FORMAT_CHUNK_H
 #define BW_FORMAT_CHUNK_H
@@ -34,16 +34,18 @@ struct bw_chunk {
 const struct bw_raid_profile *bw_raid_profile_of(uint64_t flags);
 
 /**
- * Decodes and validates the chunk item of `size` bytes at `data`. The stripes stay a view on `data`.
- * BW_ERROR_CORRUPT if a number makes no sense; then nothing may be read through it.
+ * Decodes and validates the chunk item of `size` bytes at `data`. The stripes stay a view on
+ * `data`. BW_ERROR_CORRUPT if a number makes no sense; then nothing may be read through it.
  */
-struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size, struct bw_chunk *chunk);
+struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t size,
+                                 struct bw_chunk *chunk);
 
-/** Whether the chunk item at `data` says that all of the chunk now lies elsewhere, and that it has no
- * stripes. */
+/** Whether the chunk item at `data` says that all of the chunk now lies elsewhere, and that it has
+ * no stripes. */
 bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
 
-/** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that. */
+/** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that.
+ */
 size_t bw_chunk_item_size(const uint8_t *data, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decompression of extents. The libraries do the work; here are the frames btrfs puts around their streams,
- * the bounds, and what is an error and what is not.
+ * Decompression of extents. The libraries do the work; here are the frames btrfs puts around their
+ * streams, the bounds, and what is an error and what is not.
  */
 #include "format/compression.h"
 
@@ -44,7 +44,8 @@ struct stream {
 
 /* zlib. */
 
-/* Raw streams are inflated with the largest window whatever the header says: it serves all, and stays. */
+/* Raw streams are inflated with the largest window whatever the header says: it serves all, and
+ * stays. */
 static struct bw_error *prepare_zlib(struct bw_decompressor *self)
 {
     int status = inflateInit2(&self->zlib, -MAX_WBITS);
@@ -61,7 +62,8 @@ static struct bw_error *check_zlib_header(const struct stream *stream)
     const uint8_t *header = stream->input;
     if (stream->input_length < ZLIB_HEADER_SIZE)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a header");
-    if ((header[0] << 8 | header[1]) % 31 || (header[0] & 15) != Z_DEFLATED || header[0] >> 4 > MAX_WBITS - 8)
+    if ((header[0] << 8 | header[1]) % 31 || (header[0] & 15) != Z_DEFLATED ||
+        header[0] >> 4 > MAX_WBITS - 8)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid header %02x%02x", header[0], header[1]);
     if (header[1] & ZLIB_HAS_DICTIONARY)
         return bw_error_create(BW_ERROR_CORRUPT, "the header asks for a dictionary");
@@ -114,22 +116,24 @@ static const char *lzo_reason(int status)
     }
 }
 
-/* The length of all reaches into the last sector that is stored: no more sectors than needed are taken.
- * Zeros, as a lost write leaves them, are no stream. */
-static struct bw_error *read_total_length(const struct bw_decompressor *self, const struct stream *stream,
-                                          size_t *total)
+/* The length of all reaches into the last sector that is stored: no more sectors than needed are
+ * taken. Zeros, as a lost write leaves them, are no stream. */
+static struct bw_error *read_total_length(const struct bw_decompressor *self,
+                                          const struct stream *stream, size_t *total)
 {
     if (stream->input_length < 2 * LZO_LENGTH_SIZE)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
     *total = length_at(stream->input);
     if (*total < 2 * LZO_LENGTH_SIZE || *total > stream->input_length ||
         stream->input_length - *total >= self->sectorsize)
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid length %zu of a stream stored in %zu bytes", *total,
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "invalid length %zu of a stream stored in %zu bytes", *total,
                                stream->input_length);
     return NULL;
 }
 
-/* A segment is decoded in place if a sector fits there, and beside it if only a part will be taken. */
+/* A segment is decoded in place if a sector fits there, and beside it if only a part will be taken.
+ */
 static struct bw_error *decode_segment(struct bw_decompressor *self, struct stream *stream,
                                        const uint8_t *segment, size_t length)
 {
@@ -148,17 +152,20 @@ static struct bw_error *decode_segment(struct bw_decompressor *self, struct stre
     return NULL;
 }
 
-/* What is stored bounds a segment, not the length of all: the kernel does not compare it with that. */
+/* What is stored bounds a segment, not the length of all: the kernel does not compare it with that.
+ */
 static struct bw_error *decode_next_segment(struct bw_decompressor *self, struct stream *stream,
                                             size_t *position)
 {
     if (stream->input_length - *position < LZO_LENGTH_SIZE)
-        return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length", *position);
+        return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: no room for its length",
+                               *position);
     size_t length = length_at(stream->input + *position);
     *position += LZO_LENGTH_SIZE;
     if (length > stream->input_length - *position)
-        return bw_error_create(BW_ERROR_CORRUPT, "segment at %zu: invalid length %zu, %zu bytes are left",
-                               *position, length, stream->input_length - *position);
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "segment at %zu: invalid length %zu, %zu bytes are left", *position,
+                               length, stream->input_length - *position);
     BW_TRY(decode_segment(self, stream, stream->input + *position, length));
     *position += length;
     size_t left = self->sectorsize - *position % self->sectorsize;
@@ -185,7 +192,8 @@ static struct bw_error *prepare_zstd(struct bw_decompressor *self)
         return bw_error_no_memory();
     size_t status = ZSTD_DCtx_setParameter(self->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG);
     if (ZSTD_isError(status))
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "zstd does not start: %s", ZSTD_getErrorName(status));
+        return bw_error_create(BW_ERROR_UNSUPPORTED, "zstd does not start: %s",
+                               ZSTD_getErrorName(status));
     return NULL;
 }
 
@@ -213,7 +221,8 @@ static struct bw_error *decode_zstd(struct bw_decompressor *self, struct stream 
     } while (left && out.pos < out.size && in.pos + out.pos > before);
     stream->produced = out.pos;
     if (left && out.pos < out.size)
-        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output", out.pos);
+        return bw_error_create(BW_ERROR_CORRUPT, "the stream is cut off after %zu bytes of output",
+                               out.pos);
     return NULL;
 }
 
@@ -255,7 +264,8 @@ static struct bw_error *prepare(struct bw_decompressor *self)
 struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompressor **result)
 {
     *result = NULL;
-    if (sectorsize < BW_MIN_SECTORSIZE || sectorsize > BW_MAX_NODESIZE || sectorsize & (sectorsize - 1))
+    if (sectorsize < BW_MIN_SECTORSIZE || sectorsize > BW_MAX_NODESIZE ||
+        sectorsize & (sectorsize - 1))
         return bw_error_create(BW_ERROR_USAGE, "invalid sectorsize %" PRIu32, sectorsize);
     struct bw_decompressor *self = calloc(1, sizeof *self + sectorsize);
     if (!self)
@@ -281,8 +291,10 @@ void bw_decompressor_destroy(struct bw_decompressor *decompressor)
 
 static struct bw_error *check_lengths(const struct stream *stream)
 {
-    if (stream->input_length > BW_MAX_COMPRESSED_EXTENT || stream->output_length > BW_MAX_COMPRESSED_EXTENT)
-        return bw_error_create(BW_ERROR_CORRUPT, "%zu bytes stored for %zu are more than an extent can have",
+    if (stream->input_length > BW_MAX_COMPRESSED_EXTENT ||
+        stream->output_length > BW_MAX_COMPRESSED_EXTENT)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "%zu bytes stored for %zu are more than an extent can have",
                                stream->input_length, stream->output_length);
     return NULL;
 }

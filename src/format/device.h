@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The number of a device node as the format has it: the kernel's own (kernel header kdev_t.h), 20 bits of it
- * for the minor number. */
+/* The number of a device node as the format has it: the kernel's own (kernel header kdev_t.h), 20
+ * bits of it for the minor number. */
 #ifndef BW_FORMAT_DEVICE_H
 #define BW_FORMAT_DEVICE_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The structures of btrfs as they lie on disk, and the numbers that give them meaning. Nothing here converts
- * or checks anything: superblock.h, node.h, chunk.h and items.h decode these into host order at the edge.
+ * The structures of btrfs as they lie on disk, and the numbers that give them meaning. Nothing here
+ * converts or checks anything: superblock.h, node.h, chunk.h and items.h decode these into host
+ * order at the edge.
  *
- * Source of every layout and number: the kernel's uapi/linux/btrfs_tree.h and uapi/linux/btrfs.h, and the
- * "on-disk format" chapter of the btrfs documentation.
+ * Source of every layout and number: the kernel's uapi/linux/btrfs_tree.h and uapi/linux/btrfs.h,
+ * and the "on-disk format" chapter of the btrfs documentation.
  */
 #ifndef BW_FORMAT_DISK_H
 #define BW_FORMAT_DISK_H
@@ -27,7 +28,8 @@ enum {
     BW_MAX_NODESIZE = 65536,
     BW_STRIPE_LENGTH = 65536, /**< the only stripe length that was ever written */
     BW_NAME_MAX = 255,
-    BW_MAX_COMPRESSED_EXTENT = 128 << 10, /**< bytes of a compressed extent, both stored and in memory */
+    BW_MAX_COMPRESSED_EXTENT = 128 << 10, /**< bytes of a compressed extent, both stored and in
+                                             memory */
 };
 
 /** "_BHRfS_M", read as a little-endian number. */
@@ -48,7 +50,8 @@ enum {
 #define BW_RAID_STRIPE_TREE UINT64_C(12)
 #define BW_REMAP_TREE       UINT64_C(13)
 #define BW_FIRST_SUBVOLUME  UINT64_C(256)
-/* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation, ...). */
+/* The greatest subvolume id: negative numbers are special trees (-8 relocation, -9 data relocation,
+ * ...). */
 #define BW_LAST_SUBVOLUME ((uint64_t)-256)
 #define BW_TREE_RELOC     ((uint64_t)-8)
 /* The one object id in the checksum tree. */
@@ -106,7 +109,8 @@ enum {
     BW_FILE_EXTENT_TYPES,
 };
 
-/* How the data of a file extent are compressed: enum btrfs_compression_type of the kernel's fs/btrfs. */
+/* How the data of a file extent are compressed: enum btrfs_compression_type of the kernel's
+ * fs/btrfs. */
 enum {
     BW_COMPRESS_NONE = 0,
     BW_COMPRESS_ZLIB = 1,
@@ -129,9 +133,9 @@ enum {
 #define BW_GROUP_RAID1C4        (UINT64_C(1) << 10)
 #define BW_GROUP_REMAPPED       (UINT64_C(1) << 11)
 #define BW_GROUP_METADATA_REMAP (UINT64_C(1) << 12)
-#define BW_GROUP_PROFILE_MASK                                                                             \
-    (BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_DUP | BW_GROUP_RAID10 | BW_GROUP_RAID5 | BW_GROUP_RAID6 | \
-     BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4)
+#define BW_GROUP_PROFILE_MASK                                                            \
+    (BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_DUP | BW_GROUP_RAID10 | BW_GROUP_RAID5 | \
+     BW_GROUP_RAID6 | BW_GROUP_RAID1C3 | BW_GROUP_RAID1C4)
 
 /* Superblock flags. */
 #define BW_SUPER_FLAG_SEEDING     (UINT64_C(1) << 32)
@@ -385,7 +389,8 @@ struct bw_disk_file_extent {
     bw_le64 num_bytes;
 };
 
-/** EXTENT_ITEM and METADATA_ITEM; an EXTENT_ITEM of a tree block goes on with struct bw_disk_tree_block_info.
+/** EXTENT_ITEM and METADATA_ITEM; an EXTENT_ITEM of a tree block goes on with struct
+ * bw_disk_tree_block_info.
  */
 struct bw_disk_extent_item {
     bw_le64 references;
@@ -412,8 +417,10 @@ static_assert(sizeof(struct bw_disk_device_item) == 98, "device item");
 static_assert(sizeof(struct bw_disk_backup_root) == 168, "backup root");
 static_assert(offsetof(struct bw_disk_superblock, csum_type) == 196, "superblock csum type");
 static_assert(offsetof(struct bw_disk_superblock, device) == 201, "superblock device item");
-static_assert(offsetof(struct bw_disk_superblock, metadata_uuid) == 571, "superblock metadata uuid");
-static_assert(offsetof(struct bw_disk_superblock, system_chunk_array) == 811, "superblock chunk array");
+static_assert(offsetof(struct bw_disk_superblock, metadata_uuid) == 571,
+              "superblock metadata uuid");
+static_assert(offsetof(struct bw_disk_superblock, system_chunk_array) == 811,
+              "superblock chunk array");
 static_assert(offsetof(struct bw_disk_superblock, backup_roots) == 2859, "superblock backup roots");
 static_assert(sizeof(struct bw_disk_superblock) == BW_SUPERBLOCK_SIZE, "superblock");
 static_assert(sizeof(struct bw_disk_header) == 101, "header");

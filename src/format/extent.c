@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decoding of tree block extents, of today (METADATA_ITEM) and of before skinny metadata (EXTENT_ITEM). */
+/* Decoding of tree block extents, of today (METADATA_ITEM) and of before skinny metadata
+ * (EXTENT_ITEM). */
 #include "format/extent.h"
 
 bool bw_tree_extent_decode(const struct bw_item *item, struct bw_tree_extent *extent)
@@ -14,7 +15,8 @@ bool bw_tree_extent_decode(const struct bw_item *item, struct bw_tree_extent *ex
     extent->generation = bw_get64(disk->generation);
     extent->level = (uint8_t)item->key.offset;
     if (item->key.type == BW_EXTENT_ITEM) {
-        const struct bw_disk_tree_block_info *info = (const void *)bw_cursor_take(&cursor, sizeof *info);
+        const struct bw_disk_tree_block_info *info =
+            (const void *)bw_cursor_take(&cursor, sizeof *info);
         if (!info)
             return false;
         extent->level = info->level;
@@ -33,7 +35,8 @@ bool bw_extent_reference_next(struct bw_cursor *cursor, struct bw_extent_referen
 {
     if (cursor->next == cursor->end)
         return false;
-    const struct bw_disk_inline_reference *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+    const struct bw_disk_inline_reference *disk =
+        (const void *)bw_cursor_take(cursor, sizeof *disk);
     if (!disk)
         return false;
     const struct bw_key key = {0, disk->type, bw_get64(disk->offset)};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of incompatible features. A bit without an entry, or one marked unreadable, stops the opening. */
+/* The table of incompatible features. A bit without an entry, or one marked unreadable, stops the
+ * opening. */
 #include "format/features.h"
 
 #include <inttypes.h>
@@ -43,9 +44,10 @@ struct bw_error *bw_features_check(uint64_t incompat_flags)
     }
     struct bw_error *error = names.failed ? bw_error_no_memory() : NULL;
     if (!error && names.length)
-        error = bw_error_create(BW_ERROR_UNSUPPORTED,
-                                "unsupported incompat feature bits %.*s (incompat_flags 0x%" PRIx64 ")",
-                                (int)names.length, names.data, incompat_flags);
+        error =
+            bw_error_create(BW_ERROR_UNSUPPORTED,
+                            "unsupported incompat feature bits %.*s (incompat_flags 0x%" PRIx64 ")",
+                            (int)names.length, names.data, incompat_flags);
     bw_buffer_free(&names);
     return error;
 }

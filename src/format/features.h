@@ -14,7 +14,8 @@
 #define BW_INCOMPAT_RAID_STRIPE_TREE (UINT64_C(1) << 14)
 #define BW_INCOMPAT_REMAP_TREE       (UINT64_C(1) << 17)
 
-/** BW_ERROR_UNSUPPORTED, naming every bit by number (and name, if it has one), unless all bits can be read.
+/** BW_ERROR_UNSUPPORTED, naming every bit by number (and name, if it has one), unless all bits can
+ * be read.
  */
 struct bw_error *bw_features_check(uint64_t incompat_flags);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decoding of EXTENT_DATA items: every field is checked before anyone computes or allocates with it. */
+/* Decoding of EXTENT_DATA items: every field is checked before anyone computes or allocates with
+ * it. */
 #include "format/file_extent.h"
 
 #include <inttypes.h>
@@ -21,7 +22,8 @@ static struct bw_error *check_encoding(const struct bw_file_extent *extent)
     return NULL;
 }
 
-/* Inline extents. Data that are not compressed may be longer than a sector: mkfs has written such. */
+/* Inline extents. Data that are not compressed may be longer than a sector: mkfs has written such.
+ */
 static struct bw_error *decode_inline(const struct bw_item *item, uint32_t sectorsize,
                                       struct bw_file_extent *extent)
 {
@@ -34,7 +36,8 @@ static struct bw_error *decode_inline(const struct bw_item *item, uint32_t secto
     if (extent->ram_bytes == 0 || extent->inline_length == 0 ||
         (!compressed && extent->ram_bytes != extent->inline_length) ||
         (compressed && (extent->ram_bytes > sectorsize || extent->inline_length > sectorsize)))
-        return bw_error_create(BW_ERROR_CORRUPT, "invalid ram_bytes %" PRIu64 " of %" PRIu32 " bytes inline",
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "invalid ram_bytes %" PRIu64 " of %" PRIu32 " bytes inline",
                                extent->ram_bytes, extent->inline_length);
     return NULL;
 }
@@ -57,15 +60,16 @@ static struct bw_error *check_alignment(const struct bw_item *item, uint32_t sec
     return check_aligned(sectorsize, "num_bytes", extent->num_bytes);
 }
 
-/* Whether the piece lies inside the extent. Where nothing is compressed, what is stored decides: ram_bytes
- * tells nothing then, and there are file systems on which it is too small. */
+/* Whether the piece lies inside the extent. Where nothing is compressed, what is stored decides:
+ * ram_bytes tells nothing then, and there are file systems on which it is too small. */
 static struct bw_error *check_piece(const struct bw_file_extent *extent)
 {
     bool compressed = extent->compression != BW_COMPRESS_NONE;
     uint64_t length = compressed ? extent->ram_bytes : extent->disk_num_bytes;
     if (extent->offset > length || extent->num_bytes > length - extent->offset)
         return bw_error_create(
-            BW_ERROR_CORRUPT, "offset %" PRIu64 " and num_bytes %" PRIu64 " pass the end, %s is %" PRIu64,
+            BW_ERROR_CORRUPT,
+            "offset %" PRIu64 " and num_bytes %" PRIu64 " pass the end, %s is %" PRIu64,
             extent->offset, extent->num_bytes, compressed ? "ram_bytes" : "disk_num_bytes", length);
     return NULL;
 }
@@ -76,9 +80,11 @@ static struct bw_error *check_stored(const struct bw_file_extent *extent)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid disk_num_bytes %" PRIu64 " at %" PRIu64,
                                extent->disk_num_bytes, extent->disk_bytenr);
     if (extent->compression != BW_COMPRESS_NONE &&
-        (extent->ram_bytes > BW_MAX_COMPRESSED_EXTENT || extent->disk_num_bytes > BW_MAX_COMPRESSED_EXTENT))
+        (extent->ram_bytes > BW_MAX_COMPRESSED_EXTENT ||
+         extent->disk_num_bytes > BW_MAX_COMPRESSED_EXTENT))
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "compressed, and too long: ram_bytes %" PRIu64 ", disk_num_bytes %" PRIu64,
+                               "compressed, and too long: ram_bytes %" PRIu64
+                               ", disk_num_bytes %" PRIu64,
                                extent->ram_bytes, extent->disk_num_bytes);
     return check_piece(extent);
 }
@@ -99,7 +105,8 @@ static struct bw_error *decode_stored(const struct bw_item *item, uint32_t secto
     return extent->disk_bytenr ? check_stored(extent) : NULL;
 }
 
-static struct bw_error *decode(const struct bw_item *item, uint32_t sectorsize, struct bw_file_extent *extent)
+static struct bw_error *decode(const struct bw_item *item, uint32_t sectorsize,
+                               struct bw_file_extent *extent)
 {
     const struct bw_disk_file_extent *disk = (const void *)item->data;
     if (item->size < HEAD_SIZE)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * EXTENT_DATA items: where a piece of a file lies on disk, or the piece itself. What has passed
- * bw_file_extent_decode() needs no further checks before it is read; compression.h makes data of what is
- * stored compressed.
+ * bw_file_extent_decode() needs no further checks before it is read; compression.h makes data of
+ * what is stored compressed.
  *
- * Sources: struct btrfs_file_extent_item in the kernel's uapi/linux/btrfs_tree.h, and the "on-disk format"
- * and "Compression" chapters of the btrfs documentation.
+ * Sources: struct btrfs_file_extent_item in the kernel's uapi/linux/btrfs_tree.h, and the "on-disk
+ * format" and "Compression" chapters of the btrfs documentation.
  */
 #ifndef BW_FORMAT_FILE_EXTENT_H
 #define BW_FORMAT_FILE_EXTENT_H
@@ -14,14 +14,15 @@
 
 /**
  * A piece of a file, which starts in it at the offset of the item's key. The extent is stored in
- * `disk_num_bytes` at `disk_bytenr`; it is `ram_bytes` long when decompressed, of which the piece takes
- * `num_bytes` from `offset` on. An inline extent has its bytes, as they are stored, in the item.
+ * `disk_num_bytes` at `disk_bytenr`; it is `ram_bytes` long when decompressed, of which the piece
+ * takes `num_bytes` from `offset` on. An inline extent has its bytes, as they are stored, in the
+ * item.
  */
 struct bw_file_extent {
-    uint64_t generation;        /**< transaction that wrote it */
-    uint64_t ram_bytes;         /**< may be wrong if nothing is compressed: kernels have left it behind */
-    uint8_t compression;        /**< BW_COMPRESS_* */
-    uint8_t encryption;         /**< always 0 */
+    uint64_t generation; /**< transaction that wrote it */
+    uint64_t ram_bytes;  /**< may be wrong if nothing is compressed: kernels have left it behind */
+    uint8_t compression; /**< BW_COMPRESS_* */
+    uint8_t encryption;  /**< always 0 */
     uint16_t other_encoding;    /**< always 0 */
     uint8_t type;               /**< BW_FILE_EXTENT_* */
     uint64_t disk_bytenr;       /**< logical address; 0: a hole, or inline */
@@ -32,7 +33,8 @@ struct bw_file_extent {
     uint32_t inline_length;
 };
 
-/** Whether the piece reads as zeros without anything being read: a hole, or allocated but never written. */
+/** Whether the piece reads as zeros without anything being read: a hole, or allocated but never
+ * written. */
 static inline bool bw_file_extent_is_zeros(const struct bw_file_extent *extent)
 {
     return extent->type == BW_FILE_EXTENT_PREALLOC ||
@@ -40,8 +42,8 @@ static inline bool bw_file_extent_is_zeros(const struct bw_file_extent *extent)
 }
 
 /**
- * Decodes an EXTENT_DATA item. BW_ERROR_CORRUPT if a length or an address is impossible, BW_ERROR_UNSUPPORTED
- * for encryption, and for encodings and compressions that are not known.
+ * Decodes an EXTENT_DATA item. BW_ERROR_CORRUPT if a length or an address is impossible,
+ * BW_ERROR_UNSUPPORTED for encryption, and for encodings and compressions that are not known.
  */
 struct bw_error *bw_file_extent_decode(const struct bw_item *item, uint32_t sectorsize,
                                        struct bw_file_extent *extent);

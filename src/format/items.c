@@ -8,14 +8,16 @@
 static int64_t nanoseconds_of(const struct bw_disk_timespec *disk)
 {
     const int64_t second = 1000000000;
-    int64_t seconds = (int64_t)bw_get64(disk->seconds), rest = (int64_t)bw_get32(disk->nanoseconds), result;
+    int64_t seconds = (int64_t)bw_get64(disk->seconds), rest = (int64_t)bw_get32(disk->nanoseconds),
+            result;
     bool negative = seconds < 0;
     /* From the next second on back: the first part of the sum then never is less than the sum. */
     if (negative) {
         seconds++;
         rest -= second;
     }
-    if (__builtin_mul_overflow(seconds, second, &result) || __builtin_add_overflow(result, rest, &result))
+    if (__builtin_mul_overflow(seconds, second, &result) ||
+        __builtin_add_overflow(result, rest, &result))
         return negative ? INT64_MIN : INT64_MAX;
     return result;
 }
@@ -59,8 +61,8 @@ bool bw_inode_times_decode(const struct bw_item *item, struct bw_inode_times *ti
     const struct bw_disk_inode_item *disk = (const void *)item->data;
     if (item->size < sizeof *disk)
         return false;
-    *times = (struct bw_inode_times){time_of(&disk->atime), time_of(&disk->ctime), time_of(&disk->mtime),
-                                     time_of(&disk->otime)};
+    *times = (struct bw_inode_times){time_of(&disk->atime), time_of(&disk->ctime),
+                                     time_of(&disk->mtime), time_of(&disk->otime)};
     return true;
 }
 
@@ -83,7 +85,8 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
     if (cursor->next == cursor->end)
         return false;
     if (key->type == BW_INODE_EXTREF) {
-        const struct bw_disk_inode_extref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
+        const struct bw_disk_inode_extref *disk =
+            (const void *)bw_cursor_take(cursor, sizeof *disk);
         if (!disk)
             return false;
         *ref = (struct bw_inode_ref){bw_get64(disk->parent), bw_get64(disk->index), NULL,
@@ -92,7 +95,8 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
         const struct bw_disk_inode_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
         if (!disk)
             return false;
-        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL, bw_get16(disk->name_length)};
+        *ref = (struct bw_inode_ref){key->offset, bw_get64(disk->index), NULL,
+                                     bw_get16(disk->name_length)};
     }
     ref->name = bw_cursor_take(cursor, ref->name_length);
     return ref->name != NULL;
@@ -101,7 +105,8 @@ bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struc
 /* From this length on two calls of memchr() cost less than a loop. */
 enum { LONG_NAME = 32 };
 
-/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit only then.
+/* Whether any of the eight bytes is zero: the borrow of the subtraction reaches a byte's top bit
+ * only then.
  */
 static uint64_t has_zero_byte(uint64_t word)
 {
@@ -134,7 +139,8 @@ struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_
 {
     const struct bw_disk_root_item *disk = (const void *)item->data;
     if (item->size < offsetof(struct bw_disk_root_item, generation_v2))
-        return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid size %" PRIu32,
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "root item of tree %" PRIu64 ": invalid size %" PRIu32,
                                item->key.objectid, item->size);
     *root = (struct bw_root_item){
         .root = {bw_get64(disk->bytenr), bw_get64(disk->generation), disk->level},
@@ -145,7 +151,8 @@ struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_
     if (disk->level >= BW_MAX_LEVEL)
         return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid level %u",
                                item->key.objectid, disk->level);
-    /* A kernel that does not know the longer item leaves generation_v2 behind: its uuids are stale then. */
+    /* A kernel that does not know the longer item leaves generation_v2 behind: its uuids are stale
+     * then. */
     static const uint8_t no_uuid[BW_UUID_SIZE];
     if (item->size >= sizeof *disk && bw_get64(disk->generation_v2) == root->root.generation)
         root->is_snapshot = memcmp(disk->parent_uuid, no_uuid, BW_UUID_SIZE) != 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Items of the root tree and of subvolume trees, decoded from their bytes with every length checked.
+ * Items of the root tree and of subvolume trees, decoded from their bytes with every length
+ * checked.
  *
- * Items that pack several records (DIR_ITEM, INODE_REF, INODE_EXTREF) are read with a cursor: start it with
- * bw_cursor_of(), call the reader until it returns false, then ask bw_cursor_bad() whether the end was a
- * clean one.
+ * Items that pack several records (DIR_ITEM, INODE_REF, INODE_EXTREF) are read with a cursor: start
+ * it with bw_cursor_of(), call the reader until it returns false, then ask bw_cursor_bad() whether
+ * the end was a clean one.
  */
 #ifndef BW_FORMAT_ITEMS_H
 #define BW_FORMAT_ITEMS_H
@@ -53,7 +54,8 @@ struct bw_dir_entry {
     uint8_t type; /**< BW_FILE_*, encryption bit removed */
 };
 
-/** Next entry of a DIR_ITEM or DIR_INDEX; false at the end or when the rest does not fit (cursor bad). */
+/** Next entry of a DIR_ITEM or DIR_INDEX; false at the end or when the rest does not fit (cursor
+ * bad). */
 static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_entry *entry)
 {
     if (cursor->next == cursor->end)
@@ -79,7 +81,8 @@ struct bw_xattr {
 /** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
 
-/** An INODE_ITEM. Times are nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to 2262). */
+/** An INODE_ITEM. Times are nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to
+ * 2262). */
 struct bw_inode {
     uint64_t generation; /**< transaction that made it */
     uint64_t transid;    /**< transaction that changed it last */
@@ -113,11 +116,13 @@ struct bw_inode_ref {
     uint16_t name_length;
 };
 
-/** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit (cursor
- * bad). */
-bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key, struct bw_inode_ref *ref);
+/** Next name of an INODE_REF or INODE_EXTREF item; false at the end or when the rest does not fit
+ * (cursor bad). */
+bool bw_inode_ref_next(struct bw_cursor *cursor, const struct bw_key *key,
+                       struct bw_inode_ref *ref);
 
-/** Whether a name can be an entry of a directory: 1 to 255 bytes, no '/', no NUL, not "." or "..". */
+/** Whether a name can be an entry of a directory: 1 to 255 bytes, no '/', no NUL, not "." or "..".
+ */
 bool bw_name_is_valid(const uint8_t *name, size_t length);
 
 /** A ROOT_ITEM. */
@@ -129,7 +134,8 @@ struct bw_root_item {
     bool is_snapshot;       /**< it has a parent uuid */
 };
 
-/** Decodes a ROOT_ITEM of either size; BW_ERROR_CORRUPT if it is too short or its level impossible. */
+/** Decodes a ROOT_ITEM of either size; BW_ERROR_CORRUPT if it is too short or its level impossible.
+ */
 struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root);
 
 /** A ROOT_REF or ROOT_BACKREF: the name under which a subvolume hangs in its parent. */

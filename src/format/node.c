@@ -25,10 +25,12 @@ bool bw_owner_is_subvolume(uint64_t owner)
 
 static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what, want, have);
+    return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what,
+                           want, have);
 }
 
-static struct bw_error *check_header(const struct bw_disk_header *header, uint32_t nodesize, uint64_t bytenr,
+static struct bw_error *check_header(const struct bw_disk_header *header, uint32_t nodesize,
+                                     uint64_t bytenr,
                                      const struct bw_tree_block_expectation *expectation)
 {
     if (bw_get64(header->bytenr) != bytenr)
@@ -52,11 +54,13 @@ static struct bw_error *check_header(const struct bw_disk_header *header, uint32
 
 static struct bw_error *bad_key(const char *what, uint32_t slot, const struct bw_key *key)
 {
-    return bw_error_create(BW_ERROR_CORRUPT, "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", what,
-                           slot, key->objectid, key->type, key->offset);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s, slot %" PRIu32 " key (%" PRIu64 " %u %" PRIu64 ")", what, slot,
+                           key->objectid, key->type, key->offset);
 }
 
-/* The first key must be the parent's, and the last one must not reach into the range of the next block. */
+/* The first key must be the parent's, and the last one must not reach into the range of the next
+ * block. */
 static struct bw_error *check_key_range(const struct bw_node *node,
                                         const struct bw_tree_block_expectation *expectation)
 {
@@ -80,8 +84,9 @@ static struct bw_error *check_pointers(const struct bw_node *node)
     for (uint32_t slot = 0; slot < node->item_count; slot++) {
         struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
         if (pointer.bytenr % BW_MIN_SECTORSIZE)
-            return bw_error_create(BW_ERROR_CORRUPT, "unaligned pointer, slot %" PRIu32 " bytenr %" PRIu64,
-                                   slot, pointer.bytenr);
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "unaligned pointer, slot %" PRIu32 " bytenr %" PRIu64, slot,
+                                   pointer.bytenr);
         if (slot && bw_key_compare(&previous, &pointer.key) >= 0)
             return bad_key("keys out of order", slot, &pointer.key);
         previous = pointer.key;
@@ -104,7 +109,8 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
                                const struct bw_tree_block_expectation *expectation)
 {
     struct bw_node node = bw_node_view(block, nodesize);
-    BW_AUTO_ERROR struct bw_error *header = check_header(header_of(block), nodesize, bytenr, expectation);
+    BW_AUTO_ERROR struct bw_error *header =
+        check_header(header_of(block), nodesize, bytenr, expectation);
     if (header)
         return false;
     BW_AUTO_ERROR struct bw_error *key_range = check_key_range(&node, expectation);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tree blocks: header, and bounds-checked access to what they hold, in place. A block goes through
- * bw_node_check() once, when it is read; after that the accessors here need no further checks, except that
- * each leaf item says for itself whether its bytes lie inside the leaf (a bad item costs itself, not the
- * leaf).
+ * bw_node_check() once, when it is read; after that the accessors here need no further checks,
+ * except that each leaf item says for itself whether its bytes lie inside the leaf (a bad item
+ * costs itself, not the leaf).
  */
 #ifndef BW_FORMAT_NODE_H
 #define BW_FORMAT_NODE_H
@@ -39,19 +39,21 @@ struct bw_node_pointer {
 /** The view of a block that has been checked. */
 struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize);
 
-/** Whether blocks of `owner` may be part of subvolume trees: 5, 256 and up, or the relocation tree. */
+/** Whether blocks of `owner` may be part of subvolume trees: 5, 256 and up, or the relocation tree.
+ */
 bool bw_owner_is_subvolume(uint64_t owner);
 
 /**
- * Checks a block against its address and what its parent promised: own address, level, owner, generation,
- * item count, range of keys; in internal nodes also that keys ascend and addresses are aligned. Does not look
- * at the checksum or the file system's id. BW_ERROR_CORRUPT with the reason ("generation mismatch, want 7
- * have 5").
+ * Checks a block against its address and what its parent promised: own address, level, owner,
+ * generation, item count, range of keys; in internal nodes also that keys ascend and addresses are
+ * aligned. Does not look at the checksum or the file system's id. BW_ERROR_CORRUPT with the reason
+ * ("generation mismatch, want 7 have 5").
  */
 struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);
 
-/** The part of bw_node_check() that depends on the request: header and first key. For blocks checked before.
+/** The part of bw_node_check() that depends on the request: header and first key. For blocks
+ * checked before.
  */
 bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);
@@ -61,7 +63,8 @@ static inline struct bw_key bw_key_decode(const struct bw_disk_key *disk)
     return (struct bw_key){bw_get64(disk->objectid), disk->type, bw_get64(disk->offset)};
 }
 
-static inline const struct bw_disk_item *bw_node_disk_item(const struct bw_node *leaf, uint32_t slot)
+static inline const struct bw_disk_item *bw_node_disk_item(const struct bw_node *leaf,
+                                                           uint32_t slot)
 {
     return (const struct bw_disk_item *)(leaf->block + sizeof(struct bw_disk_header)) + slot;
 }
@@ -99,7 +102,8 @@ static inline struct bw_key bw_node_key(const struct bw_node *node, uint32_t slo
     return bw_node_pointer_at(node, slot).key;
 }
 
-/** How many items of a leaf, or pointers of an internal node, begin at or before a key; they ascend. */
+/** How many items of a leaf, or pointers of an internal node, begin at or before a key; they
+ * ascend. */
 uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key);
 
 #endif

@@ -21,7 +21,8 @@ static struct bw_error *corrupt(const struct bw_item *item, const char *what, ui
                            item->key.objectid, what, value);
 }
 
-struct bw_error *bw_stripe_extent_decode(const struct bw_item *item, struct bw_stripe_extent *extent)
+struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
+                                         struct bw_stripe_extent *extent)
 {
     const struct bw_disk_raid_stride *strides = (const void *)item->data;
     size_t head = item->size % sizeof *strides, count = item->size / sizeof *strides;
@@ -32,7 +33,8 @@ struct bw_error *bw_stripe_extent_decode(const struct bw_item *item, struct bw_s
         return corrupt(item, "size", item->size);
     if (length == 0 || logical + length < logical)
         return corrupt(item, "length", length);
-    struct bw_stripe_extent decoded = {.logical = logical, .length = length, .count = (uint16_t)count};
+    struct bw_stripe_extent decoded = {
+        .logical = logical, .length = length, .count = (uint16_t)count};
     for (size_t i = 0; i < count; i++) {
         uint64_t offset = bw_get64(strides[i].physical);
         if (offset + length < offset)

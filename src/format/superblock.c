@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decoding and validation of the superblock. Every number is hostile until it has passed through here. */
+/* Decoding and validation of the superblock. Every number is hostile until it has passed through
+ * here. */
 #include "format/superblock.h"
 
 #include <inttypes.h>
@@ -31,12 +32,13 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
         return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
                                "unknown checksum type %u", checksum_type);
     bw_checksum_prepare((enum bw_checksum_type)checksum_type);
-    if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk, sizeof *disk))
+    if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk,
+                                   sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
                                bw_checksum_name((enum bw_checksum_type)checksum_type));
     if (bw_get64(disk->bytenr) != offset)
-        return bw_error_create(BW_ERROR_CORRUPT, "bytenr mismatch, want %" PRIu64 " have %" PRIu64, offset,
-                               bw_get64(disk->bytenr));
+        return bw_error_create(BW_ERROR_CORRUPT, "bytenr mismatch, want %" PRIu64 " have %" PRIu64,
+                               offset, bw_get64(disk->bytenr));
     return NULL;
 }
 
@@ -62,18 +64,21 @@ static struct bw_error *check_root(const struct bw_superblock *super, const char
     if (root->level >= BW_MAX_LEVEL)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid %s level %u", name, root->level);
     if (root->bytenr % super->sectorsize)
-        return bw_error_create(BW_ERROR_CORRUPT, "unaligned %s address %" PRIu64, name, root->bytenr);
+        return bw_error_create(BW_ERROR_CORRUPT, "unaligned %s address %" PRIu64, name,
+                               root->bytenr);
     return NULL;
 }
 
 static void decode_roots(const struct bw_disk_superblock *disk, struct bw_superblock *super)
 {
-    super->root = (struct bw_root_pointer){bw_get64(disk->root), super->generation, disk->root_level};
+    super->root =
+        (struct bw_root_pointer){bw_get64(disk->root), super->generation, disk->root_level};
     super->chunk_root = (struct bw_root_pointer){
         bw_get64(disk->chunk_root), bw_get64(disk->chunk_root_generation), disk->chunk_root_level};
     if (super->incompat_flags & BW_INCOMPAT_REMAP_TREE)
-        super->remap_root = (struct bw_root_pointer){
-            bw_get64(disk->remap_root), bw_get64(disk->remap_root_generation), disk->remap_root_level};
+        super->remap_root =
+            (struct bw_root_pointer){bw_get64(disk->remap_root),
+                                     bw_get64(disk->remap_root_generation), disk->remap_root_level};
     for (unsigned i = 0; i < BW_BACKUP_ROOTS; i++) {
         const struct bw_disk_backup_root *from = &disk->backup_roots[i];
         super->backup_roots[i] = (struct bw_backup_root){
@@ -112,7 +117,8 @@ static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *
     decode_roots(disk, super);
 }
 
-struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset, struct bw_superblock *superblock)
+struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
+                                      struct bw_superblock *superblock)
 {
     const struct bw_disk_superblock *disk = bytes;
     BW_TRY(check_identity(disk, offset));

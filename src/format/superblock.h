@@ -32,9 +32,9 @@ struct bw_backup_root {
 
 /** A validated superblock in host byte order. Sizes are in bytes. */
 struct bw_superblock {
-    uint8_t fsid[BW_UUID_SIZE]; /**< the file system's public id */
-    uint8_t
-        metadata_uuid[BW_UUID_SIZE]; /**< the id that tree blocks carry; equals fsid unless it was changed */
+    uint8_t fsid[BW_UUID_SIZE];          /**< the file system's public id */
+    uint8_t metadata_uuid[BW_UUID_SIZE]; /**< the id that tree blocks carry; equals fsid unless it
+                                            was changed */
     uint64_t flags;
     uint64_t generation;
     struct bw_root_pointer root;
@@ -60,10 +60,11 @@ struct bw_superblock {
 uint64_t bw_superblock_offset(unsigned copy);
 
 /**
- * Validates the 4096 bytes read at `offset` (magic, own address, checksum, sane sizes and levels) and decodes
- * them. BW_ERROR_NOT_BTRFS if the magic is absent, BW_ERROR_UNSUPPORTED for a checksum type unknown here,
- * else BW_ERROR_CORRUPT. Feature bits are not judged; see features.h.
+ * Validates the 4096 bytes read at `offset` (magic, own address, checksum, sane sizes and levels)
+ * and decodes them. BW_ERROR_NOT_BTRFS if the magic is absent, BW_ERROR_UNSUPPORTED for a checksum
+ * type unknown here, else BW_ERROR_CORRUPT. Feature bits are not judged; see features.h.
  */
-struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset, struct bw_superblock *superblock);
+struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
+                                      struct bw_superblock *superblock);
 
 #endif

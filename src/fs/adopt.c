@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extent tree says of each tree block which tree it belongs to or, if it is shared, which node above it
- * refers to it. So the blocks below a lost node are known: they belong to the tree, or to the one
- * that the lost node itself belongs to (a snapshot refers to a node of another tree as a whole), or they are
- * referred to by a node found below the lost one. The extent tree is gone through once a level, downwards; of
- * the leaves found those count whose first key was lost.
+ * The extent tree says of each tree block which tree it belongs to or, if it is shared, which node
+ * above it refers to it. So the blocks below a lost node are known: they belong to the tree, or to
+ * the one that the lost node itself belongs to (a snapshot refers to a node of another tree as a
+ * whole), or they are referred to by a node found below the lost one. The extent tree is gone
+ * through once a level, downwards; of the leaves found those count whose first key was lost.
  */
 #include "fs/adopt.h"
 
@@ -39,8 +39,9 @@ struct adoption {
     struct bw_map nodes; /* addresses of nodes found below them */
     struct claim *claims;
     size_t claim_count, claim_capacity;
-    struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no interest */
-    bool taken;                  /* the block counts, so that further references to it change nothing */
+    struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
+                                    interest */
+    bool taken; /* the block counts, so that further references to it change nothing */
     unsigned candidate_count, batch;
     struct candidate {
         struct bw_block_pointer pointer;
@@ -69,7 +70,8 @@ static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct b
     return piece->high;
 }
 
-static void adopt(struct adoption *adoption, const struct candidate *candidate, const struct bw_node *leaf)
+static void adopt(struct adoption *adoption, const struct candidate *candidate,
+                  const struct bw_node *leaf)
 {
     struct bw_adopted *result = adoption->result;
     if (!leaf->item_count)
@@ -144,10 +146,11 @@ static void take_reference(struct adoption *adoption, const struct bw_extent_ref
             add_claim(adoption, reference->referrer, lost);
         return;
     }
-    bool below = reference->shared ? bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX ||
-                                         bw_map_get(&adoption->nodes, reference->referrer) != UINT32_MAX
-                                   : reference->referrer == adoption->tree->id ||
-                                         is_claimed(adoption, reference->referrer, NULL);
+    bool below = reference->shared
+                     ? bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX ||
+                           bw_map_get(&adoption->nodes, reference->referrer) != UINT32_MAX
+                     : reference->referrer == adoption->tree->id ||
+                           is_claimed(adoption, reference->referrer, NULL);
     if (below && !adoption->taken)
         take_block(adoption, reference);
 }
@@ -185,11 +188,12 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 static int by_first_key(const void *a, const void *b)
 {
     const struct bw_adopted_leaf *left = a, *right = b;
-    return bw_key_compare(&left->pointer.expectation.first_key, &right->pointer.expectation.first_key);
+    return bw_key_compare(&left->pointer.expectation.first_key,
+                          &right->pointer.expectation.first_key);
 }
 
-/* Sorts the leaves. Each ends where the next begins; of two that overlap, which no sound tree has, only one
- * stays. */
+/* Sorts the leaves. Each ends where the next begins; of two that overlap, which no sound tree has,
+ * only one stays. */
 static void put_in_order(struct bw_adopted *adopted)
 {
     size_t kept = 0;
@@ -220,12 +224,14 @@ static uint8_t note_lost_nodes(struct adoption *adoption)
             continue;
         adoption->memory_short |= !bw_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i);
         highest = range->level > highest ? range->level : highest;
-        adoption->newest = range->generation > adoption->newest ? range->generation : adoption->newest;
+        adoption->newest =
+            range->generation > adoption->newest ? range->generation : adoption->newest;
     }
     return highest;
 }
 
-static void lose_extents(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void lose_extents(void *context, const struct bw_block_pointer *pointer,
+                         struct bw_error *error)
 {
     struct adoption *adoption = context;
     (void)pointer;
@@ -236,7 +242,8 @@ static void lose_extents(void *context, const struct bw_block_pointer *pointer, 
 static struct bw_error *search(struct adoption *adoption, uint8_t highest)
 {
     const struct bw_fs *fs = adoption->fs;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_extents, .context = adoption};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_extents,
+                                 .context = adoption};
     BW_TRY(bw_lost_list_make(adoption->ranges, adoption->range_count, 1, &adoption->lost));
     adoption->batch = bw_block_batch(&fs->reader);
     adoption->buffers = bw_block_buffer(&fs->reader, adoption->batch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A list a tree. The nodes of a tree are all read before the extent tree is gone through, so that this is
- * done once, however many of them are lost.
+ * A list a tree. The nodes of a tree are all read before the extent tree is gone through, so that
+ * this is done once, however many of them are lost.
  */
 #include "fs/adoptions.h"
 
@@ -59,7 +59,8 @@ static struct bw_error *try_node(void *context, const struct bw_block_pointer *p
     if (pointer->expectation.level == 0)
         return NULL;
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&tree->fs->reader, 1);
-    struct bw_error *error = block ? bw_block_read(&tree->fs->reader, pointer, block) : bw_error_no_memory();
+    struct bw_error *error =
+        block ? bw_block_read(&tree->fs->reader, pointer, block) : bw_error_no_memory();
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
     lose(context, pointer, error);
@@ -68,8 +69,8 @@ static struct bw_error *try_node(void *context, const struct bw_block_pointer *p
 
 static struct bw_error *read_tree(struct adopted_tree *tree, const struct bw_tree *of)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = try_node, .lost = lose,
-                                 .context = tree};
+    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = try_node,
+                                 .lost = lose, .context = tree};
     BW_TRY(bw_tree_scan(&tree->fs->reader, of, &scan));
     if (tree->memory_short)
         return bw_error_no_memory();
@@ -79,7 +80,8 @@ static struct bw_error *read_tree(struct adopted_tree *tree, const struct bw_tre
 static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)
 {
     bool checksums = tree->id == BW_CSUM_TREE && fs->checksum_trees.count == 1; /* one of a name */
-    return checksums || tree->id == fs->stripe_tree.id || bw_subvolume_find(&fs->subvolumes, tree->id);
+    return checksums || tree->id == fs->stripe_tree.id ||
+           bw_subvolume_find(&fs->subvolumes, tree->id);
 }
 
 /* Under the lock. */

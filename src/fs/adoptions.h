@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Leaves below lost nodes, for all who read trees of files or the checksums of their data: which nodes of a
- * tree are lost, and which leaves stand in for them, is found out once, when a reader first meets one.
+ * Leaves below lost nodes, for all who read trees of files or the checksums of their data: which
+ * nodes of a tree are lost, and which leaves stand in for them, is found out once, when a reader
+ * first meets one.
  */
 #ifndef BW_FS_ADOPTIONS_H
 #define BW_FS_ADOPTIONS_H

@@ -29,10 +29,12 @@ static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *ma
     while (left) {
         struct bw_chunk chunk;
         const struct bw_disk_key *disk = (const void *)next;
-        size_t size = left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
+        size_t size =
+            left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
         if (!size || disk->type != BW_CHUNK_ITEM)
             return bw_error_create(BW_ERROR_CORRUPT,
-                                   "superblock: system chunk array is cut off, %zu bytes left", left);
+                                   "superblock: system chunk array is cut off, %zu bytes left",
+                                   left);
         BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
         BW_TRY(bw_chunk_map_add_chunk(map, &chunk));
         next += sizeof *disk + size;
@@ -68,14 +70,16 @@ static void match_device(struct chunk_walk *walk, const struct bw_item *item)
     bw_uuid_text(disk->uuid, uuid);
     bw_fs_report(walk->fs, BW_WARNING,
                  bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                 "device %" PRIu64 " (uuid %s) is missing: the file system is degraded",
+                                 "device %" PRIu64
+                                 " (uuid %s) is missing: the file system is degraded",
                                  bw_get64(disk->devid), uuid));
 }
 
 static struct bw_error *add_chunk_item(struct chunk_walk *walk, const struct bw_item *item)
 {
     struct bw_chunk chunk;
-    /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no stripes. */
+    /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no
+     * stripes. */
     if (bw_chunk_is_remapped_away(item->data, item->size))
         return NULL;
     BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
@@ -89,8 +93,8 @@ static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
         struct bw_item item;
         struct bw_error *error = NULL;
         if (!bw_leaf_item(leaf, slot, &item))
-            error =
-                bw_error_create(BW_ERROR_CORRUPT, "chunk tree: item %" PRIu32 " lies outside its leaf", slot);
+            error = bw_error_create(BW_ERROR_CORRUPT,
+                                    "chunk tree: item %" PRIu32 " lies outside its leaf", slot);
         else if (item.key.type == BW_CHUNK_ITEM)
             error = add_chunk_item(walk, &item);
         else if (item.key.type == BW_DEVICE_ITEM)
@@ -101,7 +105,8 @@ static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static void chunk_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void chunk_lost(void *context, const struct bw_block_pointer *pointer,
+                       struct bw_error *error)
 {
     struct chunk_walk *walk = context;
     (void)pointer;
@@ -114,13 +119,13 @@ static void report_unmatched(struct chunk_walk *walk)
         const struct bw_image *image = &walk->set.images[i];
         if (image->role == BW_IMAGE_UNUSED || walk->matched[i])
             continue;
-        /* Number 0 is the target of a replacement that is not finished; all is on the device it is to
-         * replace. */
+        /* Number 0 is the target of a replacement that is not finished; all is on the device it is
+         * to replace. */
         bool replacing = image->superblock.device.devid == 0;
         walk->fs->status.unused_images += !replacing;
         bw_fs_report(walk->fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s", image->path,
-                                     image->superblock.device.devid,
+                     bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s",
+                                     image->path, image->superblock.device.devid,
                                      replacing ? "the target of an unfinished replacement"
                                                : "no part of the file system"));
     }
@@ -133,7 +138,8 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
         return bw_error_no_memory();
     struct chunk_walk walk = {fs, bw_fs_layer(fs, BW_CHUNK_MAP_TYPE), *set, matched};
     struct bw_tree tree;
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost, .context = &walk};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost,
+                                 .context = &walk};
     BW_TRY(add_system_chunks(fs, walk.map));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &tree));
     uint64_t damages = fs->damages;
@@ -155,7 +161,8 @@ static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
         bw_le64 address;
         struct bw_error *error;
         if (!inside || item.size < sizeof address) {
-            error = bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
+            error =
+                bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
         } else {
             memcpy(&address, item.data, sizeof address);
             error = bw_remap_add(remap, item.key.objectid, item.key.offset, bw_get64(address));
@@ -166,7 +173,8 @@ static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static void remap_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void remap_lost(void *context, const struct bw_block_pointer *pointer,
+                       struct bw_error *error)
 {
     (void)pointer;
     bw_fs_report(context, BW_DAMAGE, error);
@@ -175,6 +183,7 @@ static void remap_lost(void *context, const struct bw_block_pointer *pointer, st
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs)
 {
     const struct bw_tree tree = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = remap_leaf, .lost = remap_lost, .context = fs};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = remap_leaf, .lost = remap_lost,
+                                 .context = fs};
     return tree.root.bytenr ? bw_tree_scan(&fs->reader, &tree, &scan) : NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The bootstrap of the address map: the chunk tree is read through the map that it fills. Seed the map from
- * the superblock's system chunks, walk the chunk tree, add what it holds; then, with the remap-tree feature,
- * the same for the ranges that relocation has moved.
+ * The bootstrap of the address map: the chunk tree is read through the map that it fills. Seed the
+ * map from the superblock's system chunks, walk the chunk tree, add what it holds; then, with the
+ * remap-tree feature, the same for the ranges that relocation has moved.
  */
 #ifndef BW_FS_BOOTSTRAP_H
 #define BW_FS_BOOTSTRAP_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages of an open file system: lost blocks, each once, however many trees and passes come to it; and the
- * name of this folder on errors that no layer of the graph has made. */
+/* Messages of an open file system: lost blocks, each once, however many trees and passes come to
+ * it; and the name of this folder on errors that no layer of the graph has made. */
 #ifndef BW_FS_DAMAGE_H
 #define BW_FS_DAMAGE_H
 
@@ -10,8 +10,8 @@
 
 struct bw_fs;
 
-/** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe from any
- * thread. */
+/** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe
+ * from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
 
 /** Says of an error that it was born here, unless it came from a layer; returns it. */

@@ -9,7 +9,8 @@
 #define BW_REMAP_TYPE     "cluster/remap"
 #define BW_VERIFY_TYPE    "features/verify"
 
-/** Fills an empty plan: a storage/file for each path, the chunk map above them, then one layer on the other.
+/** Fills an empty plan: a storage/file for each path, the chunk map above them, then one layer on
+ * the other.
  */
 struct bw_error *bw_default_plan(struct bw_plan *plan, const char *const *paths, size_t count);
 

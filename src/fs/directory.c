@@ -30,7 +30,8 @@ static struct bw_error *take_reference(void *context, const struct bw_node *leaf
             (item.key.type != BW_INODE_REF && item.key.type != BW_INODE_EXTREF))
             continue;
         struct bw_cursor cursor = bw_cursor_of(&item);
-        if (!bw_inode_ref_next(&cursor, &item.key, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
+        if (!bw_inode_ref_next(&cursor, &item.key, &ref) ||
+            !bw_name_is_valid(ref.name, ref.name_length))
             continue;
         search->step->parent = ref.parent;
         search->step->name_length = ref.name_length;
@@ -40,8 +41,8 @@ static struct bw_error *take_reference(void *context, const struct bw_node *leaf
     return NULL;
 }
 
-struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                                  struct bw_parent_step *step)
+struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
+                                  uint64_t inode, struct bw_parent_step *step)
 {
     struct search search = {inode, step, false};
     const struct bw_scan scan = {.first = {inode, BW_INODE_REF, 0},
@@ -55,8 +56,9 @@ struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *
         return NULL;
     }
     return error ? error
-                 : bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " of tree %" PRIu64 " has no name",
-                                   inode, tree->id);
+                 : bw_error_create(BW_ERROR_NOT_FOUND,
+                                   "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
+                                   tree->id);
 }
 
 /* A search for a name among the entries in a range of keys. */
@@ -99,7 +101,8 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                                          uint8_t *type)
 {
     const struct bw_key key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)};
-    struct name_search search = {.first = key, .last = key, .name = name, .name_length = name_length};
+    struct name_search search = {
+        .first = key, .last = key, .name = name, .name_length = name_length};
     const struct bw_scan scan = {
         .first = key, .last = key, .adopt = true, .leaf = take_named_entry, .context = &search};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
@@ -107,8 +110,8 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
     if (search.found)
         return NULL;
     return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name", directory,
-                           tree->id);
+                           "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name",
+                           directory, tree->id);
 }
 
 static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
@@ -129,7 +132,8 @@ static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree
         struct bw_parent_step step;
         BW_TRY(bw_inode_step_up(fs, tree, inode, &step));
         if (step.parent == 0 || bw_map_get(passed, inode) != UINT32_MAX)
-            return bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 " is its own parent",
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "tree %" PRIu64 ": inode %" PRIu64 " is its own parent",
                                    tree->id, inode);
         if (!bw_map_put(passed, inode, 1))
             return bw_error_no_memory();
@@ -139,8 +143,8 @@ static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree
     return NULL;
 }
 
-struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                                   struct bw_buffer *path)
+struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree,
+                                   uint64_t inode, struct bw_buffer *path)
 {
     struct bw_map passed = {0};
     struct bw_error *error = inode ? climb(fs, tree, inode, path, &passed)
@@ -181,7 +185,8 @@ struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct b
     return subvolume_path(fs, id, SIZE_MAX, path);
 }
 
-/* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends. */
+/* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends.
+ */
 static bool is_path(const struct bw_buffer *path, const char *text)
 {
     while (*text == '/')
@@ -193,8 +198,8 @@ static bool is_path(const struct bw_buffer *path, const char *text)
     return inner == length && memcmp(path->data + 1, text, length) == 0;
 }
 
-static bool ends_with_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume,
-                           const char *text, size_t length)
+static bool ends_with_name(const struct bw_subvolume_table *table,
+                           const struct bw_subvolume *subvolume, const char *text, size_t length)
 {
     size_t name = subvolume->name_length;
     return name && name <= length &&
@@ -215,7 +220,8 @@ static struct bw_error *lookup_path(const struct bw_fs *fs, const char *text, ui
         /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
         if (!ends_with_name(table, &table->items[i], text, length))
             continue;
-        BW_AUTO_ERROR struct bw_error *error = subvolume_path(fs, table->items[i].tree.id, length + 2, &path);
+        BW_AUTO_ERROR struct bw_error *error =
+            subvolume_path(fs, table->items[i].tree.id, length + 2, &path);
         if (error || !is_path(&path, text))
             continue;
         *id = table->items[i].tree.id;

@@ -16,8 +16,8 @@ struct bw_extent_count {
     uint64_t compressions[BW_COMPRESS_TYPES]; /**< by BW_COMPRESS_*, of what is not a hole */
 };
 
-/** Counts the extents of an inode; what cannot be read is reported, and not counted. Returns errors of
- * memory. */
+/** Counts the extents of an inode; what cannot be read is reported, and not counted. Returns errors
+ * of memory. */
 struct bw_error *bw_extents_count(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                   struct bw_extent_count *count);
 

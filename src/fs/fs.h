@@ -17,8 +17,8 @@
 
 struct bw_stripe_tree;
 
-/** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature, which parts
- * them by block groups. None if the root tree does not say where they are. */
+/** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature,
+ * which parts them by block groups. None if the root tree does not say where they are. */
 struct bw_checksum_trees {
     struct bw_tree *trees;
     size_t count, capacity;
@@ -31,9 +31,11 @@ struct bw_fs {
     struct bw_tree root_tree;
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
     struct bw_checksum_trees checksum_trees;
-    struct bw_tree stripe_tree; /**< of places of data; id 0 if the root tree does not say where it is */
+    struct bw_tree stripe_tree; /**< of places of data; id 0 if the root tree does not say where it
+                                   is */
     struct bw_subvolume_table subvolumes;
-    struct bw_file_set inputs;   /**< files that are read, also those that are not used: never written to */
+    struct bw_file_set inputs; /**< files that are read, also those that are not used: never written
+                                  to */
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;  /**< all but `damages` */
     atomic_uint_fast64_t damages;
@@ -41,7 +43,7 @@ struct bw_fs {
     struct bw_name_index *names;    /**< where entries of directories are lost */
     struct bw_adoptions *adoptions; /**< where nodes of trees are lost */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
-    struct bw_map lost;             /**< addresses of blocks whose loss was reported; under the lock */
+    struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
 };
 
 /** Tells the user something and counts it; takes the error. Safe from any thread. */

@@ -39,14 +39,15 @@ static char *path_below(struct bw_xlator *layer)
 struct copies {
     uint64_t offsets[BW_SUPERBLOCK_COPIES];
     bool exist[BW_SUPERBLOCK_COPIES];
-    bool logs; /* of a zoned device */
-    uint64_t
-        newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: there is none */
+    bool logs;                                /* of a zoned device */
+    uint64_t newer_bad[BW_SUPERBLOCK_COPIES]; /* offset of an entry that is newer, but bad; 0: there
+                                                 is none */
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
 static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct bw_image *image,
-                                     unsigned copy, uint64_t offset, struct bw_superblock *superblock)
+                                     unsigned copy, uint64_t offset,
+                                     struct bw_superblock *superblock)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
     struct bw_request request = {
@@ -56,8 +57,8 @@ static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct 
                          : bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
 }
 
-static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image, unsigned copy,
-                                  uint64_t offset, struct bw_superblock *superblock)
+static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image,
+                                  unsigned copy, uint64_t offset, struct bw_superblock *superblock)
 {
     struct bw_probes *probes = bw_graph_probes(fs->graph);
     const struct bw_frame frame = bw_frame_above(NULL, probes);
@@ -79,16 +80,16 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     return error;
 }
 
-/* Each copy that is no good is named: as a warning if there is a better one, otherwise in the image's own
- * error. */
+/* Each copy that is no good is named: as a warning if there is a better one, otherwise in the
+ * image's own error. */
 static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct copies *copies)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         if (copies->rejected[copy])
             bw_fs_report(fs, BW_WARNING,
                          bw_error_prefix(copies->rejected[copy],
-                                         "%s: superblock copy %u at %" PRIu64 " rejected", image->path, copy,
-                                         copies->offsets[copy]));
+                                         "%s: superblock copy %u at %" PRIu64 " rejected",
+                                         image->path, copy, copies->offsets[copy]));
 }
 
 static struct bw_error *join_rejected(struct copies *copies, int wanted)
@@ -100,32 +101,36 @@ static struct bw_error *join_rejected(struct copies *copies, int wanted)
         const struct bw_error *reason = copies->rejected[copy];
         if (!reason)
             continue;
-        bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "", copy,
-                         copies->offsets[copy], reason->message);
+        bw_buffer_format(&text, "%ssuperblock copy %u at %" PRIu64 ": %s", text.length ? "; " : "",
+                         copy, copies->offsets[copy], reason->message);
         /* Damage says more than the absence of any magic. */
         code = reason->code == BW_ERROR_NOT_BTRFS ? code : reason->code;
     }
     const char *nothing = copies->logs ? "a zoned device without a log of" : "too small for";
-    struct bw_error *error = text.length ? bw_error_create(code, "%.*s", (int)text.length, text.data)
-                                         : bw_error_create(code, "%s a superblock%s", nothing,
-                                                           wanted > 0 ? " copy of that number" : "");
+    struct bw_error *error = text.length
+                                 ? bw_error_create(code, "%.*s", (int)text.length, text.data)
+                                 : bw_error_create(code, "%s a superblock%s", nothing,
+                                                   wanted > 0 ? " copy of that number" : "");
     bw_buffer_free(&text);
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         bw_error_add_cause(error, copies->rejected[copy]);
     return error;
 }
 
-static struct bw_error *not_chosen(const struct bw_superblock *loser, const struct bw_superblock *winner)
+static struct bw_error *not_chosen(const struct bw_superblock *loser,
+                                   const struct bw_superblock *winner)
 {
     if (memcmp(loser->fsid, winner->fsid, BW_UUID_SIZE) != 0)
         return bw_error_create(BW_ERROR_CORRUPT, "it is of another file system");
-    return bw_error_create(BW_ERROR_CORRUPT, "it has generation %" PRIu64 ", another copy has %" PRIu64,
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "it has generation %" PRIu64 ", another copy has %" PRIu64,
                            loser->generation, winner->generation);
 }
 
-/* Holds a good copy against the best so far; the other one is rejected if it says something else. */
-static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate, unsigned copy,
-                         int *best, struct copies *copies)
+/* Holds a good copy against the best so far; the other one is rejected if it says something else.
+ */
+static void compare_copy(struct bw_image *image, const struct bw_superblock *candidate,
+                         unsigned copy, int *best, struct copies *copies)
 {
     bool same = *best >= 0 && memcmp(candidate->fsid, image->superblock.fsid, BW_UUID_SIZE) == 0;
     if (*best < 0 || (same && candidate->generation > image->superblock.generation)) {
@@ -143,14 +148,15 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
     struct copies copies = {.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         copies.offsets[copy] = bw_superblock_offset(copy);
-        copies.exist[copy] = (wanted < 0 || copy == (unsigned)wanted) &&
-                             copies.offsets[copy] + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
+        copies.exist[copy] =
+            (wanted < 0 || copy == (unsigned)wanted) &&
+            copies.offsets[copy] + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
     }
     return copies;
 }
 
-/* Those of a zoned device, on which an old entry of a log may lie where others have the superblock. False if
- * it is none. */
+/* Those of a zoned device, on which an old entry of a log may lie where others have the superblock.
+ * False if it is none. */
 static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
                       const struct bw_superblock *known, struct copies *copies)
 {
@@ -175,8 +181,8 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_superblock candidate;
         /* A copy behind the end of the device is a leftover of something larger. */
-        if (!copies->exist[copy] ||
-            (best >= 0 && copies->offsets[copy] + BW_SUPERBLOCK_SIZE > image->superblock.device.total_bytes))
+        if (!copies->exist[copy] || (best >= 0 && copies->offsets[copy] + BW_SUPERBLOCK_SIZE >
+                                                      image->superblock.device.total_bytes))
             continue;
         copies->rejected[copy] = read_copy(fs, image, copy, copies->offsets[copy], &candidate);
         if (!copies->rejected[copy])
@@ -185,15 +191,17 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
     return best;
 }
 
-static void report_newer(struct bw_fs *fs, const struct bw_image *image, const struct copies *copies)
+static void report_newer(struct bw_fs *fs, const struct bw_image *image,
+                         const struct copies *copies)
 {
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
         if (copies->exist[copy] && copies->newer_bad[copy])
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
-                                         ", is bad: an older one is used",
-                                         image->path, copy, copies->newer_bad[copy]));
+            bw_fs_report(
+                fs, BW_WARNING,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
+                                ", is bad: an older one is used",
+                                image->path, copy, copies->newer_bad[copy]));
 }
 
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
@@ -222,8 +230,8 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
     if (!image->bad && size < wanted)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes", image->path,
-                                     size, wanted));
+                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes",
+                                     image->path, size, wanted));
 }
 
 struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The images given, each with its best superblock, and which of them are devices of the one file system that
- * is opened. First step of opening; no tree has been read yet.
+ * The images given, each with its best superblock, and which of them are devices of the one file
+ * system that is opened. First step of opening; no tree has been read yet.
  */
 #ifndef BW_FS_IMAGE_H
 #define BW_FS_IMAGE_H
@@ -30,8 +30,8 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Reads the superblock of every child of the volume `map`, each of which is a layer of fs->graph already;
- * `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
+/** Reads the superblock of every child of the volume `map`, each of which is a layer of fs->graph
+ * already; `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
 struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
                                 struct bw_image_set *set);
 
@@ -39,8 +39,9 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, i
 void bw_images_free(struct bw_image_set *set);
 
 /**
- * Chooses the file system to open (that of the first image with a superblock, or the one that sprouted from
- * it), sets every image's role and fs->superblock, and reports images that are foreign, duplicate or stale.
+ * Chooses the file system to open (that of the first image with a superblock, or the one that
+ * sprouted from it), sets every image's role and fs->superblock, and reports images that are
+ * foreign, duplicate or stale.
  */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
 

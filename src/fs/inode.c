@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading INODE_ITEMs: one, or those of a whole directory in one scan that leaves out what is between them.
+/* Reading INODE_ITEMs: one, or those of a whole directory in one scan that leaves out what is
+ * between them.
  */
 #include "fs/inode.h"
 
@@ -35,12 +36,13 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
 {
     const struct bw_key key = {number, BW_INODE_ITEM, 0};
     struct search search = {inode, tree->id, false};
-    const struct bw_item_range range = {.first = key, .last = key, .item = take, .context = &search};
+    const struct bw_item_range range = {
+        .first = key, .last = key, .item = take, .context = &search};
     BW_TRY(bw_item_range_read(&fs->reader, tree, &range));
     if (search.found)
         return NULL;
-    return bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": there is no inode %" PRIu64, tree->id,
-                           number);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": there is no inode %" PRIu64,
+                           tree->id, number);
 }
 
 /* The items that are asked for of each of many inodes. */
@@ -69,10 +71,10 @@ static size_t first_at(const struct reading *reading, uint64_t number)
     return low;
 }
 
-/* Whether a key of this inode lies at or behind the first key of a block; whether it lies in it, the first
- * such key tells. */
-static bool reaches(const struct reading *reading, uint64_t number, const struct bw_block_pointer *pointer,
-                    bool *inside)
+/* Whether a key of this inode lies at or behind the first key of a block; whether it lies in it,
+ * the first such key tells. */
+static bool reaches(const struct reading *reading, uint64_t number,
+                    const struct bw_block_pointer *pointer, bool *inside)
 {
     for (unsigned i = 0; i < reading->key_count; i++) {
         struct bw_key key = reading->keys[i];
@@ -91,7 +93,8 @@ static bool wants(void *context, const struct bw_block_pointer *pointer)
     bool inside = false;
     size_t next = first_at(reading, pointer->expectation.first_key.objectid);
     /* At most two steps: only of the block's first inode all keys can lie before it. */
-    while (next < reading->count && !reaches(reading, reading->wanted[next].number, pointer, &inside))
+    while (next < reading->count &&
+           !reaches(reading, reading->wanted[next].number, pointer, &inside))
         next++;
     return inside;
 }
@@ -139,12 +142,14 @@ static void set_keys(struct reading *reading, bool acls)
         return;
     uint32_t first = bw_name_hash(BW_ACL_ACCESS, strlen(BW_ACL_ACCESS));
     uint32_t second = bw_name_hash(BW_ACL_DEFAULT, strlen(BW_ACL_DEFAULT));
-    reading->keys[reading->key_count++] = (struct bw_key){0, BW_XATTR_ITEM, first < second ? first : second};
-    reading->keys[reading->key_count++] = (struct bw_key){0, BW_XATTR_ITEM, first < second ? second : first};
+    reading->keys[reading->key_count++] =
+        (struct bw_key){0, BW_XATTR_ITEM, first < second ? first : second};
+    reading->keys[reading->key_count++] =
+        (struct bw_key){0, BW_XATTR_ITEM, first < second ? second : first};
 }
 
-struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree, struct bw_wanted_inode *wanted,
-                                size_t count, bool acls)
+struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree,
+                                struct bw_wanted_inode *wanted, size_t count, bool acls)
 {
     struct reading reading = {.fs = fs, .wanted = wanted, .count = count};
     if (!count)

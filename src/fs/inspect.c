@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking into an open file system from outside: its graph as text, the state of its layers, its files. */
+/* Looking into an open file system from outside: its graph as text, the state of its layers, its
+ * files. */
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "fs/fs.h"
@@ -7,13 +8,14 @@
 
 static struct bw_error *deliver(struct bw_buffer *text, bw_consumer *consume, void *context)
 {
-    struct bw_error *error = text->failed ? bw_error_no_memory() : consume(context, text->data, text->length);
+    struct bw_error *error =
+        text->failed ? bw_error_no_memory() : consume(context, text->data, text->length);
     bw_buffer_free(text);
     return error;
 }
 
-struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format format, bw_consumer *consume,
-                                   void *context)
+struct bw_error *bw_fs_print_graph(const struct bw_fs *fs, enum bw_graph_format format,
+                                   bw_consumer *consume, void *context)
 {
     struct bw_buffer text = {0};
     if (format == BW_GRAPH_DOT)

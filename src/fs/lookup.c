@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking a path up, name by name. The directories passed are kept on a stack, so that ".." needs no search;
- * the target of a link takes the link's place in front of what is left of the path.
+ * Looking a path up, name by name. The directories passed are kept on a stack, so that ".." needs
+ * no search; the target of a link takes the link's place in front of what is left of the path.
  */
 #include "fs/lookup.h"
 
@@ -35,7 +35,8 @@ struct bw_inode bw_empty_directory_inode(const struct bw_inode *around)
                              .otime = around->otime};
 }
 
-struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *place, struct bw_inode *inode)
+struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *place,
+                                struct bw_inode *inode)
 {
     const struct bw_tree *tree = &place->subvolume->tree;
     if (!bw_place_is_empty(place))
@@ -46,9 +47,11 @@ struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *p
     return NULL;
 }
 
-/* Whether the root tree confirms an entry; in a snapshot, the entries of nested subvolumes are stale. */
-static const struct bw_subvolume *confirmed(const struct bw_fs *fs, const struct bw_subvolume *parent,
-                                            uint64_t directory, const struct bw_dir_entry *entry)
+/* Whether the root tree confirms an entry; in a snapshot, the entries of nested subvolumes are
+ * stale. */
+static const struct bw_subvolume *confirmed(const struct bw_fs *fs,
+                                            const struct bw_subvolume *parent, uint64_t directory,
+                                            const struct bw_dir_entry *entry)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
     const struct bw_subvolume *child = bw_subvolume_find(table, entry->location.objectid);
@@ -65,14 +68,15 @@ struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvo
     const struct bw_key *to = &entry->location;
     if (to->type == BW_ROOT_ITEM) {
         const struct bw_subvolume *child = confirmed(fs, subvolume, directory, entry);
-        *place = child ? bw_place_top(child)
-                       : (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
+        *place =
+            child ? bw_place_top(child)
+                  : (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
         return NULL;
     }
     if (to->type != BW_INODE_ITEM || to->objectid < BW_SUBVOLUME_ROOT_INODE)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "tree %" PRIu64 ": directory inode %" PRIu64 ": an entry points to (%" PRIu64
-                               " %u %" PRIu64 ")",
+                               "tree %" PRIu64 ": directory inode %" PRIu64
+                               ": an entry points to (%" PRIu64 " %u %" PRIu64 ")",
                                subvolume->tree.id, directory, to->objectid, to->type, to->offset);
     *place = (struct bw_place){subvolume, to->objectid, entry->type, directory};
     return NULL;
@@ -142,12 +146,13 @@ static void search_range(struct search *search, uint8_t type, uint64_t first, ui
                                         .item = take_entries,
                                         .lost = lost,
                                         .context = search};
-    end_search(search, bw_item_range_read(&search->fs->reader, &search->directory->subvolume->tree, &range));
+    end_search(search, bw_item_range_read(&search->fs->reader, &search->directory->subvolume->tree,
+                                          &range));
 }
 
-/* Finds a name in a directory: by its hash or, if the item is lost, among all entries; if some of those are,
- * too, among those who say that they are in that directory. What was damaged on the way does not matter if
- * the name is found. NULL and search->found false: there is no such name. */
+/* Finds a name in a directory: by its hash or, if the item is lost, among all entries; if some of
+ * those are, too, among those who say that they are in that directory. What was damaged on the way
+ * does not matter if the name is found. NULL and search->found false: there is no such name. */
 static struct bw_error *find_name(struct search *search)
 {
     if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
@@ -186,8 +191,8 @@ static bool more(const struct walk *walk)
 static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
 {
     if (walk->links)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s", walk->path,
-                               (int)length, name);
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory: %.*s",
+                               walk->path, (int)length, name);
     return bw_error_create(BW_ERROR_NOT_FOUND, "%s: no such file or directory", walk->path);
 }
 
@@ -205,14 +210,14 @@ static struct bw_error *push(struct walk *walk, const struct bw_place *place)
 }
 
 /* Puts the target of a link, which hangs in the directory where we are, in front of the rest. */
-static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link, const char *name,
-                                    size_t length)
+static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link,
+                                    const char *name, size_t length)
 {
     if (walk->links++ == MAX_LINKS)
-        return bw_error_create(BW_ERROR_NOT_FOUND,
-                               "%s: too many symbolic links, the last is %.*s (inode %" PRIu64
-                               " of tree %" PRIu64 ")",
-                               walk->path, (int)length, name, link->inode, link->subvolume->tree.id);
+        return bw_error_create(
+            BW_ERROR_NOT_FOUND,
+            "%s: too many symbolic links, the last is %.*s (inode %" PRIu64 " of tree %" PRIu64 ")",
+            walk->path, (int)length, name, link->inode, link->subvolume->tree.id);
     struct bw_buffer rest = {0};
     struct bw_error *error = bw_symlink_read(walk->fs, &link->subvolume->tree, link->inode, &rest);
     bool nowhere = !error && rest.length == 0;
@@ -280,8 +285,8 @@ static struct bw_error *look_up(struct walk *walk)
     return NULL;
 }
 
-struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from, const char *path,
-                           bool follow, struct bw_place *place)
+struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
+                           const char *path, bool follow, struct bw_place *place)
 {
     if (!from)
         from = bw_subvolume_find(&fs->subvolumes, BW_TOP_SUBVOLUME);

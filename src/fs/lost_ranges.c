@@ -58,8 +58,8 @@ static uint32_t earliest(const struct open_ranges *open)
     return UINT32_MAX;
 }
 
-static void add_piece(struct bw_lost_list *list, const struct bw_key *low, const struct bw_key *high,
-                      uint32_t wave)
+static void add_piece(struct bw_lost_list *list, const struct bw_key *low,
+                      const struct bw_key *high, uint32_t wave)
 {
     struct bw_lost_range *last = list->count ? &list->items[list->count - 1] : NULL;
     if (wave == UINT32_MAX || bw_key_compare(low, high) >= 0)
@@ -81,8 +81,8 @@ static void sweep(const struct edge *edges, size_t count, const struct open_rang
     }
 }
 
-static size_t collect(const struct bw_lost_range *ranges, size_t count, uint8_t level, struct edge *edges,
-                      uint32_t *waves)
+static size_t collect(const struct bw_lost_range *ranges, size_t count, uint8_t level,
+                      struct edge *edges, uint32_t *waves)
 {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -151,7 +151,8 @@ static size_t first_above(const struct bw_lost_list *list, const struct bw_key *
     return low;
 }
 
-const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list, const struct bw_key *key)
+const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
+                                              const struct bw_key *key)
 {
     size_t at = first_above(list, key);
     return at && bw_key_compare(key, &list->items[at - 1].high) < 0 ? &list->items[at - 1] : NULL;

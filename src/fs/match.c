@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the images given belong together: choosing the file system, and naming what does not fit it. */
+/* Which of the images given belong together: choosing the file system, and naming what does not fit
+ * it. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "fs/image.h"
 
-/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the metadata
- * uuid. */
+/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the
+ * metadata uuid. */
 #define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
 
 static bool same_uuid(const uint8_t *a, const uint8_t *b)
@@ -35,10 +36,11 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
 }
 
 /*
- * Whether `candidate` may have sprouted from the seed `chosen`: then it has the seed as a further device, and
- * its generation has gone on from the seed's.
+ * Whether `candidate` may have sprouted from the seed `chosen`: then it has the seed as a further
+ * device, and its generation has gone on from the seed's.
  */
-static bool may_sprout_from(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
+static bool may_sprout_from(const struct bw_superblock *candidate,
+                            const struct bw_superblock *chosen)
 {
     return is_seed(chosen) && !same_file_system(candidate, chosen) && candidate->device_count > 1 &&
            (!is_seed(candidate) || candidate->generation > chosen->generation);
@@ -71,7 +73,8 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
         bw_uuid_text(image->superblock.fsid, given);
         bw_uuid_text(chosen->fsid, wanted);
         ignore(fs, image,
-               bw_error_create(BW_ERROR_USAGE, "it belongs to another file system (fsid %s, not %s)", given,
+               bw_error_create(BW_ERROR_USAGE,
+                               "it belongs to another file system (fsid %s, not %s)", given,
                                wanted));
     }
 }
@@ -91,16 +94,17 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
             /* The file system is all there, so this is worth saying but costs nothing. */
             dropped->role = BW_IMAGE_UNUSED;
             bw_fs_report(fs, BW_WARNING,
-                         bw_error_create(BW_ERROR_USAGE,
-                                         "%s is not used: duplicate of device %" PRIu64 ", %s", dropped->path,
-                                         dropped->superblock.device.devid, kept->path));
+                         bw_error_create(
+                             BW_ERROR_USAGE, "%s is not used: duplicate of device %" PRIu64 ", %s",
+                             dropped->path, dropped->superblock.device.devid, kept->path));
         }
     }
 }
 
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image)
 {
-    return image->role == BW_IMAGE_DEVICE && image->superblock.generation != fs->superblock.generation;
+    return image->role == BW_IMAGE_DEVICE &&
+           image->superblock.generation != fs->superblock.generation;
 }
 
 static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
@@ -126,9 +130,9 @@ static struct bw_error *nothing_usable(struct bw_image_set *set)
         if (set->images[i].bad->code != BW_ERROR_NOT_BTRFS)
             image = &set->images[i];
     bool no_magic = image->bad->code == BW_ERROR_NOT_BTRFS;
-    struct bw_error *error =
-        bw_error_prefix(BW_TAKE(image->bad),
-                        no_magic ? "%s is not a btrfs file system" : "%s: no good superblock", image->path);
+    struct bw_error *error = bw_error_prefix(
+        BW_TAKE(image->bad), no_magic ? "%s is not a btrfs file system" : "%s: no good superblock",
+        image->path);
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
     return error;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An array a subvolume: who refers to whom, in order of the directories. The names themselves are read again
- * when they are asked for, so that an entry of the array takes a few bytes.
+ * An array a subvolume: who refers to whom, in order of the directories. The names themselves are
+ * read again when they are asked for, so that an entry of the array takes a few bytes.
  */
 #include "fs/name_index.h"
 
@@ -19,8 +19,8 @@ struct reference {
     uint8_t type; /* BW_FILE_* of the inode */
 };
 
-/* Snapshots share leaves, so all trees together may have many more names than the image holds: of the trees
- * that nobody is at only some are kept. */
+/* Snapshots share leaves, so all trees together may have many more names than the image holds: of
+ * the trees that nobody is at only some are kept. */
 enum { KEPT_TREES = 8 };
 
 /* Does not change any more once it is in the index, but for who uses it. */
@@ -86,7 +86,8 @@ static struct bw_error *take_item(struct tree_names *names, const struct bw_item
     switch (item->key.type) {
     case BW_INODE_ITEM:
         names->inode = item->key.objectid;
-        names->type = bw_inode_decode(item, &inode) ? bw_file_type_of_mode(inode.mode) : BW_FILE_UNKNOWN;
+        names->type =
+            bw_inode_decode(item, &inode) ? bw_file_type_of_mode(inode.mode) : BW_FILE_UNKNOWN;
         return NULL;
     case BW_INODE_REF: /* all its names are in the one directory */
         return add(names, item->key.offset, item->key.objectid);
@@ -120,8 +121,8 @@ static int by_directory(const void *a, const void *b)
 static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *tree,
                                   struct tree_names *names)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
-                                 .context = names};
+    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = take_leaf,
+                                 .lost = bw_scan_ignore_lost, .context = names};
     names->tree = tree->id;
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     if (names->count)
@@ -135,7 +136,8 @@ static void make_room(struct bw_name_index *index)
     size_t oldest = index->count;
     for (size_t i = 0; i < index->count; i++)
         if (!index->trees[i]->users &&
-            (oldest == index->count || index->trees[i]->last_used < index->trees[oldest]->last_used))
+            (oldest == index->count ||
+             index->trees[i]->last_used < index->trees[oldest]->last_used))
             oldest = i;
     if (index->count < KEPT_TREES || oldest == index->count)
         return;
@@ -167,7 +169,8 @@ static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree
 }
 
 /* Begins using the names of a tree. */
-static struct bw_error *acquire(const struct bw_fs *fs, const struct bw_tree *tree, struct tree_names **names)
+static struct bw_error *acquire(const struct bw_fs *fs, const struct bw_tree *tree,
+                                struct tree_names **names)
 {
     pthread_mutex_lock(&fs->names->lock);
     struct bw_error *error = find_locked(fs, tree, names);
@@ -233,14 +236,15 @@ static void ignore_lost(void *context, uint64_t bytenr, struct bw_error *error)
 }
 
 static struct bw_error *name_inode(const struct bw_fs *fs, const struct bw_tree *tree,
-                                   const struct tree_names *names, const struct reference *reference,
-                                   struct naming *naming)
+                                   const struct tree_names *names,
+                                   const struct reference *reference, struct naming *naming)
 {
-    const struct bw_item_range range = {.first = {reference->inode, BW_INODE_REF, naming->directory},
-                                        .last = {reference->inode, BW_INODE_EXTREF, UINT64_MAX},
-                                        .item = take_names,
-                                        .lost = ignore_lost,
-                                        .context = naming};
+    const struct bw_item_range range = {
+        .first = {reference->inode, BW_INODE_REF, naming->directory},
+        .last = {reference->inode, BW_INODE_EXTREF, UINT64_MAX},
+        .item = take_names,
+        .lost = ignore_lost,
+        .context = naming};
     naming->entry.location = (struct bw_key){reference->inode, BW_INODE_ITEM, 0};
     naming->entry.type = reference->type;
     /* Who is referred to is a directory, also if its inode is lost. */
@@ -264,17 +268,19 @@ static struct bw_error *name_inodes(const struct bw_fs *fs, const struct bw_tree
     return NULL;
 }
 
-static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent, struct naming *naming)
+static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent,
+                                        struct naming *naming)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
     for (size_t i = 0; i < table->count; i++) {
         const struct bw_subvolume *child = &table->items[i];
         if (child->deleted || child->parent != parent || child->directory != naming->directory)
             continue;
-        naming->entry = (struct bw_dir_entry){.location = {child->tree.id, BW_ROOT_ITEM, UINT64_MAX},
-                                              .name = (const uint8_t *)bw_subvolume_name(table, child),
-                                              .name_length = child->name_length,
-                                              .type = BW_FILE_DIRECTORY};
+        naming->entry =
+            (struct bw_dir_entry){.location = {child->tree.id, BW_ROOT_ITEM, UINT64_MAX},
+                                  .name = (const uint8_t *)bw_subvolume_name(table, child),
+                                  .name_length = child->name_length,
+                                  .type = BW_FILE_DIRECTORY};
         BW_TRY(naming->take(naming->context, &naming->entry));
     }
     return NULL;

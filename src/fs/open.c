@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the root
- * tree, the subvolumes.
+ * Opening a file system, step by step: images and their superblocks, the graph, the chunk tree, the
+ * root tree, the subvolumes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@
 #include "fs/wire.h"
 #include "xlators/classes.h"
 
-/* Every message of the file system and of its graph passes here, one at a time: the graph holds the lock. */
+/* Every message of the file system and of its graph passes here, one at a time: the graph holds the
+ * lock. */
 static void forward_report(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     struct bw_fs *fs = context;
@@ -60,7 +61,8 @@ static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
     return bw_graph_create(registry, forward, &fs->graph);
 }
 
-static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options, bool trees)
+static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options,
+                                   bool trees)
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph.xlator_path));
@@ -73,7 +75,8 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     return error;
 }
 
-static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees, struct bw_fs **result)
+static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
+                                struct bw_fs **result)
 {
     if (!options->path_count && !options->graph.file)
         return bw_error_create(BW_ERROR_USAGE, "no image given");
@@ -94,7 +97,8 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
     if (error && error->code != BW_ERROR_USAGE)
         error = bw_fs_sign(error);
     if (error && options->probes)
-        BW_PROBE(options->probes, error, report, &(struct bw_report_event){.error = error, .fatal = true});
+        BW_PROBE(options->probes, error, report,
+                 &(struct bw_report_event){.error = error, .fatal = true});
     return error;
 }
 
@@ -136,7 +140,8 @@ uint64_t bw_fs_bytes_read(const struct bw_fs *fs)
     uint64_t bytes = 0;
     for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
         const struct bw_xlator *layer = bw_graph_layer(fs->graph, i);
-        for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS; kind++)
+        for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS;
+             kind++)
             bytes += bw_xlator_counters(layer, (enum bw_request_kind)kind).bytes;
     }
     return bytes;

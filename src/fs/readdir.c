@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading a directory. Every name is in it twice, by index and by hash. The second is asked only if part of
- * the first is lost; then the first is read again, to know which names it has told already. If part of the
- * second is lost as well, the inodes are asked who of them is in the directory.
+ * Reading a directory. Every name is in it twice, by index and by hash. The second is asked only if
+ * part of the first is lost; then the first is read again, to know which names it has told already.
+ * If part of the second is lost as well, the inodes are asked who of them is in the directory.
  */
 #include "fs/readdir.h"
 
@@ -35,14 +35,16 @@ static uint64_t fingerprint(const uint8_t *name, size_t length)
 
 static void complain(const struct reading *reading, const char *what)
 {
-    bw_fs_report(reading->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                                 reading->directory->subvolume->tree.id, reading->directory->inode, what));
+    bw_fs_report(
+        reading->fs, BW_DAMAGE,
+        bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                        reading->directory->subvolume->tree.id, reading->directory->inode, what));
 }
 
 static struct bw_error *hand_out(struct reading *reading, const struct bw_dir_entry *entry)
 {
-    struct bw_listed listed = {.name = (const char *)entry->name, .name_length = entry->name_length};
+    struct bw_listed listed = {.name = (const char *)entry->name,
+                               .name_length = entry->name_length};
     struct bw_error *error = bw_place_of_entry(reading->fs, reading->directory->subvolume,
                                                reading->directory->inode, entry, &listed.place);
     if (!error)
@@ -83,7 +85,8 @@ static struct bw_error *take_untold_entry(void *context, const struct bw_dir_ent
 {
     struct reading *reading = context;
     uint64_t name = fingerprint(entry->name, entry->name_length);
-    if (!bw_name_is_valid(entry->name, entry->name_length) || bw_map_get(&reading->told, name) != UINT32_MAX)
+    if (!bw_name_is_valid(entry->name, entry->name_length) ||
+        bw_map_get(&reading->told, name) != UINT32_MAX)
         return NULL;
     if (!bw_map_put(&reading->told, name, 1))
         return bw_error_no_memory();
@@ -118,9 +121,10 @@ static void ignore_lost(void *context, uint64_t bytenr, struct bw_error *error)
     bw_error_free(error);
 }
 
-static struct bw_error *read_items(struct reading *reading, uint8_t type,
-                                   struct bw_error *(*item)(void *context, const struct bw_item *item),
-                                   void (*lost)(void *context, uint64_t bytenr, struct bw_error *error))
+static struct bw_error *
+read_items(struct reading *reading, uint8_t type,
+           struct bw_error *(*item)(void *context, const struct bw_item *item),
+           void (*lost)(void *context, uint64_t bytenr, struct bw_error *error))
 {
     const struct bw_item_range range = {.first = {reading->directory->inode, type, 0},
                                         .last = {reading->directory->inode, type, UINT64_MAX},
@@ -137,12 +141,12 @@ static struct bw_error *read_untold(struct reading *reading)
     BW_TRY(read_items(reading, BW_DIR_ITEM, take_untold, report_lost));
     if (!reading->lost)
         return NULL;
-    return bw_names_from_below(reading->fs, reading->directory->subvolume, reading->directory->inode,
-                               take_untold_entry, reading);
+    return bw_names_from_below(reading->fs, reading->directory->subvolume,
+                               reading->directory->inode, take_untold_entry, reading);
 }
 
-struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory, bw_listed_taker *take,
-                                   void *context)
+struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory,
+                                   bw_listed_taker *take, void *context)
 {
     struct reading reading = {.fs = fs, .directory = directory, .take = take, .context = context};
     if (bw_place_is_empty(directory))

@@ -16,11 +16,11 @@ struct bw_listed {
 typedef struct bw_error *bw_listed_taker(void *context, const struct bw_listed *entry);
 
 /**
- * Hands out all entries of a directory in the order a mount lists them in: that of the DIR_INDEX keys. If
- * some of those are lost, what the DIR_ITEMs tell beyond them follows, then, if need be, what the inodes
- * tell. What is lost is reported. Returns the error of `take`, or one of memory.
+ * Hands out all entries of a directory in the order a mount lists them in: that of the DIR_INDEX
+ * keys. If some of those are lost, what the DIR_ITEMs tell beyond them follows, then, if need be,
+ * what the inodes tell. What is lost is reported. Returns the error of `take`, or one of memory.
  */
-struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory, bw_listed_taker *take,
-                                   void *context);
+struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory,
+                                   bw_listed_taker *take, void *context);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Falling back, root by root, to older transactions: the superblock keeps the roots of the last four. */
+/* Falling back, root by root, to older transactions: the superblock keeps the roots of the last
+ * four. */
 #include "fs/roots.h"
 
 #include <inttypes.h>
@@ -13,8 +14,8 @@ static struct bw_error *try_root(const struct bw_fs *fs, const struct bw_tree *t
     return bw_block_read(&fs->reader, &pointer, block);
 }
 
-/* The newest backup that was not tried yet, and that the superblock does not lie behind; NULL if there is
- * none. */
+/* The newest backup that was not tried yet, and that the superblock does not lie behind; NULL if
+ * there is none. */
 static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
                                                  bool *tried)
 {
@@ -25,7 +26,8 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
         const struct bw_root_pointer *root =
             which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
         if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
-            root->generation > fs->superblock.generation || (best && root->generation <= best->generation))
+            root->generation > fs->superblock.generation ||
+            (best && root->generation <= best->generation))
             continue;
         best = root;
         best_index = i;
@@ -34,7 +36,8 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
     return best;
 }
 
-struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which, struct bw_tree *tree)
+struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,
+                                    struct bw_tree *tree)
 {
     bool chunks = which == BW_SUPER_CHUNK_ROOT;
     *tree = (struct bw_tree){.id = chunks ? BW_CHUNK_TREE : BW_ROOT_TREE,

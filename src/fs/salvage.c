@@ -22,7 +22,8 @@ static struct bw_error *take(void *context, const struct bw_item *item)
     struct bw_file_extent extent;
     BW_AUTO_ERROR struct bw_error *error =
         bw_file_extent_decode(item, salvage->fs->superblock.sectorsize, &extent);
-    if (error || extent.type == BW_FILE_EXTENT_PREALLOC) /* which may lie behind the end of the file */
+    if (error || extent.type == BW_FILE_EXTENT_PREALLOC) /* which may lie behind the end of the file
+                                                          */
         return NULL;
     uint64_t end = item->key.offset + extent.num_bytes;
     if (end > salvage->end && end <= INT64_MAX)
@@ -50,16 +51,17 @@ struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_tree *tree, 
                                         .context = &salvage};
     BW_TRY(bw_item_range_read(&fs->reader, tree, &range));
     if (!salvage.end)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "inode %" PRIu64 " is lost, and all of its extents",
-                               number);
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "inode %" PRIu64 " is lost, and all of its extents", number);
     *inode = (struct bw_inode){.size = salvage.end, .link_count = 1, .mode = S_IFREG | 0600};
     return NULL;
 }
 
 struct bw_error *bw_inode_salvaged(const char *path)
 {
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "%s: its inode is lost: it ends where its last extent does, and all else that an "
-                           "inode tells is made up",
-                           path);
+    return bw_error_create(
+        BW_ERROR_CORRUPT,
+        "%s: its inode is lost: it ends where its last extent does, and all else that an "
+        "inode tells is made up",
+        path);
 }

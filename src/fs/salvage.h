@@ -9,9 +9,10 @@
 struct bw_fs;
 
 /**
- * Makes an inode up for a regular file, by its extents that can be read: its size is where the last one ends,
- * so there may be more at the end than there was: zeros, or what the file had there before it was cut. Owner
- * root, mode 0600, one name, times 0. BW_ERROR_NOT_FOUND if no extent is left. Lost blocks are reported.
+ * Makes an inode up for a regular file, by its extents that can be read: its size is where the last
+ * one ends, so there may be more at the end than there was: zeros, or what the file had there
+ * before it was cut. Owner root, mode 0600, one name, times 0. BW_ERROR_NOT_FOUND if no extent is
+ * left. Lost blocks are reported.
  */
 struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                   struct bw_inode *inode);

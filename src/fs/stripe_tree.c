@@ -42,7 +42,8 @@ static uint64_t gap_length(const struct bw_leaf_finder *finder, uint64_t logical
 {
     const struct bw_key key = key_of(logical);
     int64_t slot = finder->lost ? -1 : bw_leaf_first_behind(finder, &key);
-    uint64_t next = slot < 0 ? finder->end.objectid : bw_leaf_key(&finder->leaf, (uint32_t)slot).objectid;
+    uint64_t next =
+        slot < 0 ? finder->end.objectid : bw_leaf_key(&finder->leaf, (uint32_t)slot).objectid;
     return next > logical ? next - logical : UINT64_MAX;
 }
 
@@ -66,11 +67,13 @@ static struct bw_error *go_to(struct bw_stripe_tree *stripes, struct bw_leaf_fin
 }
 
 /*
- * The item of the last extent to begin that holds an address. Where files are overwritten in place, extents
- * lie within others, so it need not be the last one before the address. `*key` is where the search has ended.
+ * The item of the last extent to begin that holds an address. Where files are overwritten in place,
+ * extents lie within others, so it need not be the last one before the address. `*key` is where the
+ * search has ended.
  */
 static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
-                                  uint64_t logical, struct bw_key *key, struct bw_item *item, bool *found)
+                                  uint64_t logical, struct bw_key *key, struct bw_item *item,
+                                  bool *found)
 {
     uint64_t distance = 0;
     for (unsigned steps = 0; steps < LOOK_BACK && distance < LONGEST && !*found; steps++) {
@@ -95,24 +98,28 @@ static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_f
     bool found = false;
     extent->length = UINT64_MAX;
     if (!finder->tree.id)
-        return bw_error_create(BW_ERROR_CORRUPT, "the raid stripe tree is lost, which tells where data lie");
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "the raid stripe tree is lost, which tells where data lie");
     extent->length = stripes->fs->superblock.sectorsize;
     BW_TRY(go_to(stripes, finder, &key));
     uint64_t gap = extent->length = gap_length(finder, logical);
     BW_TRY(find_item(stripes, finder, logical, &key, &item, &found));
     if (found) {
         BW_TRY(bw_stripe_extent_decode(&item, extent));
-        if (extent->length - (logical - extent->logical) > gap) /* from there on another one counts */
+        if (extent->length - (logical - extent->logical) > gap) /* from there on another one counts
+                                                                 */
             extent->length = logical - extent->logical + gap;
         return NULL;
     }
     uint64_t lost = bw_leaf_lost_block(finder, &key);
     if (lost)
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "where logical address %" PRIu64 " lies is lost with the block at %" PRIu64
+                               "where logical address %" PRIu64
+                               " lies is lost with the block at %" PRIu64
                                " of the raid stripe tree",
                                logical, lost);
-    return bw_error_create(BW_ERROR_CORRUPT, "the raid stripe tree has no place for logical address %" PRIu64,
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "the raid stripe tree has no place for logical address %" PRIu64,
                            logical);
 }
 

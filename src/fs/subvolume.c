@@ -40,7 +40,8 @@ const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *ta
     return find(table, id);
 }
 
-const char *bw_subvolume_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume)
+const char *bw_subvolume_name(const struct bw_subvolume_table *table,
+                              const struct bw_subvolume *subvolume)
 {
     return table->names.data + subvolume->name_offset;
 }
@@ -59,10 +60,12 @@ static bool is_subvolume_id(uint64_t id)
 }
 
 /* Leaves come in key order, so the table is filled at its end; anything else is damage. */
-static struct bw_error *append(struct bw_subvolume_table *table, const struct bw_subvolume *subvolume)
+static struct bw_error *append(struct bw_subvolume_table *table,
+                               const struct bw_subvolume *subvolume)
 {
     if (table->count && table->items[table->count - 1].tree.id >= subvolume->tree.id)
-        return bw_error_create(BW_ERROR_CORRUPT, "root tree: second or misplaced root item of tree %" PRIu64,
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "root tree: second or misplaced root item of tree %" PRIu64,
                                subvolume->tree.id);
     if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
         return bw_error_no_memory();
@@ -82,8 +85,8 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
     return append(&fs->subvolumes, &subvolume);
 }
 
-/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the parent's
- * (ROOT_REF). */
+/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the
+ * parent's (ROOT_REF). */
 static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
                                  uint64_t parent)
 {
@@ -94,7 +97,8 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
         return NULL;
     if (!bw_root_ref_decode(item, &ref) || !bw_name_is_valid(ref.name, ref.name_length))
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "root tree: invalid root ref of tree %" PRIu64 " in %" PRIu64, child, parent);
+                               "root tree: invalid root ref of tree %" PRIu64 " in %" PRIu64, child,
+                               parent);
     if (table->names.length > UINT32_MAX - BW_NAME_MAX)
         return bw_error_no_memory();
     uint32_t offset = (uint32_t)table->names.length;
@@ -109,7 +113,8 @@ static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, u
     return NULL;
 }
 
-/* The root tree has a directory of its own, number 6, whose entry "default" points to the default subvolume.
+/* The root tree has a directory of its own, number 6, whose entry "default" points to the default
+ * subvolume.
  */
 static void read_default(struct bw_fs *fs, const struct bw_item *item)
 {
@@ -172,8 +177,8 @@ static struct bw_error *take_leaf(struct bw_fs *fs, const struct bw_node *leaf,
         if (bw_leaf_item(leaf, slot, &item))
             error = take(fs, &item);
         else
-            error =
-                bw_error_create(BW_ERROR_CORRUPT, "root tree: item %" PRIu32 " lies outside its leaf", slot);
+            error = bw_error_create(BW_ERROR_CORRUPT,
+                                    "root tree: item %" PRIu32 " lies outside its leaf", slot);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
@@ -189,7 +194,8 @@ static struct bw_error *load_leaf(void *context, const struct bw_node *leaf)
 
 static struct bw_error *take_forward_ref(struct bw_fs *fs, const struct bw_item *item)
 {
-    return item->key.type == BW_ROOT_REF ? set_name(fs, item, item->key.offset, item->key.objectid) : NULL;
+    return item->key.type == BW_ROOT_REF ? set_name(fs, item, item->key.offset, item->key.objectid)
+                                         : NULL;
 }
 
 static struct bw_error *load_forward_refs(void *context, const struct bw_node *leaf)
@@ -211,7 +217,7 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
     BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
     if (damages == fs->damages)
         return NULL;
-    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs, .lost = bw_scan_ignore_lost,
-                                   .context = fs};
+    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs,
+                                   .lost = bw_scan_ignore_lost, .context = fs};
     return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one name under
- * which it hangs in its parent. Read once, when the file system is opened.
+ * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one
+ * name under which it hangs in its parent. Read once, when the file system is opened.
  */
 #ifndef BW_FS_SUBVOLUME_H
 #define BW_FS_SUBVOLUME_H
@@ -14,7 +14,8 @@ struct bw_fs;
 /** A subvolume or snapshot. */
 struct bw_subvolume {
     struct bw_tree tree;
-    uint64_t parent; /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a deleted one) */
+    uint64_t parent;      /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a
+                             deleted one) */
     uint64_t directory;   /**< inode there */
     uint64_t index;       /**< offset of the DIR_INDEX key there */
     uint32_t name_offset; /**< in the table's names */
@@ -30,7 +31,8 @@ struct bw_subvolume_table {
     uint64_t default_id; /**< the default subvolume; 5 unless the user has set another */
 };
 
-/** Reads all subvolumes from the root tree into fs->subvolumes; reports parts of it that are lost. */
+/** Reads all subvolumes from the root tree into fs->subvolumes; reports parts of it that are lost.
+ */
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs);
 
 /** Frees the table's memory. */
@@ -43,6 +45,7 @@ const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *ta
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table);
 
 /** Its name in its parent directory: name_length bytes. */
-const char *bw_subvolume_name(const struct bw_subvolume_table *table, const struct bw_subvolume *subvolume);
+const char *bw_subvolume_name(const struct bw_subvolume_table *table,
+                              const struct bw_subvolume *subvolume);
 
 #endif

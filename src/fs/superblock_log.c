@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for the newest entry of a log. In each of the two zones generations ascend, so the end of the
- * first one is found by halving. If that zone is not full, the entry is there. Otherwise the second zone is
- * looked for, at each length that a zone may have: what lies there on other devices are data, so it must be
- * of the same device.
+ * The search for the newest entry of a log. In each of the two zones generations ascend, so the end
+ * of the first one is found by halving. If that zone is not full, the entry is there. Otherwise the
+ * second zone is looked for, at each length that a zone may have: what lies there on other devices
+ * are data, so it must be of the same device.
  */
 #include "fs/superblock_log.h"
 
@@ -48,20 +48,22 @@ static bool is_same_device(const struct search *search, const struct bw_disk_sup
     const struct bw_superblock *known = search->log->known;
     if (known && memcmp(disk->device.uuid, known->device.uuid, BW_UUID_SIZE) != 0)
         return false;
-    return !search->has_first || memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
+    return !search->has_first ||
+           memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
 }
 
-/* The block at an offset, if it is an entry. An entry calls itself by the address of the copy on devices
- * without zones. */
-static bool read_entry(const struct search *search, uint64_t offset, struct bw_disk_superblock *disk)
+/* The block at an offset, if it is an entry. An entry calls itself by the address of the copy on
+ * devices without zones. */
+static bool read_entry(const struct search *search, uint64_t offset,
+                       struct bw_disk_superblock *disk)
 {
     return read_block(search, offset, disk) && bw_get64(disk->magic) == BW_SUPERBLOCK_MAGIC &&
            bw_get64(disk->bytenr) == bw_superblock_offset(search->log->copy) &&
            bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
 }
 
-/* Whether an entry of this generation or a later one is at an offset, or soon behind it: some bad blocks
- * among others end no log. */
+/* Whether an entry of this generation or a later one is at an offset, or soon behind it: some bad
+ * blocks among others end no log. */
 static bool goes_on(const struct search *search, uint64_t offset, uint64_t generation)
 {
     struct bw_disk_superblock disk;
@@ -72,7 +74,8 @@ static bool goes_on(const struct search *search, uint64_t offset, uint64_t gener
     return false;
 }
 
-/* Where, at most LOOK_AHEAD blocks too late, the entries end that begin at an offset with this generation. */
+/* Where, at most LOOK_AHEAD blocks too late, the entries end that begin at an offset with this
+ * generation. */
 static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
     uint64_t low = 0, high = 1; /* in entries; there is one at low, and none at high */
@@ -100,10 +103,11 @@ static bool is_good(const struct search *search, const struct bw_disk_superblock
 }
 
 /* A good entry is better than a bad one, then a newer one. `newer_bad` is of the same zone. */
-static void take(struct search *search, const struct bw_superblock_entry *entry, uint64_t generation,
-                 bool good)
+static void take(struct search *search, const struct bw_superblock_entry *entry,
+                 uint64_t generation, bool good)
 {
-    if (search->found && (good < search->good || (good == search->good && generation < search->generation)))
+    if (search->found &&
+        (good < search->good || (good == search->good && generation < search->generation)))
         return;
     search->newest = *entry;
     search->generation = generation;
@@ -111,8 +115,8 @@ static void take(struct search *search, const struct bw_superblock_entry *entry,
     search->good = good;
 }
 
-/* Looks at the last entries before an offset, back to a good one. The answer is where the last one ends; 0:
- * there is none. */
+/* Looks at the last entries before an offset, back to a good one. The answer is where the last one
+ * ends; 0: there is none. */
 static uint64_t consider(struct search *search, uint64_t end)
 {
     struct bw_disk_superblock disk;
@@ -130,8 +134,10 @@ static uint64_t consider(struct search *search, uint64_t end)
     return last;
 }
 
-/* The first good entry at an offset or soon behind it, or else a bad one: its generation may be anything. */
-static bool find_first(const struct search *search, uint64_t *start, struct bw_disk_superblock *disk)
+/* The first good entry at an offset or soon behind it, or else a bad one: its generation may be
+ * anything. */
+static bool find_first(const struct search *search, uint64_t *start,
+                       struct bw_disk_superblock *disk)
 {
     uint64_t from = *start;
     bool found = false, good = false;
@@ -166,7 +172,8 @@ static void consider_second(struct search *search, uint64_t base, uint64_t end)
     bool is_full = end && (end - base) % CAPACITY_UNIT == 0;
     bool is_empty = !end && !search->log->known; /* the known one would lie there */
     for (unsigned shift = SMALLEST_ZONE; shift <= LARGEST_ZONE && (is_full || is_empty); shift++)
-        if (base + (UINT64_C(1) << shift) >= end && consider_run(search, base + (UINT64_C(1) << shift)))
+        if (base + (UINT64_C(1) << shift) >= end &&
+            consider_run(search, base + (UINT64_C(1) << shift)))
             return;
 }
 
@@ -182,5 +189,6 @@ bool bw_superblock_log_find(const struct bw_frame *frame, const struct bw_superb
         end = consider_run(&search, plain);
     consider_second(&search, base, end);
     *entry = search.newest;
-    return search.found && (!log->known || (search.good && (has_begin || search.newest.offset != plain)));
+    return search.found &&
+           (!log->known || (search.good && (has_begin || search.newest.offset != plain)));
 }

@@ -65,12 +65,13 @@ struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *t
 {
     const struct bw_key key = {inode, BW_EXTENT_DATA, 0};
     struct search search = {fs->superblock.sectorsize, target, false};
-    const struct bw_item_range range = {.first = key, .last = key, .item = take, .context = &search};
+    const struct bw_item_range range = {
+        .first = key, .last = key, .item = take, .context = &search};
     struct bw_error *error = bw_item_range_read(&fs->reader, tree, &range);
     if (error)
         return bw_error_prefix(error, "symbolic link of tree %" PRIu64, tree->id);
     if (search.found)
         return NULL;
-    return bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": inode %" PRIu64 " has no target", tree->id,
-                           inode);
+    return bw_error_create(BW_ERROR_NOT_FOUND, "tree %" PRIu64 ": inode %" PRIu64 " has no target",
+                           tree->id, inode);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Wiring. The devices have to be read before it is known which of them belong to the file system and which
- * layers it needs, so the plan is built in two steps: what is below the chunk map, then the rest.
+ * Wiring. The devices have to be read before it is known which of them belong to the file system
+ * and which layers it needs, so the plan is built in two steps: what is below the chunk map, then
+ * the rest.
  */
 #include "fs/wire.h"
 
@@ -58,7 +59,8 @@ static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_optio
     return NULL;
 }
 
-/* The place where logical addresses become offsets on devices: fs fills its map, so it must be the only one.
+/* The place where logical addresses become offsets on devices: fs fills its map, so it must be the
+ * only one.
  */
 static struct bw_error *find_chunk_map(const struct bw_plan *plan, size_t *index)
 {
@@ -68,14 +70,15 @@ static struct bw_error *find_chunk_map(const struct bw_plan *plan, size_t *index
             *index = i;
             found++;
         }
-    return found == 1 ? NULL
-                      : bw_error_create(BW_ERROR_USAGE, "the graph needs one volume of type %s, not %zu",
-                                        BW_CHUNK_MAP_TYPE, found);
+    return found == 1
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "the graph needs one volume of type %s, not %zu",
+                                 BW_CHUNK_MAP_TYPE, found);
 }
 
 /* Takes out what is not used. The chunk map moves forward in the plan: `*map` follows it. */
-static struct bw_error *drop_unused(struct bw_fs *fs, struct bw_plan *plan, struct bw_image_set *set,
-                                    size_t *map)
+static struct bw_error *drop_unused(struct bw_fs *fs, struct bw_plan *plan,
+                                    struct bw_image_set *set, size_t *map)
 {
     for (size_t i = set->count; i-- > 0;)
         if (set->images[i].role == BW_IMAGE_UNUSED) {
@@ -131,15 +134,16 @@ static struct bw_error *find_top(struct bw_fs *fs, const struct bw_volume *last)
 {
     struct bw_xlator *top = bw_graph_find(fs->graph, last->name.text);
     if (bw_graph_standing(top).above != BW_ADDRESS_LOGICAL)
-        return BW_REFUSE(last->name.at, "volume %s: the top of the graph must take logical addresses",
+        return BW_REFUSE(last->name.at,
+                         "volume %s: the top of the graph must take logical addresses",
                          last->name.text);
     fs->reader.top = top;
     fs->reader.nodesize = fs->superblock.nodesize;
     return NULL;
 }
 
-static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_plan *plan,
-                              struct bw_image_set *set)
+static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *options,
+                              struct bw_plan *plan, struct bw_image_set *set)
 {
     size_t map = 0;
     BW_TRY(make_plan(plan, options, &fs->inputs));
@@ -159,7 +163,8 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     return configure_verify(fs, set);
 }
 
-struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options, struct bw_image_set *set)
+struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
+                         struct bw_image_set *set)
 {
     struct bw_plan plan = {0};
     struct bw_error *error = build(fs, options, &plan, set);

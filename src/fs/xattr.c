@@ -27,7 +27,8 @@ struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct
     if (bw_cursor_bad(&cursor))
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": inode %" PRIu64 ": an extended attribute is cut off",
+                                     "tree %" PRIu64 ": inode %" PRIu64
+                                     ": an extended attribute is cut off",
                                      tree, item->key.objectid));
     return NULL;
 }

@@ -12,8 +12,8 @@ struct bw_fs;
 typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xattr);
 
 /**
- * Hands out all attributes of an inode, in the order a mount lists them in. What is lost is reported and
- * costs itself. Returns the error of `take`, or one of memory.
+ * Hands out all attributes of an inode, in the order a mount lists them in. What is lost is
+ * reported and costs itself. Returns the error of `take`, or one of memory.
  */
 struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                 bw_xattr_taker *take, void *context);

@@ -9,12 +9,14 @@
 
 static struct bw_error *add_volume(struct bw_graph *graph, const struct bw_volume *volume)
 {
-    BW_AUTO_FREE struct bw_option_value *options = calloc(volume->option_count + 1, sizeof *options);
+    BW_AUTO_FREE struct bw_option_value *options =
+        calloc(volume->option_count + 1, sizeof *options);
     BW_AUTO_FREE struct bw_xlator **children = calloc(volume->child_count + 1, sizeof *children);
     if (!options || !children)
         return bw_error_no_memory();
     for (size_t i = 0; i < volume->option_count; i++)
-        options[i] = (struct bw_option_value){volume->options[i].name.text, volume->options[i].value.text};
+        options[i] =
+            (struct bw_option_value){volume->options[i].name.text, volume->options[i].value.text};
     for (size_t i = 0; i < volume->child_count; i++)
         children[i] = bw_graph_find(graph, volume->children[i].text);
     const struct bw_layer layer = {.type = volume->type.text,
@@ -27,7 +29,8 @@ static struct bw_error *add_volume(struct bw_graph *graph, const struct bw_volum
     return error ? bw_place_error(volume->name.at, error) : NULL;
 }
 
-/* Marks the volumes below `index`. A parent comes behind its children, so one pass from the back is enough.
+/* Marks the volumes below `index`. A parent comes behind its children, so one pass from the back is
+ * enough.
  */
 static bool *find_below(const struct bw_plan *plan, size_t index)
 {
@@ -42,7 +45,8 @@ static bool *find_below(const struct bw_plan *plan, size_t index)
     return below;
 }
 
-struct bw_error *bw_graph_build_below(struct bw_graph *graph, const struct bw_plan *plan, size_t index)
+struct bw_error *bw_graph_build_below(struct bw_graph *graph, const struct bw_plan *plan,
+                                      size_t index)
 {
     BW_AUTO_FREE bool *below = find_below(plan, index);
     if (!below)

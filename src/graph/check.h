@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What makes sense in a graph: one layer against its class and its children, and a whole plan. Nothing is
- * made here; graph/build.c and bw_graph_add() make only what has passed.
+ * What makes sense in a graph: one layer against its class and its children, and a whole plan.
+ * Nothing is made here; graph/build.c and bw_graph_add() make only what has passed.
  */
 #ifndef BW_GRAPH_CHECK_H
 #define BW_GRAPH_CHECK_H
@@ -27,17 +27,18 @@ struct bw_child {
 };
 
 /**
- * Checks options, number of children and address spaces. BW_ERROR_USAGE, naming the layer; `fault` (may be
- * NULL) then tells the word. On success `*standing` is where the layer stands.
+ * Checks options, number of children and address spaces. BW_ERROR_USAGE, naming the layer; `fault`
+ * (may be NULL) then tells the word. On success `*standing` is where the layer stands.
  */
 struct bw_error *bw_check_layer(const struct bw_xlator_class *type, const struct bw_layer *layer,
                                 const struct bw_child *children, struct bw_standing *standing,
                                 struct bw_fault *fault);
 
 /**
- * Checks a whole plan, layer by layer: types, options, children that are defined before they are used, no
- * cycle, names that are unique, volumes that are all used but the last. Every refusal says where the word
- * stands. The files that are read are added to `inputs`; no option may write to one that is in there.
+ * Checks a whole plan, layer by layer: types, options, children that are defined before they are
+ * used, no cycle, names that are unique, volumes that are all used but the last. Every refusal says
+ * where the word stands. The files that are read are added to `inputs`; no option may write to one
+ * that is in there.
  */
 struct bw_error *bw_check_plan(const struct bw_plan *plan, struct bw_registry *registry,
                                struct bw_file_set *inputs);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An output is compared with every file that is read, not by name but as a file, so that links and other
- * nodes of the same device do not lead around the rule. What does not exist yet is no image.
+ * An output is compared with every file that is read, not by name but as a file, so that links and
+ * other nodes of the same device do not lead around the rule. What does not exist yet is no image.
  */
 #include "graph/check_output.h"
 
@@ -24,18 +24,22 @@ static struct bw_place value_place(const struct bw_volume *volume, const char *n
     return volume->name.at;
 }
 
-static struct bw_error *check_output(const struct bw_file_set *inputs, const struct bw_volume *volume,
-                                     const char *name, const char *path)
+static struct bw_error *check_output(const struct bw_file_set *inputs,
+                                     const struct bw_volume *volume, const char *name,
+                                     const char *path)
 {
     struct stat status;
-    if (!*path || strcmp(path, "-") == 0 || stat(path, &status) || !bw_file_set_holds(inputs, &status))
+    if (!*path || strcmp(path, "-") == 0 || stat(path, &status) ||
+        !bw_file_set_holds(inputs, &status))
         return NULL;
-    return BW_REFUSE(value_place(volume, name),
-                     "volume %s: option %s: %s is a file that is read: nothing is ever written to one",
-                     volume->name.text, name, path);
+    return BW_REFUSE(
+        value_place(volume, name),
+        "volume %s: option %s: %s is a file that is read: nothing is ever written to one",
+        volume->name.text, name, path);
 }
 
-/* Goes over all options of one type: BW_OPTION_PATH fills the inputs, BW_OPTION_OUTPUT is compared with them.
+/* Goes over all options of one type: BW_OPTION_PATH fills the inputs, BW_OPTION_OUTPUT is compared
+ * with them.
  */
 static struct bw_error *visit(const struct bw_plan *plan, struct bw_registry *registry,
                               enum bw_option_type wanted, struct bw_file_set *inputs)

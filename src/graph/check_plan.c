@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A whole plan, before anything of it is made: names, then who uses whom, then each layer against its class,
- * then that nothing is written to an image. Comes after parsing and editing, and before graph/build.c.
+ * A whole plan, before anything of it is made: names, then who uses whom, then each layer against
+ * its class, then that nothing is written to an image. Comes after parsing and editing, and before
+ * graph/build.c.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -103,23 +104,25 @@ static size_t find(const struct checker *checker, const char *name)
 
 /* Who uses whom. */
 
-static struct bw_error *refuse_undefined(const struct checker *checker, const struct bw_volume *parent,
+static struct bw_error *refuse_undefined(const struct checker *checker,
+                                         const struct bw_volume *parent,
                                          const struct bw_word *child)
 {
     struct bw_nearest nearest = {.wanted = child->text};
     for (size_t i = 0; i < checker->plan->count; i++)
         if (&checker->plan->volumes[i] != parent)
             bw_nearest_try(&nearest, checker->plan->volumes[i].name.text);
-    return BW_REFUSE(child->at, "volume %s: there is no volume %s%s%s%s", parent->name.text, child->text,
-                     nearest.best ? "; did you mean " : "", nearest.best ? nearest.best : "",
-                     nearest.best ? "?" : "");
+    return BW_REFUSE(child->at, "volume %s: there is no volume %s%s%s%s", parent->name.text,
+                     child->text, nearest.best ? "; did you mean " : "",
+                     nearest.best ? nearest.best : "", nearest.best ? "?" : "");
 }
 
 /*
- * The way from a volume down to another, breadth first: afterwards `way[v]` is the volume that `v` was
- * reached from. False if there is no way. `queue` has room for all volumes.
+ * The way from a volume down to another, breadth first: afterwards `way[v]` is the volume that `v`
+ * was reached from. False if there is no way. `queue` has room for all volumes.
  */
-static bool find_way(const struct checker *checker, size_t from, size_t to, size_t *way, size_t *queue)
+static bool find_way(const struct checker *checker, size_t from, size_t to, size_t *way,
+                     size_t *queue)
 {
     const struct bw_plan *plan = checker->plan;
     size_t head = 0, tail = 0;
@@ -140,8 +143,8 @@ static bool find_way(const struct checker *checker, size_t from, size_t to, size
     return way[to] != plan->count;
 }
 
-/* "a -> b -> c -> a" for the way from `first` down to `top`, which names `first`; a long one without its
- * middle.
+/* "a -> b -> c -> a" for the way from `first` down to `top`, which names `first`; a long one
+ * without its middle.
  */
 static void append_cycle(const struct bw_plan *plan, size_t top, size_t first, const size_t *way,
                          size_t *steps, struct bw_buffer *text)
@@ -169,19 +172,21 @@ static struct bw_error *refuse_order(const struct checker *checker, size_t paren
     if (!way || !queue || !place)
         return bw_error_no_memory();
     if (!find_way(checker, child, parent, way, queue))
-        return BW_REFUSE(word->at,
-                         "volume %s: subvolume %s is used before it is defined%s: children come before "
-                         "their parents",
-                         name, word->text, place);
+        return BW_REFUSE(
+            word->at,
+            "volume %s: subvolume %s is used before it is defined%s: children come before "
+            "their parents",
+            name, word->text, place);
     struct bw_buffer text = {0};
     append_cycle(plan, parent, child, way, queue, &text);
-    struct bw_error *error =
-        BW_REFUSE(word->at, "volume %s: a cycle: %.*s", name, (int)text.length, text.data ? text.data : "");
+    struct bw_error *error = BW_REFUSE(word->at, "volume %s: a cycle: %.*s", name, (int)text.length,
+                                       text.data ? text.data : "");
     bw_buffer_free(&text);
     return error;
 }
 
-static struct bw_error *check_child(struct checker *checker, size_t parent, const struct bw_word *word)
+static struct bw_error *check_child(struct checker *checker, size_t parent,
+                                    const struct bw_word *word)
 {
     const struct bw_volume *volume = &checker->plan->volumes[parent];
     size_t child = find(checker, word->text);
@@ -189,7 +194,8 @@ static struct bw_error *check_child(struct checker *checker, size_t parent, cons
         return refuse_undefined(checker, volume, word);
     struct state *state = &checker->states[child];
     if (state->list_of == parent + 1)
-        return BW_REFUSE(word->at, "volume %s: subvolume %s is listed twice", volume->name.text, word->text);
+        return BW_REFUSE(word->at, "volume %s: subvolume %s is listed twice", volume->name.text,
+                         word->text);
     if (child >= parent)
         return refuse_order(checker, parent, child, word);
     state->list_of = parent + 1;
@@ -208,7 +214,8 @@ static struct bw_error *check_children(struct checker *checker)
 
 /* Types and options. */
 
-/* What an unknown type was meant to be: all of it may be misspelt a little, or only the category be wrong. */
+/* What an unknown type was meant to be: all of it may be misspelt a little, or only the category be
+ * wrong. */
 struct meant {
     const char *type;
     const char *name; /* what stands behind its slash */
@@ -253,20 +260,22 @@ static struct bw_error *refuse_type(const struct checker *checker, const struct 
     return error;
 }
 
-static struct bw_error *refuse_option(const struct bw_xlator_class *type, const struct bw_volume *volume,
-                                      const struct bw_word *name)
+static struct bw_error *refuse_option(const struct bw_xlator_class *type,
+                                      const struct bw_volume *volume, const struct bw_word *name)
 {
     struct bw_nearest nearest = {.wanted = name->text};
     struct bw_buffer names = {0};
     for (const struct bw_option *option = type->options; option && option->name; option++) {
         bw_nearest_try(&nearest, option->name);
-        bw_buffer_format(&names, "%s%s", option == type->options ? "; it has " : ", ", option->name);
+        bw_buffer_format(&names, "%s%s", option == type->options ? "; it has " : ", ",
+                         option->name);
     }
     struct bw_error *error =
-        nearest.best ? BW_REFUSE(name->at, "volume %s: %s has no option %s; did you mean %s?",
-                                 volume->name.text, type->type, name->text, nearest.best)
-                     : BW_REFUSE(name->at, "volume %s: %s has no option %s%.*s", volume->name.text,
-                                 type->type, name->text, (int)names.length, names.data ? names.data : "");
+        nearest.best
+            ? BW_REFUSE(name->at, "volume %s: %s has no option %s; did you mean %s?",
+                        volume->name.text, type->type, name->text, nearest.best)
+            : BW_REFUSE(name->at, "volume %s: %s has no option %s%.*s", volume->name.text,
+                        type->type, name->text, (int)names.length, names.data ? names.data : "");
     bw_buffer_free(&names);
     return error;
 }
@@ -292,13 +301,15 @@ static struct bw_place fault_place(const struct bw_volume *volume, const struct 
 static struct bw_error *check_volume(struct checker *checker, const struct bw_volume *volume,
                                      struct state *state)
 {
-    BW_AUTO_FREE struct bw_option_value *options = calloc(volume->option_count + 1, sizeof *options);
+    BW_AUTO_FREE struct bw_option_value *options =
+        calloc(volume->option_count + 1, sizeof *options);
     BW_AUTO_FREE struct bw_child *children = calloc(volume->child_count + 1, sizeof *children);
     struct bw_fault fault = {BW_FAULT_NAME, 0};
     if (!options || !children)
         return bw_error_no_memory();
     for (size_t i = 0; i < volume->option_count; i++)
-        options[i] = (struct bw_option_value){volume->options[i].name.text, volume->options[i].value.text};
+        options[i] =
+            (struct bw_option_value){volume->options[i].name.text, volume->options[i].value.text};
     for (size_t i = 0; i < volume->child_count; i++) {
         const char *name = volume->children[i].text;
         children[i] = (struct bw_child){name, checker->states[find(checker, name)].standing};
@@ -321,7 +332,8 @@ static struct bw_error *check_layers(struct checker *checker)
         struct state *state = &checker->states[i];
         if (!volume->type.text)
             return BW_REFUSE(volume->name.at, "volume %s has no type", volume->name.text);
-        struct bw_error *unknown = bw_registry_find(checker->registry, volume->type.text, &state->type);
+        struct bw_error *unknown =
+            bw_registry_find(checker->registry, volume->type.text, &state->type);
         if (unknown)
             return refuse_type(checker, volume, unknown);
         BW_TRY(check_volume(checker, volume, state));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --xlator-option and --insert: taking the argument apart, finding the volumes meant, changing the plan. */
+/* --xlator-option and --insert: taking the argument apart, finding the volumes meant, changing the
+ * plan. */
 #include "graph/edit.h"
 
 #include <fnmatch.h>
@@ -24,8 +25,9 @@ static struct bw_error *no_volume(const struct bw_plan *plan, const char *patter
     struct bw_buffer names = {0};
     for (size_t i = 0; i < plan->count; i++)
         bw_buffer_format(&names, "%s%s", i ? ", " : "", plan->volumes[i].name.text);
-    struct bw_error *error = bw_error_create(BW_ERROR_USAGE, "there is no volume %s; there are: %.*s",
-                                             pattern, (int)names.length, names.data ? names.data : "");
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_USAGE, "there is no volume %s; there are: %.*s", pattern,
+                        (int)names.length, names.data ? names.data : "");
     bw_buffer_free(&names);
     return error;
 }
@@ -62,14 +64,15 @@ struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text)
         *value++ = '\0';
     char *key = value ? strrchr(name, '.') : NULL;
     if (!key || key == name || !key[1])
-        return name ? bw_place_error(at,
-                                     bw_error_create(BW_ERROR_USAGE, "it must have the form NAME.KEY=VALUE"))
+        return name ? bw_place_error(at, bw_error_create(BW_ERROR_USAGE,
+                                                         "it must have the form NAME.KEY=VALUE"))
                     : bw_error_no_memory();
     *key++ = '\0';
     return set_options(plan, name, key, value, at);
 }
 
-/* Cuts the text at the next comma; what is behind it is returned, NULL at the end. Backslashes are resolved.
+/* Cuts the text at the next comma; what is behind it is returned, NULL at the end. Backslashes are
+ * resolved.
  */
 static char *cut(char *text)
 {
@@ -87,7 +90,8 @@ static char *cut(char *text)
     return NULL;
 }
 
-static struct bw_error *new_name(const struct bw_plan *plan, const char *type, const char *below, char **name)
+static struct bw_error *new_name(const struct bw_plan *plan, const char *type, const char *below,
+                                 char **name)
 {
     const char *slash = strrchr(type, '/');
     const char *tail = slash ? slash + 1 : type;
@@ -127,7 +131,8 @@ static struct bw_error *add_options(struct bw_volume *volume, char *options, str
         options = cut(option);
         char *value = strchr(option, '=');
         if (!value || value == option)
-            return bw_place_error(at, bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
+            return bw_place_error(at,
+                                  bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
         *value++ = '\0';
         if (bw_volume_option(volume, option))
             return BW_REFUSE(at, "option %s is given twice", option);
@@ -167,8 +172,9 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
     BW_AUTO_FREE char *type = strdup(text);
     char *volume = type ? strchr(type, '@') : NULL;
     if (!volume || volume == type || !volume[1])
-        return type ? bw_place_error(at, bw_error_create(BW_ERROR_USAGE,
-                                                         "it must have the form TYPE@VOLUME[,KEY=VALUE...]"))
+        return type ? bw_place_error(
+                          at, bw_error_create(BW_ERROR_USAGE,
+                                              "it must have the form TYPE@VOLUME[,KEY=VALUE...]"))
                     : bw_error_no_memory();
     *volume++ = '\0';
     char *options = cut(volume);
@@ -177,8 +183,8 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
         if (!fits(plan, i, volume, is_name))
             continue;
         found = true;
-        BW_TRY(
-            insert_with_options(plan, i++, type, options, at)); /* over the new one, which may fit as well */
+        BW_TRY(insert_with_options(plan, i++, type, options, at)); /* over the new one, which may
+                                                                      fit as well */
     }
     return found ? NULL : bw_place_error(at, no_volume(plan, volume));
 }

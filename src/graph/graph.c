@@ -76,14 +76,16 @@ void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator)
         if (graph->layers[i] != xlator)
             continue;
         graph->size--;
-        memmove(graph->layers + i, graph->layers + i + 1, (graph->size - i) * sizeof *graph->layers);
+        memmove(graph->layers + i, graph->layers + i + 1,
+                (graph->size - i) * sizeof *graph->layers);
         break;
     }
     destroy_layer(xlator);
 }
 
 static struct bw_error *check_layer(const struct bw_graph *graph, const struct bw_layer *layer,
-                                    const struct bw_xlator_class *type, struct bw_standing *standing)
+                                    const struct bw_xlator_class *type,
+                                    struct bw_standing *standing)
 {
     for (size_t i = 0; i < graph->size; i++)
         if (strcmp(graph->layers[i]->name, layer->name) == 0)
@@ -124,7 +126,8 @@ static struct bw_error *initialise(struct bw_xlator *xlator, const struct bw_lay
     return xlator->type->operations.init ? xlator->type->operations.init(xlator) : NULL;
 }
 
-struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer, struct bw_xlator **xlator)
+struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer,
+                              struct bw_xlator **xlator)
 {
     const struct bw_xlator_class *type = NULL;
     struct bw_standing standing;
@@ -186,7 +189,8 @@ struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
 
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)
 {
-    BW_PROBE(graph->probes, error, report, &(struct bw_report_event){.error = error, .severity = severity});
+    BW_PROBE(graph->probes, error, report,
+             &(struct bw_report_event){.error = error, .severity = severity});
     if (graph->reporter.report) {
         pthread_mutex_lock(&graph->report_lock);
         graph->reporter.report(graph->reporter.context, severity, error);
@@ -195,7 +199,8 @@ void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct b
     bw_error_free(error);
 }
 
-void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity, struct bw_error *error)
+void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
+                      struct bw_error *error)
 {
     if (!error->way)
         bw_error_add_hop(error, xlator->type->type, xlator->name, NULL);

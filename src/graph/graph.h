@@ -17,8 +17,8 @@ struct bw_option_value {
 };
 
 /**
- * Makes an empty graph that knows the layer types of `registry`, and takes it over. Layers report through
- * `reporter`, which may have a NULL function. A failure frees the registry.
+ * Makes an empty graph that knows the layer types of `registry`, and takes it over. Layers report
+ * through `reporter`, which may have a NULL function. A failure frees the registry.
  */
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph);
@@ -51,8 +51,9 @@ struct bw_layer {
 };
 
 /**
- * Adds a layer and runs its init. Refused (BW_ERROR_USAGE, naming the layer): an unknown type or option, a
- * bad value, a wrong number of children, a child whose address space does not fit, a name that is taken.
+ * Adds a layer and runs its init. Refused (BW_ERROR_USAGE, naming the layer): an unknown type or
+ * option, a bad value, a wrong number of children, a child whose address space does not fit, a name
+ * that is taken.
  */
 struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer,
                               struct bw_xlator **xlator);

@@ -27,8 +27,8 @@ struct bw_xlator {
 struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
-    struct bw_probes *probes;      /* never NULL */
-    struct bw_probes silent;       /* those, unless others are given */
+    struct bw_probes *probes; /* never NULL */
+    struct bw_probes silent;  /* those, unless others are given */
     pthread_mutex_t report_lock;
     struct bw_xlator **layers;
     size_t size;

@@ -30,18 +30,22 @@ static char take(struct bw_lexer *lexer)
     return byte;
 }
 
-struct bw_error *bw_lexer_open(const char *source, const char *text, size_t length, struct bw_lexer *lexer)
+struct bw_error *bw_lexer_open(const char *source, const char *text, size_t length,
+                               struct bw_lexer *lexer)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it; it cannot be seen */
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it; it cannot be
+                                                  seen */
     size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
-    *lexer = (struct bw_lexer){source, text + skipped, text + length, text + skipped, 1, NULL, NULL};
+    *lexer =
+        (struct bw_lexer){source, text + skipped, text + length, text + skipped, 1, NULL, NULL};
     const char *zero = length ? memchr(text, '\0', length) : NULL;
     if (zero) {
         while (lexer->next < zero)
             take(lexer);
         return BW_REFUSE(place(lexer, zero), "a NUL byte: this is no volfile");
     }
-    /* No word is longer than what it is written as, and white space leaves room for the NUL behind it. */
+    /* No word is longer than what it is written as, and white space leaves room for the NUL behind
+     * it. */
     lexer->words = lexer->free = malloc(length + 1);
     return lexer->words ? NULL : bw_error_no_memory();
 }
@@ -52,7 +56,8 @@ void bw_lexer_close(struct bw_lexer *lexer)
     lexer->words = lexer->free = NULL;
 }
 
-/* White space and comments. A word has ended wherever this is called, so a `#` found here begins one. */
+/* White space and comments. A word has ended wherever this is called, so a `#` found here begins
+ * one. */
 static void skip(struct bw_lexer *lexer)
 {
     while (lexer->next < lexer->end && (is_space(*lexer->next) || *lexer->next == '#')) {
@@ -68,9 +73,10 @@ static struct bw_error *read_plain(struct bw_lexer *lexer)
 {
     for (; lexer->next < lexer->end && !is_space(*lexer->next); lexer->next++) {
         if (*lexer->next == '"')
-            return BW_REFUSE(place(lexer, lexer->next),
-                             "a quote inside a word: quotes go around the whole word, and a quote in them is "
-                             "written \\\"");
+            return BW_REFUSE(
+                place(lexer, lexer->next),
+                "a quote inside a word: quotes go around the whole word, and a quote in them is "
+                "written \\\"");
         *lexer->free++ = *lexer->next;
     }
     return NULL;
@@ -122,12 +128,14 @@ static struct bw_error *read_escape(struct bw_lexer *lexer)
     case 'x':
         return read_hexadecimal(lexer, begin);
     default:
-        return BW_REFUSE(place(lexer, begin),
-                         "a backslash in quotes begins one of \\\" \\\\ \\n \\t \\xHH, and nothing else");
+        return BW_REFUSE(
+            place(lexer, begin),
+            "a backslash in quotes begins one of \\\" \\\\ \\n \\t \\xHH, and nothing else");
     }
 }
 
-/* A quoted word ends in the line it begins in: otherwise a forgotten quote would be noticed far away. */
+/* A quoted word ends in the line it begins in: otherwise a forgotten quote would be noticed far
+ * away. */
 static struct bw_error *read_quoted(struct bw_lexer *lexer)
 {
     const char *begin = lexer->next++;
@@ -139,8 +147,9 @@ static struct bw_error *read_quoted(struct bw_lexer *lexer)
             *lexer->free++ = byte;
     }
     if (lexer->next == lexer->end || *lexer->next == '\n')
-        return BW_REFUSE(place(lexer, begin),
-                         "the quote is not closed in its line (a newline in quotes is written \\n)");
+        return BW_REFUSE(
+            place(lexer, begin),
+            "the quote is not closed in its line (a newline in quotes is written \\n)");
     lexer->next++;
     if (lexer->next < lexer->end && !is_space(*lexer->next))
         return BW_REFUSE(place(lexer, lexer->next), "white space must follow the closing quote");

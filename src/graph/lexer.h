@@ -26,7 +26,8 @@ struct bw_lexer {
 };
 
 /** Begins reading; `source` and `text` outlive the lexer. A NUL byte is refused at once. */
-struct bw_error *bw_lexer_open(const char *source, const char *text, size_t length, struct bw_lexer *lexer);
+struct bw_error *bw_lexer_open(const char *source, const char *text, size_t length,
+                               struct bw_lexer *lexer);
 
 /** Frees the texts of all tokens. */
 void bw_lexer_close(struct bw_lexer *lexer);

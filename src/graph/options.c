@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Options of layers: given as text, validated against the class's table, read back as text or number. */
+/* Options of layers: given as text, validated against the class's table, read back as text or
+ * number. */
 #include "graph/options.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include "base/cleanup.h"
 #include "graph/instance.h"
 
-/* A unit is what stands behind a number, and how many of the smallest unit it is. Largest first, for
- * printing. */
+/* A unit is what stands behind a number, and how many of the smallest unit it is. Largest first,
+ * for printing. */
 struct unit {
     const char *name;
     uint64_t factor;
@@ -140,7 +141,8 @@ bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t 
     case BW_OPTION_INTEGER:
     case BW_OPTION_SIZE:
     case BW_OPTION_TIME:
-        return parse_with_unit(types[option->type].units, text, number) && in_range(option, *number);
+        return parse_with_unit(types[option->type].units, text, number) &&
+               in_range(option, *number);
     case BW_OPTION_PERCENT:
         return parse_percent(text, number) && in_range(option, *number);
     case BW_OPTION_ENUM:
@@ -212,12 +214,13 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
     struct bw_buffer range = {0};
     bw_option_range(option, &range);
     bool list = option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL;
-    struct bw_error *error = bw_error_create(
-        BW_ERROR_USAGE, "option %s: '%s' is not %s%s%.*s%s", option->name, text, types[option->type].article,
-        !range.length ? ""
-        : list        ? " of: "
-                      : " (",
-        (int)range.length, range.data ? range.data : "", list || !range.length ? "" : ")");
+    struct bw_error *error = bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s%s%.*s%s",
+                                             option->name, text, types[option->type].article,
+                                             !range.length ? ""
+                                             : list        ? " of: "
+                                                           : " (",
+                                             (int)range.length, range.data ? range.data : "",
+                                             list || !range.length ? "" : ")");
     bw_buffer_free(&range);
     return error;
 }
@@ -267,7 +270,8 @@ static const struct bw_option *own_option(const struct bw_xlator *xlator, const 
     const struct bw_option *option = bw_class_option(xlator->type, name);
     if (!option)
         bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_create(BW_ERROR_USAGE, "%s asks for an option %s that it does not have",
+                         bw_error_create(BW_ERROR_USAGE,
+                                         "%s asks for an option %s that it does not have",
                                          xlator->type->type, name));
     return option;
 }

@@ -14,8 +14,10 @@
 static bool has_magic_at(int descriptor, uint64_t offset)
 {
     bw_le64 magic;
-    return lseek(descriptor, (off_t)(offset + offsetof(struct bw_disk_superblock, magic)), SEEK_SET) >= 0 &&
-           read(descriptor, &magic, sizeof magic) == sizeof magic && bw_get64(magic) == BW_SUPERBLOCK_MAGIC;
+    return lseek(descriptor, (off_t)(offset + offsetof(struct bw_disk_superblock, magic)),
+                 SEEK_SET) >= 0 &&
+           read(descriptor, &magic, sizeof magic) == sizeof magic &&
+           bw_get64(magic) == BW_SUPERBLOCK_MAGIC;
 }
 
 static bool holds_superblock(const char *path)
@@ -32,10 +34,11 @@ static bool holds_superblock(const char *path)
 static struct bw_error *refuse_image(const char *path, const struct stat *status)
 {
     if (S_ISBLK(status->st_mode))
-        return bw_error_create(BW_ERROR_USAGE, "%s is a block device, not a file to write to", path);
-    if (S_ISREG(status->st_mode) && status->st_size > 0 && holds_superblock(path))
-        return bw_error_create(BW_ERROR_USAGE, "%s holds a btrfs superblock: an image is never written to",
+        return bw_error_create(BW_ERROR_USAGE, "%s is a block device, not a file to write to",
                                path);
+    if (S_ISREG(status->st_mode) && status->st_size > 0 && holds_superblock(path))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s holds a btrfs superblock: an image is never written to", path);
     return NULL;
 }
 
@@ -46,7 +49,8 @@ struct bw_error *bw_output_file_open(const char *path, bool append, int *descrip
     struct bw_error *error = stat(path, &status) ? NULL : refuse_image(path, &status);
     if (error)
         return error;
-    int opened = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (append ? O_APPEND : 0), 0666);
+    int opened =
+        open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (append ? O_APPEND : 0), 0666);
     if (opened < 0)
         return bw_error_from_errno(errno, "cannot open %s for writing", path);
     error = fstat(opened, &status) ? bw_error_from_errno(errno, "cannot stat %s", path)

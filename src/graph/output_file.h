@@ -9,9 +9,9 @@
 
 /**
  * Opens a file for writing, at its end or at its beginning, making it if it is not there. Refused
- * (BW_ERROR_USAGE) are a block device and a file that holds a btrfs superblock: whoever names an image here,
- * one that was forgotten among those to read perhaps, does not want it overwritten. `*descriptor` is the
- * caller's to close.
+ * (BW_ERROR_USAGE) are a block device and a file that holds a btrfs superblock: whoever names an
+ * image here, one that was forgotten among those to read perhaps, does not want it overwritten.
+ * `*descriptor` is the caller's to close.
  */
 struct bw_error *bw_output_file_open(const char *path, bool append, int *descriptor);
 

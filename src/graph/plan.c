@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The plan as a data structure: adding, changing, finding. What makes sense is checked elsewhere. */
+/* The plan as a data structure: adding, changing, finding. What makes sense is checked elsewhere.
+ */
 #include "graph/plan.h"
 
 #include <stdlib.h>
@@ -53,12 +54,13 @@ static struct bw_error *set_word(struct bw_word *word, const char *text, struct 
     return NULL;
 }
 
-struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name, struct bw_place at,
-                             struct bw_volume **volume)
+struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name,
+                             struct bw_place at, struct bw_volume **volume)
 {
     struct bw_volume made = {0};
     if (plan->count == BW_PLAN_VOLUMES)
-        return BW_REFUSE(at, "volume %s is one too many: a graph has at most %d", name, BW_PLAN_VOLUMES);
+        return BW_REFUSE(at, "volume %s is one too many: a graph has at most %d", name,
+                         BW_PLAN_VOLUMES);
     if (!BW_ARRAY_RESERVE(plan->volumes, plan->count, plan->capacity))
         return bw_error_no_memory();
     BW_TRY(set_word(&made.name, name, at));
@@ -89,8 +91,9 @@ static struct bw_plan_option *find_option(const struct bw_volume *volume, const 
     return NULL;
 }
 
-struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name, struct bw_place name_at,
-                                      const char *value, struct bw_place value_at)
+struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name,
+                                      struct bw_place name_at, const char *value,
+                                      struct bw_place value_at)
 {
     struct bw_plan_option *option = find_option(volume, name);
     if (option)

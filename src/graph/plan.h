@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A plan: the description of a graph before it is built. It comes from a volfile (graph/volfile.c) or from
- * fs/default_plan.c, is changed by what the user wants changed (graph/edit.c), checked against the types of
- * layers (graph/check_plan.c), and built (graph/build.c). Each word of it knows where it was written, so that
- * every refusal can say so.
+ * A plan: the description of a graph before it is built. It comes from a volfile (graph/volfile.c)
+ * or from fs/default_plan.c, is changed by what the user wants changed (graph/edit.c), checked
+ * against the types of layers (graph/check_plan.c), and built (graph/build.c). Each word of it
+ * knows where it was written, so that every refusal can say so.
  */
 #ifndef BW_GRAPH_PLAN_H
 #define BW_GRAPH_PLAN_H
@@ -18,7 +18,8 @@ enum { BW_PLAN_VOLUMES = 4096 };
 
 /** Where a word was written. */
 struct bw_place {
-    const char *source; /**< name of a file, or an argument of the command line; NULL: not by the user */
+    const char *source; /**< name of a file, or an argument of the command line; NULL: not by the
+                           user */
     unsigned line;      /**< counted from 1; 0: the source has no lines */
     unsigned column;    /**< in bytes, counted from 1 */
 };
@@ -58,29 +59,32 @@ void bw_plan_free(struct bw_plan *plan);
 /** A copy of `source` that lives as long as the plan; NULL if memory runs out. */
 const char *bw_plan_source(struct bw_plan *plan, const char *source);
 
-/** Adds a volume without options and children at position `index` (at most plan->count); `name` is copied.
- * BW_ERROR_USAGE if there are too many.
+/** Adds a volume without options and children at position `index` (at most plan->count); `name` is
+ * copied. BW_ERROR_USAGE if there are too many.
  * `*volume` is valid until the next one is added. */
-struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name, struct bw_place at,
-                             struct bw_volume **volume);
+struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name,
+                             struct bw_place at, struct bw_volume **volume);
 /** Removes a volume. */
 void bw_plan_remove(struct bw_plan *plan, size_t index);
 /** Sets a volume's type. */
 struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_place at);
 /** Adds an option, or changes the value of the one of that name. */
-struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name, struct bw_place name_at,
-                                      const char *value, struct bw_place value_at);
+struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name,
+                                      struct bw_place name_at, const char *value,
+                                      struct bw_place value_at);
 /** The value of an option if it is set; otherwise NULL. */
 const char *bw_volume_option(const struct bw_volume *volume, const char *name);
 /** Adds a child behind those there are. */
-struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name, struct bw_place at);
+struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name,
+                                     struct bw_place at);
 /** Removes a child. */
 void bw_volume_remove_child(struct bw_volume *volume, size_t index);
 
 /** Index of the volume with this name; plan->count if there is none. */
 size_t bw_plan_find(const struct bw_plan *plan, const char *name);
 
-/** Puts the place in front of an error's message ("graph.vol:3:12: ..."); takes and returns the error. */
+/** Puts the place in front of an error's message ("graph.vol:3:12: ..."); takes and returns the
+ * error. */
 struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error);
 
 /** A refusal (BW_ERROR_USAGE) with its place in front; takes a format and what belongs in it. */

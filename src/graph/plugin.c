@@ -42,7 +42,8 @@ static struct bw_error *find_file(const char *path, const char *type, char **fou
 }
 
 /* What is wrong with an option; NULL: nothing. */
-static const char *option_fault(const struct bw_xlator_class *xlator, const struct bw_option *option)
+static const char *option_fault(const struct bw_xlator_class *xlator,
+                                const struct bw_option *option)
 {
     uint64_t number;
     if (!*option->name || option->name[strspn(option->name, TYPE_LETTERS)])
@@ -83,7 +84,8 @@ static bool has_good_spaces(const struct bw_xlator_class *xlator)
     return (xlator->below == BW_ADDRESS_NONE) == (xlator->maximum_children == 0);
 }
 
-/* What is left out is passed on to the only child; where there is none, or several, nothing may be left out.
+/* What is left out is passed on to the only child; where there is none, or several, nothing may be
+ * left out.
  */
 static bool has_good_operations(const struct bw_xlator_class *xlator)
 {
@@ -100,7 +102,8 @@ static struct bw_error *check_class(const struct bw_xlator_class *xlator, const 
         return bw_error_create(BW_ERROR_USAGE, "it holds the layer %s", xlator->type);
     BW_TRY(check_options(xlator));
     if (!has_good_spaces(xlator))
-        return bw_error_create(BW_ERROR_USAGE, "its address spaces and children break the rules of xlator.h");
+        return bw_error_create(BW_ERROR_USAGE,
+                               "its address spaces and children break the rules of xlator.h");
     if (!has_good_operations(xlator))
         return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
     return NULL;
@@ -111,13 +114,15 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
     if (!api)
         return bw_error_create(BW_ERROR_USAGE, "it exports no bw_xlator_api");
     if (api->abi != BW_XLATOR_ABI)
-        return bw_error_create(BW_ERROR_USAGE,
-                               "it was built for version %u of the layer interface, this is version %u: "
-                               "build it anew",
-                               api->abi, BW_XLATOR_ABI);
+        return bw_error_create(
+            BW_ERROR_USAGE,
+            "it was built for version %u of the layer interface, this is version %u: "
+            "build it anew",
+            api->abi, BW_XLATOR_ABI);
     if (api->size != sizeof *api)
-        return bw_error_create(BW_ERROR_USAGE, "its bw_xlator_api has %u bytes, not %zu: build it anew",
-                               api->size, sizeof *api);
+        return bw_error_create(BW_ERROR_USAGE,
+                               "its bw_xlator_api has %u bytes, not %zu: build it anew", api->size,
+                               sizeof *api);
     return check_class(api->xlator, type);
 }
 
@@ -142,7 +147,8 @@ struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_pl
     BW_AUTO_FREE char *file = NULL;
     if (is_type_name(type))
         BW_TRY(find_file(path, type, &file));
-    return file ? load(file, type, plugin) : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
+    return file ? load(file, type, plugin)
+                : bw_error_create(BW_ERROR_USAGE, "unknown type %s", type);
 }
 
 void bw_plugin_unload(struct bw_plugin *plugin)
@@ -171,7 +177,8 @@ static void search_category(const char *directory, const char *category,
         closedir(files);
 }
 
-void bw_plugin_search(const char *path, void (*found)(void *context, const char *type), void *context)
+void bw_plugin_search(const char *path, void (*found)(void *context, const char *type),
+                      void *context)
 {
     while (*path) {
         size_t length = strcspn(path, ":");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A graph as a picture. Labels are HTML-like, where four characters have to be written as entities and all
- * else is text; nodes are numbered, so that names need no quoting.
+ * A graph as a picture. Labels are HTML-like, where four characters have to be written as entities
+ * and all else is text; nodes are numbered, so that names need no quoting.
  */
 #include <string.h>
 
@@ -20,8 +20,9 @@ static const char head[] =
 static const struct colour {
     const char *category, *colour;
 } colours[] = {
-    {"storage/", "#d8e6f5"},     {"layout/", "#d5eeee"}, {"cluster/", "#dcefd3"}, {"features/", "#fdf0c4"},
-    {"performance/", "#fbdfca"}, {"debug/", "#f3d6e2"},  {"", "#ececec"},
+    {"storage/", "#d8e6f5"},  {"layout/", "#d5eeee"},      {"cluster/", "#dcefd3"},
+    {"features/", "#fdf0c4"}, {"performance/", "#fbdfca"}, {"debug/", "#f3d6e2"},
+    {"", "#ececec"},
 };
 
 static const char *colour_of(const char *type)
@@ -32,8 +33,9 @@ static const char *colour_of(const char *type)
     return colour->colour;
 }
 
-/* A backslash begins the name of a node or graph even here, so it is doubled. The last two characters of
- * Unicode's first plane are valid UTF-8, but not in XML, which is what labels are read as. */
+/* A backslash begins the name of a node or graph even here, so it is doubled. The last two
+ * characters of Unicode's first plane are valid UTF-8, but not in XML, which is what labels are
+ * read as. */
 static void append_markup(struct bw_buffer *text, const char *bytes, size_t length)
 {
     for (const char *end = bytes + length; bytes < end; bytes++) {
@@ -83,7 +85,8 @@ static void print_options(const struct bw_xlator *layer, struct bw_buffer *text)
 
 static void print_node(const struct bw_xlator *layer, size_t index, struct bw_buffer *text)
 {
-    bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", index, colour_of(layer->type->type));
+    bw_buffer_format(text, "    n%zu [fillcolor=\"%s\" label=<<b>", index,
+                     colour_of(layer->type->type));
     append_text(text, layer->name);
     bw_buffer_format(text, "</b><br/>");
     append_text(text, layer->type->type);

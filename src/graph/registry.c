@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The registry: a list of what is built in or was loaded. Shared objects are the business of graph/plugin.c.
+/* The registry: a list of what is built in or was loaded. Shared objects are the business of
+ * graph/plugin.c.
  */
 #include "graph/registry.h"
 
@@ -54,12 +55,14 @@ char *bw_registry_default_path(void)
 {
     const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
     char *path = NULL;
-    return asprintf(&path, "%s%s%s", given ? given : "", given && *given ? ":" : "", BW_XLATOR_DIRECTORY) < 0
+    return asprintf(&path, "%s%s%s", given ? given : "", given && *given ? ":" : "",
+                    BW_XLATOR_DIRECTORY) < 0
                ? NULL
                : path;
 }
 
-static const struct bw_xlator_class *find_known(const struct bw_registry *registry, const char *type)
+static const struct bw_xlator_class *find_known(const struct bw_registry *registry,
+                                                const char *type)
 {
     for (const struct bw_xlator_class *const *known = registry->builtin; *known; known++)
         if (strcmp((*known)->type, type) == 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of a graph in JSON: what each layer was told, what it holds, and what it was asked so far. */
+/* The state of a graph in JSON: what each layer was told, what it holds, and what it was asked so
+ * far. */
 #include "base/json.h"
 #include "graph/instance.h"
 

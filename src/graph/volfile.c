@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The grammar of volfiles, by recursive descent with one token of lookahead. What the words mean is not
- * asked here: that is the business of graph/check_plan.c.
+ * The grammar of volfiles, by recursive descent with one token of lookahead. What the words mean is
+ * not asked here: that is the business of graph/check_plan.c.
  */
 #include "graph/volfile.h"
 
@@ -63,9 +63,10 @@ static struct bw_error *take_word(struct parser *parser, const char *what, struc
     if (word->kind == BW_TOKEN_END)
         return BW_REFUSE(word->at, "the file ends where %s should stand", what);
     if (keyword_of(word))
-        return BW_REFUSE(word->at,
-                         "%s expected, not the keyword %s (in quotes it would be a word like any other)",
-                         what, word->text);
+        return BW_REFUSE(
+            word->at,
+            "%s expected, not the keyword %s (in quotes it would be a word like any other)", what,
+            word->text);
     parser->statement_line = word->at.line;
     return advance(parser);
 }
@@ -79,9 +80,11 @@ static struct bw_error *take_name(struct parser *parser, const char *what, struc
     for (const char *next = name->text; *next; next++) {
         unsigned char byte = (unsigned char)*next;
         if (byte == ',' || byte == '=')
-            return BW_REFUSE(name->at, "the name of a volume cannot hold '%c': '%s'", byte, name->text);
+            return BW_REFUSE(name->at, "the name of a volume cannot hold '%c': '%s'", byte,
+                             name->text);
         if (byte <= ' ' || byte == 0x7f)
-            return BW_REFUSE(name->at, "the name of a volume cannot hold white space or control bytes: '%s'",
+            return BW_REFUSE(name->at,
+                             "the name of a volume cannot hold white space or control bytes: '%s'",
                              name->text);
     }
     return NULL;
@@ -92,21 +95,24 @@ static struct bw_error *parse_type(struct parser *parser)
     struct bw_token type;
     const struct bw_word *first = &parser->volume->type;
     if (first->text)
-        return BW_REFUSE(parser->token.at, "volume %s has a second type; the first stands in line %u",
+        return BW_REFUSE(parser->token.at,
+                         "volume %s has a second type; the first stands in line %u",
                          parser->volume->name.text, first->at.line);
     BW_TRY(advance(parser));
     BW_TRY(take_word(parser, "a type", &type));
     return bw_volume_set_type(parser->volume, type.text, type.at);
 }
 
-static struct bw_error *check_option_name(const struct bw_volume *volume, const struct bw_token *name)
+static struct bw_error *check_option_name(const struct bw_volume *volume,
+                                          const struct bw_token *name)
 {
     for (size_t i = 0; i < volume->option_count; i++)
         if (strcmp(volume->options[i].name.text, name->text) == 0)
             return BW_REFUSE(name->at, "volume %s has option %s twice; the first stands in line %u",
                              volume->name.text, name->text, volume->options[i].name.at.line);
     if (volume->option_count == OPTIONS_AT_MOST)
-        return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text, OPTIONS_AT_MOST);
+        return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text,
+                         OPTIONS_AT_MOST);
     return NULL;
 }
 
@@ -144,13 +150,14 @@ static struct bw_error *refuse_surplus(const struct parser *parser)
     const struct bw_volume *volume = parser->volume;
     if (parser->statement == OPTION) {
         const struct bw_plan_option *option = &volume->options[volume->option_count - 1];
-        return BW_REFUSE(token->at,
-                         "'%s' follows the value of option %s: a value that holds white space needs quotes, "
-                         "like \"%s %s\"",
-                         token->text, option->name.text, option->value.text, token->text);
+        return BW_REFUSE(
+            token->at,
+            "'%s' follows the value of option %s: a value that holds white space needs quotes, "
+            "like \"%s %s\"",
+            token->text, option->name.text, option->value.text, token->text);
     }
-    return BW_REFUSE(token->at, "'%s' follows the %s of volume %s: nothing may stand there", token->text,
-                     parser->statement == TYPE ? "type" : "name", volume->name.text);
+    return BW_REFUSE(token->at, "'%s' follows the %s of volume %s: nothing may stand there",
+                     token->text, parser->statement == TYPE ? "type" : "name", volume->name.text);
 }
 
 static struct bw_error *refuse_statement(const struct parser *parser)
@@ -158,16 +165,19 @@ static struct bw_error *refuse_statement(const struct parser *parser)
     const struct bw_token *token = &parser->token;
     const struct bw_word *name = &parser->volume->name;
     if (token->kind == BW_TOKEN_END)
-        return BW_REFUSE(token->at, "the file ends inside volume %s of line %u: end-volume is missing",
+        return BW_REFUSE(token->at,
+                         "the file ends inside volume %s of line %u: end-volume is missing",
                          name->text, name->at.line);
     if (keyword_of(token) == VOLUME)
-        return BW_REFUSE(token->at, "volume %s of line %u is still open: end-volume is missing", name->text,
-                         name->at.line);
+        return BW_REFUSE(token->at, "volume %s of line %u is still open: end-volume is missing",
+                         name->text, name->at.line);
     if (token->at.line == parser->statement_line)
         return refuse_surplus(parser);
     if (token->kind == BW_TOKEN_QUOTED)
-        return BW_REFUSE(token->at, "type, option, subvolumes or end-volume expected, without quotes");
-    return BW_REFUSE(token->at, "unknown keyword '%s': type, option, subvolumes or end-volume expected",
+        return BW_REFUSE(token->at,
+                         "type, option, subvolumes or end-volume expected, without quotes");
+    return BW_REFUSE(token->at,
+                     "unknown keyword '%s': type, option, subvolumes or end-volume expected",
                      token->text);
 }
 
@@ -210,7 +220,8 @@ static struct bw_error *parse_file(struct parser *parser)
     BW_TRY(advance(parser));
     while (parser->token.kind != BW_TOKEN_END) {
         if (keyword_of(&parser->token) != VOLUME)
-            return BW_REFUSE(parser->token.at, "the keyword volume expected, not '%s'", parser->token.text);
+            return BW_REFUSE(parser->token.at, "the keyword volume expected, not '%s'",
+                             parser->token.text);
         BW_TRY(parse_volume(parser));
     }
     if (!parser->plan->count)
@@ -218,14 +229,16 @@ static struct bw_error *parse_file(struct parser *parser)
     return NULL;
 }
 
-struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length, struct bw_plan *plan)
+struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length,
+                                  struct bw_plan *plan)
 {
     struct parser parser = {.plan = plan};
     if (length > BW_VOLFILE_SIZE)
-        return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile", source,
-                               BW_VOLFILE_SIZE);
+        return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile",
+                               source, BW_VOLFILE_SIZE);
     const char *name = bw_plan_source(plan, source);
-    struct bw_error *error = name ? bw_lexer_open(name, text, length, &parser.lexer) : bw_error_no_memory();
+    struct bw_error *error =
+        name ? bw_lexer_open(name, text, length, &parser.lexer) : bw_error_no_memory();
     if (!error)
         error = parse_file(&parser);
     bw_lexer_close(&parser.lexer);
@@ -240,7 +253,8 @@ static struct bw_error *read_all(int descriptor, struct bw_buffer *text)
     if (!bw_buffer_reserve(text, BW_VOLFILE_SIZE + 1))
         return bw_error_no_memory();
     while (text->length <= BW_VOLFILE_SIZE) {
-        ssize_t got = read(descriptor, text->data + text->length, BW_VOLFILE_SIZE + 1 - text->length);
+        ssize_t got =
+            read(descriptor, text->data + text->length, BW_VOLFILE_SIZE + 1 - text->length);
         if (got < 0 && errno != EINTR)
             return bw_error_from_errno(errno, "cannot read");
         if (got == 0)
@@ -259,7 +273,8 @@ struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan)
     struct bw_buffer text = {0};
     struct bw_error *error = read_all(descriptor, &text);
     close(descriptor);
-    error = error ? bw_error_prefix(error, "%s", path) : bw_volfile_parse(path, text.data, text.length, plan);
+    error = error ? bw_error_prefix(error, "%s", path)
+                  : bw_volfile_parse(path, text.data, text.length, plan);
     bw_buffer_free(&text);
     return error;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Winding: handing an operation to a layer. Everything that is true of every call between two layers happens
- * here and nowhere else: passing on what a layer does not implement, counting, and writing on errors which
- * layer they were born in and came through.
+ * Winding: handing an operation to a layer. Everything that is true of every call between two
+ * layers happens here and nowhere else: passing on what a layer does not implement, counting, and
+ * writing on errors which layer they were born in and came through.
  */
 #include "graph/wind.h"
 
@@ -45,7 +45,8 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
             run.bytes += requests[i].length;
             if (requests[i].error) {
                 run.errors++;
-                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name, &requests[i].address);
+                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name,
+                                 &requests[i].address);
             }
         }
         count(&xlator->counters[kind], &run);
@@ -59,7 +60,8 @@ struct bw_frame_clock {
 
 struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *probes)
 {
-    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL, parent && parent->metadata};
+    return (struct bw_frame){parent, UINT_MAX, bw_probes_call(probes), NULL,
+                             parent && parent->metadata};
 }
 
 /* A call of a layer: its frame, and what the probes tell of it. */
@@ -73,17 +75,19 @@ struct call {
 };
 
 /* Makes the frame; whether anybody watches, so that the event has to be described. */
-static bool begin_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
+static bool begin_call(struct call *call, const struct bw_frame *parent,
+                       const struct bw_xlator *xlator)
 {
     call->probes = xlator->graph->probes;
-    call->frame = (struct bw_frame){parent, parent ? parent->depth + 1 : 0, bw_probes_call(call->probes),
-                                    NULL, parent && parent->metadata};
+    call->frame = (struct bw_frame){parent, parent ? parent->depth + 1 : 0,
+                                    bw_probes_call(call->probes), NULL, parent && parent->metadata};
     call->timed = BW_PROBE_ON(call->probes, fop__unwind);
     return call->timed || BW_PROBE_ON(call->probes, fop__wind);
 }
 
 /* With what is special about the operation already in call->event. */
-static void watch_call(struct call *call, const struct bw_frame *parent, const struct bw_xlator *xlator)
+static void watch_call(struct call *call, const struct bw_frame *parent,
+                       const struct bw_xlator *xlator)
 {
     call->event.event = (struct bw_event){.call = call->frame.call};
     call->event.xlator = xlator->name;
@@ -154,27 +158,30 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
         end_call(&call, parent, first_error(requests, total));
 }
 
-struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator, uint64_t address,
-                             uint32_t length, unsigned copy, struct bw_map_reply *reply)
+struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
+                             uint64_t address, uint32_t length, unsigned copy,
+                             struct bw_map_reply *reply)
 {
     struct call call;
     while (!xlator->type->operations.map) {
         if (!xlator->child_count)
-            return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses", xlator->name);
+            return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses",
+                                   xlator->name);
         xlator = xlator->children[0];
     }
     if (begin_call(&call, parent, xlator)) {
-        call.event =
-            (struct bw_fop_event){.operation = "map", .count = 1, .address = address, .length = length};
+        call.event = (struct bw_fop_event){
+            .operation = "map", .count = 1, .address = address, .length = length};
         watch_call(&call, parent, xlator);
     }
-    struct bw_error *error = xlator->type->operations.map(&call.frame, xlator, address, length, copy, reply);
+    struct bw_error *error =
+        xlator->type->operations.map(&call.frame, xlator, address, length, copy, reply);
     end_call(&call, parent, error);
     return error;
 }
 
-void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator, const struct bw_range *ranges,
-                    size_t total)
+void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
+                    const struct bw_range *ranges, size_t total)
 {
     struct call call;
     while (!xlator->type->operations.advise) {

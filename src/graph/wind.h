@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Frames for what stands above the graph: a search, or the read of a block, that the calls of layers belong
- * to. */
+/* Frames for what stands above the graph: a search, or the read of a block, that the calls of
+ * layers belong to. */
 #ifndef BW_GRAPH_WIND_H
 #define BW_GRAPH_WIND_H
 

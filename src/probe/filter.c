@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of a filter, and asking it: what happens for each event of a probe that is watched with one. */
+/* The life of a filter, and asking it: what happens for each event of a probe that is watched with
+ * one. */
 #include "probe/filter.h"
 
 #include <stdlib.h>
@@ -11,10 +12,12 @@
 
 enum { UUID_BYTES = 16, UUID_TEXT = 36 };
 
-static struct bw_error *fill(struct bw_filter *filter, const char *text, const bool selected[BW_PROBES_MAX])
+static struct bw_error *fill(struct bw_filter *filter, const char *text,
+                             const bool selected[BW_PROBES_MAX])
 {
     if (strnlen(text, BW_FILTER_LENGTH + 1) > BW_FILTER_LENGTH)
-        return bw_error_create(BW_ERROR_USAGE, "the filter is longer than %d bytes", BW_FILTER_LENGTH);
+        return bw_error_create(BW_ERROR_USAGE, "the filter is longer than %d bytes",
+                               BW_FILTER_LENGTH);
     filter->text = strdup(text);
     if (!filter->text)
         return bw_error_no_memory();
@@ -109,7 +112,8 @@ static bool text_holds(const struct bw_filter_test *test, const char *text, uint
         return bw_glob_matches(value->text, value->length, text, length) ==
                (test->comparison == BW_FILTER_LIKE);
     default: {
-        bool equal = length == value->length && (length == 0 || memcmp(text, value->text, length) == 0);
+        bool equal =
+            length == value->length && (length == 0 || memcmp(text, value->text, length) == 0);
         return equal == (test->comparison == BW_FILTER_EQUAL);
     }
     }
@@ -136,7 +140,8 @@ static bool bytes_hold(const struct bw_filter_test *test, const struct bw_bytes 
     return text_holds(test, uuid, sizeof uuid);
 }
 
-static bool member_holds(const struct bw_filter_test *test, const struct bw_member *member, const void *at)
+static bool member_holds(const struct bw_filter_test *test, const struct bw_member *member,
+                         const void *at)
 {
     switch (member->type) {
     case BW_TYPE_U64:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the text of a filter to its words: white space, operators, quotes and escapes, numbers with units. */
+/* From the text of a filter to its words: white space, operators, quotes and escapes, numbers with
+ * units. */
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -40,8 +41,8 @@ static struct bw_error *take_symbol(struct bw_filter_lexer *lexer, struct bw_fil
         lexer->next += length;
         return NULL;
     }
-    return BW_FILTER_REFUSE(token->column, "expected '%c%c', not '%c' alone", *token->text, *token->text,
-                            *token->text);
+    return BW_FILTER_REFUSE(token->column, "expected '%c%c', not '%c' alone", *token->text,
+                            *token->text, *token->text);
 }
 
 static int hex_digit(char digit)
@@ -51,7 +52,8 @@ static int hex_digit(char digit)
     return found ? (int)((found - digits) % 16) : -1;
 }
 
-/* What stands behind a backslash; `*length` gets how many bytes of it were used, 0 if it means nothing. */
+/* What stands behind a backslash; `*length` gets how many bytes of it were used, 0 if it means
+ * nothing. */
 static char escaped(const char *text, size_t *length)
 {
     static const char names[] = "\"\\nrt", meant[] = "\"\\\n\r\t";
@@ -105,7 +107,8 @@ struct bw_error *bw_filter_lexer_next(struct bw_filter_lexer *lexer, bool value,
                                       struct bw_filter_token *token)
 {
     lexer->next += strspn(lexer->text + lexer->next, WHITE_SPACE);
-    *token = (struct bw_filter_token){.text = lexer->text + lexer->next, .column = (unsigned)lexer->next + 1};
+    *token = (struct bw_filter_token){.text = lexer->text + lexer->next,
+                                      .column = (unsigned)lexer->next + 1};
     if (!*token->text)
         return NULL;
     if (*token->text == '"')
@@ -149,7 +152,8 @@ static const char *read_digits(const char *text, const char *end, struct bw_filt
 {
     int base = 10, digit;
     const char *next = text;
-    if (end - text > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') && hex_digit(text[2]) >= 0) {
+    if (end - text > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') &&
+        hex_digit(text[2]) >= 0) {
         base = 16;
         next += 2;
     } else if (end - text > 1 && text[0] == '0') {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The grammar of filters, by recursive descent with one word of lookahead. What the names mean is the
- * business of filter_type.c.
+ * The grammar of filters, by recursive descent with one word of lookahead. What the names mean is
+ * the business of filter_type.c.
  *
- * Where a test goes on is known only when what follows it was read. Until then the open ends of a part of the
- * filter are chains: each end holds the number of another one.
+ * Where a test goes on is known only when what follows it was read. Until then the open ends of a
+ * part of the filter are chains: each end holds the number of another one.
  */
 #include <ctype.h>
 
@@ -43,7 +43,8 @@ static struct bw_error *refuse(const struct parser *parser, const char *expected
         return BW_FILTER_REFUSE(token->column, "expected %s, not the end", expected);
     if (token->kind == BW_FILTER_QUOTED)
         return BW_FILTER_REFUSE(token->column, "expected %s, not a text in quotes", expected);
-    return BW_FILTER_REFUSE(token->column, "expected %s, not '%.*s'", expected, BW_FILTER_SHOWN(token));
+    return BW_FILTER_REFUSE(token->column, "expected %s, not '%.*s'", expected,
+                            BW_FILTER_SHOWN(token));
 }
 
 /* Nothing that could go on has come. */
@@ -84,8 +85,10 @@ static uint16_t joined(struct bw_filter *filter, uint16_t left, uint16_t right)
 
 /* Parts of a filter. */
 
-/* Adds a test with two open ends. The text is too short for more tests than their numbers have room for. */
-static struct bw_error *add_test(struct parser *parser, const struct bw_filter_test *test, struct ends *ends)
+/* Adds a test with two open ends. The text is too short for more tests than their numbers have room
+ * for. */
+static struct bw_error *add_test(struct parser *parser, const struct bw_filter_test *test,
+                                 struct ends *ends)
 {
     struct bw_filter *filter = parser->filter;
     if (!BW_ARRAY_RESERVE(filter->tests, filter->count, filter->capacity))
@@ -165,11 +168,12 @@ static struct bw_error *parse_one(struct parser *parser, struct ends *ends)
     return NULL;
 }
 
-/* Parts with the same word between them. `decided` is how the left part ends if the right one does not
- * matter. */
-static struct bw_error *parse_list(struct parser *parser, enum bw_filter_token_kind between, bool decided,
-                                   struct bw_error *(*parse_part)(struct parser *parser, struct ends *ends),
-                                   struct ends *ends)
+/* Parts with the same word between them. `decided` is how the left part ends if the right one does
+ * not matter. */
+static struct bw_error *
+parse_list(struct parser *parser, enum bw_filter_token_kind between, bool decided,
+           struct bw_error *(*parse_part)(struct parser *parser, struct ends *ends),
+           struct ends *ends)
 {
     BW_TRY(parse_part(parser, ends));
     while (parser->token.kind == between) {

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a filter consists of, and what its makers hand to one another: filter_lexer.c cuts the text into
- * words, filter_parse.c makes a list of tests of them, filter_type.c finds the members and holds the tests
- * against their types, filter.c asks.
+ * What a filter consists of, and what its makers hand to one another: filter_lexer.c cuts the text
+ * into words, filter_parse.c makes a list of tests of them, filter_type.c finds the members and
+ * holds the tests against their types, filter.c asks.
  *
- * The tests stand in the order of the text, each with the number of the one to go on with if it holds, and if
- * it does not: `a && (b || !c)` is
+ * The tests stand in the order of the text, each with the number of the one to go on with if it
+ * holds, and if it does not: `a && (b || !c)` is
  *
  *     0  a   holds: 1         else: NO_MATCH
  *     1  b   holds: MATCH     else: 2
  *     2  c   holds: NO_MATCH  else: MATCH
  *
- * so that asking needs neither a stack nor recursion, and always comes to an end: it only goes forward.
+ * so that asking needs neither a stack nor recursion, and always comes to an end: it only goes
+ * forward.
  */
 #ifndef BW_PROBE_FILTER_PARTS_H
 #define BW_PROBE_FILTER_PARTS_H
@@ -57,8 +58,8 @@ struct bw_filter_lexer {
     size_t next;
 };
 
-/** Reads the next word; at the end, again and again BW_FILTER_END. A value may hold what has a meaning
- * elsewhere. */
+/** Reads the next word; at the end, again and again BW_FILTER_END. A value may hold what has a
+ * meaning elsewhere. */
 struct bw_error *bw_filter_lexer_next(struct bw_filter_lexer *lexer, bool value,
                                       struct bw_filter_token *token);
 
@@ -114,7 +115,8 @@ struct bw_error *bw_filter_type(struct bw_filter *filter, const bool selected[BW
 #define BW_FILTER_REFUSE(column, format, ...) \
     bw_error_create(BW_ERROR_USAGE, "column %u: " format, (column), ##__VA_ARGS__)
 
-/** A word for a message: its length, at most so much that the message stays readable, and its text. */
+/** A word for a message: its length, at most so much that the message stays readable, and its text.
+ */
 #define BW_FILTER_SHOWN(token) (int)((token)->length < 64 ? (token)->length : 64), (token)->text
 
 #endif

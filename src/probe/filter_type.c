@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the names in a filter mean, for each probe it is for: records differ in where a member stands and
- * sometimes in its type. All that cannot work is refused here, before anything is read.
+ * What the names in a filter mean, for each probe it is for: records differ in where a member
+ * stands and sometimes in its type. All that cannot work is refused here, before anything is read.
  */
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,8 @@ struct subject {
     char name[128]; /* "blockinfo.level" */
 };
 
-static const struct bw_member probe_name = {.name = "probe", .type = BW_TYPE_TEXT, .format = BW_FORMAT_TEXT};
+static const struct bw_member probe_name = {
+    .name = "probe", .type = BW_TYPE_TEXT, .format = BW_FORMAT_TEXT};
 
 static bool is_text(const struct bw_member *member)
 {
@@ -36,7 +37,8 @@ static const char *near_name(const struct bw_record *record, const struct bw_fil
     return nearest.best;
 }
 
-static struct bw_error *refuse_name(const struct bw_record *record, const struct bw_filter_token *name)
+static struct bw_error *refuse_name(const struct bw_record *record,
+                                    const struct bw_filter_token *name)
 {
     const char *near = near_name(record, name);
     return bw_error_create(BW_ERROR_USAGE, "%s has no member '%.*s'%s%s%s", record->name,
@@ -46,7 +48,8 @@ static struct bw_error *refuse_name(const struct bw_record *record, const struct
 
 /* Types. */
 
-static struct bw_error *check_operator(const struct bw_filter_test *test, const struct subject *subject)
+static struct bw_error *check_operator(const struct bw_filter_test *test,
+                                       const struct subject *subject)
 {
     static const char *const names[] = {
         [BW_FILTER_LIKE] = "~",        [BW_FILTER_UNLIKE] = "!~", [BW_FILTER_LESS] = "<",
@@ -62,11 +65,12 @@ static struct bw_error *check_operator(const struct bw_filter_test *test, const 
     return NULL;
 }
 
-static struct bw_error *check_range(const struct bw_filter_value *value, const struct subject *subject)
+static struct bw_error *check_range(const struct bw_filter_value *value,
+                                    const struct subject *subject)
 {
     bool with_sign = subject->member->type == BW_TYPE_I64;
-    bool fits =
-        !value->too_large && (with_sign ? value->negative || value->number <= INT64_MAX : !value->negative);
+    bool fits = !value->too_large &&
+                (with_sign ? value->negative || value->number <= INT64_MAX : !value->negative);
     return fits ? NULL
                 : BW_FILTER_REFUSE(value->token.column, "%.*s does not fit %s: it goes from %s",
                                    BW_FILTER_SHOWN(&value->token), subject->name,
@@ -74,7 +78,8 @@ static struct bw_error *check_range(const struct bw_filter_value *value, const s
                                              : "0 to 18446744073709551615");
 }
 
-static struct bw_error *check_unit(const struct bw_filter_value *value, const struct subject *subject)
+static struct bw_error *check_unit(const struct bw_filter_value *value,
+                                   const struct subject *subject)
 {
     enum bw_member_format format = subject->member->format;
     bool time = format == BW_FORMAT_DURATION || format == BW_FORMAT_TIME;
@@ -88,16 +93,19 @@ static struct bw_error *check_unit(const struct bw_filter_value *value, const st
     return NULL;
 }
 
-static struct bw_error *check_value(const struct bw_filter_value *value, const struct subject *subject)
+static struct bw_error *check_value(const struct bw_filter_value *value,
+                                    const struct subject *subject)
 {
     const struct bw_filter_token *token = &value->token;
     bool text = is_text(subject->member);
     if (value->kind == BW_FILTER_NUMBER && text)
-        return BW_FILTER_REFUSE(token->column, "%s is a text, and %.*s is a number; in quotes it is a text",
+        return BW_FILTER_REFUSE(token->column,
+                                "%s is a text, and %.*s is a number; in quotes it is a text",
                                 subject->name, BW_FILTER_SHOWN(token));
     if (value->kind == BW_FILTER_TEXT && !text)
         return BW_FILTER_REFUSE(token->column, "%s is a number, and '%.*s' is %s", subject->name,
-                                BW_FILTER_SHOWN(token), token->kind == BW_FILTER_QUOTED ? "a text" : "none");
+                                BW_FILTER_SHOWN(token),
+                                token->kind == BW_FILTER_QUOTED ? "a text" : "none");
     if (value->kind != BW_FILTER_NUMBER)
         return NULL;
     BW_TRY(check_unit(value, subject));
@@ -108,14 +116,16 @@ static struct bw_error *check_value(const struct bw_filter_value *value, const s
 
 static bool is_probe_name(const struct bw_filter_token *name)
 {
-    return name->length == strlen(probe_name.name) && memcmp(name->text, probe_name.name, name->length) == 0;
+    return name->length == strlen(probe_name.name) &&
+           memcmp(name->text, probe_name.name, name->length) == 0;
 }
 
 static void note_member(struct bw_filter *filter, const struct bw_probe *probe, int index)
 {
     struct bw_attributes attributes = probe->record->attributes;
     enum bw_stability own = probe->record->members[index].stability;
-    attributes = bw_attributes_least(attributes, (struct bw_attributes){own, own, attributes.depends});
+    attributes =
+        bw_attributes_least(attributes, (struct bw_attributes){own, own, attributes.depends});
     filter->attributes = bw_attributes_least(filter->attributes, attributes);
     filter->members[probe->number] |= UINT64_C(1) << index;
 }
@@ -134,8 +144,9 @@ static struct bw_error *find_member(struct bw_filter *filter, const struct bw_fi
     if (index < 0)
         return refuse_name(record, name);
     if (!(bw_probe_members(probe) >> index & 1))
-        return bw_error_create(BW_ERROR_USAGE, "%s.%s has no translation from %s (probe %s)", record->name,
-                               record->members[index].name, bw_probe_input(probe), probe->name);
+        return bw_error_create(BW_ERROR_USAGE, "%s.%s has no translation from %s (probe %s)",
+                               record->name, record->members[index].name, bw_probe_input(probe),
+                               probe->name);
     *member = (uint8_t)index;
     note_member(filter, probe, index);
     return NULL;
@@ -149,7 +160,8 @@ static struct bw_error *type_test(struct bw_filter *filter, struct bw_filter_tes
     BW_TRY(find_member(filter, &test->name, probe, member));
     if (*member != BW_FILTER_PROBE_NAME) {
         subject.member = &probe->record->members[*member];
-        snprintf(subject.name, sizeof subject.name, "%s.%s", probe->record->name, subject.member->name);
+        snprintf(subject.name, sizeof subject.name, "%s.%s", probe->record->name,
+                 subject.member->name);
     }
     BW_TRY(check_operator(test, &subject));
     return test->comparison == BW_FILTER_IS ? NULL : check_value(&test->value, &subject);

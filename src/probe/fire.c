@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Firing: the one place where a record is made, handed to the consumers, and shown to tracers outside. A
- * function a probe, made from probes.def, and all of them cold.
+ * Firing: the one place where a record is made, handed to the consumers, and shown to tracers
+ * outside. A function a probe, made from probes.def, and all of them cold.
  *
- * The USDT sites come from sys/sdt.h: a note in the program, and a nop that a tracer replaces. Arguments that
- * the compiler knows as constants would get lost in some tracers, so each goes through a register.
+ * The USDT sites come from sys/sdt.h: a note in the program, and a nop that a tracer replaces.
+ * Arguments that the compiler knows as constants would get lost in some tracers, so each goes
+ * through a register.
  */
 #include "probe/probe.h"
 
@@ -23,18 +24,19 @@ static inline unsigned long in_register(uint64_t value)
     __asm__ volatile("" : "+r"(result));
     return result;
 }
-#define BW_SITE(id, record, primary, secondary)                         \
-    STAP_PROBE6(btrfswalk, id, in_register((uintptr_t) & (record)),     \
-                in_register((uint64_t)(uintptr_t)((record).primary)),   \
-                in_register((uint64_t)(uintptr_t)((record).secondary)), \
-                in_register((uint64_t)(record).error), in_register((record).ns), in_register((record).call))
+#define BW_SITE(id, record, primary, secondary)                                  \
+    STAP_PROBE6(btrfswalk, id, in_register((uintptr_t) & (record)),              \
+                in_register((uint64_t)(uintptr_t)((record).primary)),            \
+                in_register((uint64_t)(uintptr_t)((record).secondary)),          \
+                in_register((uint64_t)(record).error), in_register((record).ns), \
+                in_register((record).call))
 #else
 #define BW_SITE(id, record, primary, secondary) (void)0
 #endif
 
 /* Fills the record and hands it to the consumers. */
-static void deliver(struct bw_probes *probes, unsigned number, const struct bw_xlate *xlate, const void *in,
-                    void *record)
+static void deliver(struct bw_probes *probes, unsigned number, const struct bw_xlate *xlate,
+                    const void *in, void *record)
 {
     uint64_t wanted = bw_record_eager(xlate->record) | probes->wanted[number];
     xlate->translate(in, wanted, record);

@@ -9,22 +9,23 @@ enum { BAR_LENGTH = 40 };
 void bw_sum_atomic(atomic_uint_fast64_t *sum, uint64_t more)
 {
     uint64_t old = atomic_load_explicit(sum, memory_order_relaxed);
-    while (more && !atomic_compare_exchange_weak_explicit(sum, &old, bw_sum(old, more), memory_order_relaxed,
-                                                          memory_order_relaxed))
+    while (more && !atomic_compare_exchange_weak_explicit(
+                       sum, &old, bw_sum(old, more), memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
 static void raise_to(atomic_uint_fast64_t *most, uint64_t value)
 {
     uint64_t old = atomic_load_explicit(most, memory_order_relaxed);
-    while (value > old && !atomic_compare_exchange_weak_explicit(most, &old, value, memory_order_relaxed,
-                                                                 memory_order_relaxed))
+    while (value > old && !atomic_compare_exchange_weak_explicit(
+                              most, &old, value, memory_order_relaxed, memory_order_relaxed))
         ;
 }
 
 void bw_histogram_count(struct bw_histogram *histogram, uint64_t value)
 {
-    atomic_fetch_add_explicit(&histogram->counts[bw_histogram_bucket(value)], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&histogram->counts[bw_histogram_bucket(value)], 1,
+                              memory_order_relaxed);
     bw_sum_atomic(&histogram->sum, value);
     raise_to(&histogram->most, value);
     raise_to(&histogram->least, ~value);
@@ -57,8 +58,9 @@ static uint64_t spread(const struct bw_histogram_totals *totals, unsigned bucket
     /* Others may be counting: then the least and the most can be a moment older than the counts. */
     if (start >= end)
         return start;
-    double share =
-        totals->counts[bucket] == 1 ? 0.5 : (double)(rank - 1) / (double)(totals->counts[bucket] - 1);
+    double share = totals->counts[bucket] == 1
+                       ? 0.5
+                       : (double)(rank - 1) / (double)(totals->counts[bucket] - 1);
     uint64_t width = end - start, distance = (uint64_t)((double)width * share);
     return start + (distance > width ? width : distance);
 }
@@ -77,7 +79,8 @@ uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsig
     return spread(totals, bucket, rank);
 }
 
-/* The buckets from the first to the last that is not empty, and what is in them; none: first is above last.
+/* The buckets from the first to the last that is not empty, and what is in them; none: first is
+ * above last.
  */
 struct used {
     unsigned first, last;
@@ -108,7 +111,8 @@ void bw_histogram_draw(struct bw_buffer *text, const uint64_t *counts, unsigned 
     }
 }
 
-void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts, unsigned buckets)
+void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts,
+                       unsigned buckets)
 {
     struct used used = used_buckets(counts, buckets);
     bw_json_begin_array(json, name);

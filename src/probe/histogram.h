@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Histograms by powers of two, like DTrace's quantize(): bucket 0 counts zeros, bucket n values of n bits.
- * Any number of threads may count; what they have counted is added up, looked through for percentiles, and
- * drawn.
+ * Histograms by powers of two, like DTrace's quantize(): bucket 0 counts zeros, bucket n values of
+ * n bits. Any number of threads may count; what they have counted is added up, looked through for
+ * percentiles, and drawn.
  */
 #ifndef BW_PROBE_HISTOGRAM_H
 #define BW_PROBE_HISTOGRAM_H
@@ -65,16 +65,18 @@ void bw_histogram_count(struct bw_histogram *histogram, uint64_t value);
 void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogram_totals *totals);
 
 /**
- * The value that `percent` percent of all are not above: the one with that rank. The smallest and the largest
- * are known; any other is taken to lie in its bucket as if the values there were spread evenly, from end to
- * end. 0 if there is no value.
+ * The value that `percent` percent of all are not above: the one with that rank. The smallest and
+ * the largest are known; any other is taken to lie in its bucket as if the values there were spread
+ * evenly, from end to end. 0 if there is no value.
  */
 uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsigned percent);
 
-/** Draws the first `buckets` buckets: a line a bucket, from the first to the last that is not empty. */
+/** Draws the first `buckets` buckets: a line a bucket, from the first to the last that is not
+ * empty. */
 void bw_histogram_draw(struct bw_buffer *text, const uint64_t *counts, unsigned buckets);
 
 /** Writes the same buckets as an array: {"min":2,"max":3,"count":1}, as bpftrace does. */
-void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts, unsigned buckets);
+void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts,
+                       unsigned buckets);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Printing events. In text, names are escaped and members without a translation are `-`; in JSON they are
- * left out.
+ * Printing events. In text, names are escaped and members without a translation are `-`; in JSON
+ * they are left out.
  */
 #include "probe/print.h"
 
@@ -76,7 +76,8 @@ static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event
         printer->printed++;
         (printer->json ? append_json : append_text)(printer, event);
         bw_buffer_append_byte(&printer->text, '\n');
-        if (!printer->gather || printer->text.length >= GATHER_BYTES || printer->printed == printer->maximum)
+        if (!printer->gather || printer->text.length >= GATHER_BYTES ||
+            printer->printed == printer->maximum)
             flush(printer);
     }
     pthread_mutex_unlock(&printer->lock);

@@ -33,7 +33,8 @@ void bw_probe_printer_init(struct bw_probe_printer *printer);
 /** Writes what was gathered; others may be printing. */
 void bw_probe_printer_flush(struct bw_probe_printer *printer);
 
-/** Writes what was gathered and releases the memory. Returns the first error there was; the caller owns it.
+/** Writes what was gathered and releases the memory. Returns the first error there was; the caller
+ * owns it.
  */
 struct bw_error *bw_probe_printer_finish(struct bw_probe_printer *printer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guards: what the places where something happens include. A probe that nobody watches costs a test of
- * two numbers; no argument is prepared. probes.def shows one written out.
+ * The guards: what the places where something happens include. A probe that nobody watches costs a
+ * test of two numbers; no argument is prepared. probes.def shows one written out.
  */
 #ifndef BW_PROBE_PROBE_H
 #define BW_PROBE_PROBE_H
@@ -22,7 +22,8 @@ enum bw_probe_number {
 struct bw_probes {
     bool armed[BW_PROBES_MAX];       /**< a consumer wants it */
     uint64_t wanted[BW_PROBES_MAX];  /**< members that consumers want */
-    struct bw_probe_consumer *first; /**< the consumers; does not change while a file system is open */
+    struct bw_probe_consumer *first; /**< the consumers; does not change while a file system is open
+                                      */
     uint64_t (*clock)(void);
     atomic_uint_fast64_t calls; /**< numbers of calls given out so far */
 };
@@ -42,7 +43,8 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
     return atomic_fetch_add_explicit(&probes->calls, 1, memory_order_relaxed) + 1;
 }
 
-/* Semaphores count the tracers outside that watch a probe; the kernel, or a debugger, writes them. */
+/* Semaphores count the tracers outside that watch a probe; the kernel, or a debugger, writes them.
+ */
 #ifdef BW_USDT
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
     extern volatile unsigned short btrfswalk_##id##_semaphore;
@@ -61,9 +63,11 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #undef PROBE
 
 /** Whether anybody watches a probe. */
-#define BW_PROBE_ON(probes, id) __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
+#define BW_PROBE_ON(probes, id) \
+    __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
 
-/** The time if anybody watches the probe, which is the end of something that begins now; 0 otherwise. */
+/** The time if anybody watches the probe, which is the end of something that begins now; 0
+ * otherwise. */
 #define BW_PROBE_START(probes, id) (BW_PROBE_ON(probes, id) ? bw_probes_now(probes) : 0)
 
 /** Fires a probe with what the translator takes, which is not evaluated if nobody watches. */

@@ -12,17 +12,18 @@ enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
 /* A probe's triplet is that of its record: the translators make no member less stable. */
 static const struct bw_probe table[] = {
-#define PROBE(id, name, record, translator, primary, secondary, grain, documentation)               \
-    {name,                                                                                          \
-     #id,                                                                                           \
-     BW_PROBE_##id,                                                                                 \
-     &bw_##record##_record,                                                                         \
-     &bw_##translator##_xlate,                                                                      \
-     BW_##record##_##primary,                                                                       \
-     BW_##record##_##secondary,                                                                     \
-     GRAIN_##grain,                                                                                 \
-     {(enum bw_stability)BW_##record##_STABILITY_OF_NAME,                                           \
-      (enum bw_stability)BW_##record##_STABILITY_OF_DATA, (enum bw_dependency)BW_##record##_CLASS}, \
+#define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
+    {name,                                                                            \
+     #id,                                                                             \
+     BW_PROBE_##id,                                                                   \
+     &bw_##record##_record,                                                           \
+     &bw_##translator##_xlate,                                                        \
+     BW_##record##_##primary,                                                         \
+     BW_##record##_##secondary,                                                       \
+     GRAIN_##grain,                                                                   \
+     {(enum bw_stability)BW_##record##_STABILITY_OF_NAME,                             \
+      (enum bw_stability)BW_##record##_STABILITY_OF_DATA,                             \
+      (enum bw_dependency)BW_##record##_CLASS},                                       \
      documentation},
 #include "probe/probes.def"
 };
@@ -100,7 +101,8 @@ static struct bw_error *select_one(const char *pattern, bool selected[BW_PROBES_
         found = true;
     }
     return found ? NULL
-                 : bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'; --probe-list shows all", pattern);
+                 : bw_error_create(BW_ERROR_USAGE, "no probe matches '%s'; --probe-list shows all",
+                                   pattern);
 }
 
 static bool nothing_selected(const bool selected[BW_PROBES_MAX])

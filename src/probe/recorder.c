@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flight recorder: taking events. A writer draws a number, takes hold of its slot, fills it, and lets go
- * of it by writing the number into it. It never waits: who finds the slot taken, by a thread that was stopped
- * a whole round ago, gives up its event.
+ * The flight recorder: taking events. A writer draws a number, takes hold of its slot, fills it,
+ * and lets go of it by writing the number into it. It never waits: who finds the slot taken, by a
+ * thread that was stopped a whole round ago, gives up its event.
  *
- * As measured, an event costs 14 ns, and 25 ns with two texts; a slot of 256 bytes costs no more than one of
- * 64, since only the lines that are written count. So there is room for a message.
+ * As measured, an event costs 14 ns, and 25 ns with two texts; a slot of 256 bytes costs no more
+ * than one of 64, since only the lines that are written count. So there is room for a message.
  */
 #include "probe/recorder.h"
 
@@ -21,8 +21,8 @@
 
 enum { WORD_MAX = 32 }; /* bytes of a key that is a word: those are short */
 
-/* The thread's number costs a system call. It stays the same as long as the thread lives, so that this is no
- * state of the recorder. The model makes it a plain load. */
+/* The thread's number costs a system call. It stays the same as long as the thread lives, so that
+ * this is no state of the recorder. The model makes it a plain load. */
 static uint32_t thread_number(void)
 {
     static _Thread_local uint32_t number __attribute__((tls_model("initial-exec")));
@@ -58,8 +58,8 @@ static uint8_t put_word(struct bw_box_slot *slot, size_t offset, const struct bw
 }
 
 /* A key: a number, or a word at `offset` of the text. Returns how long the word is. */
-static uint8_t put_key(struct bw_box_slot *slot, bw_le64 *number, enum bw_box_present bit, size_t offset,
-                       const struct bw_probe_event *event, unsigned member)
+static uint8_t put_key(struct bw_box_slot *slot, bw_le64 *number, enum bw_box_present bit,
+                       size_t offset, const struct bw_probe_event *event, unsigned member)
 {
     *number = bw_put64(0);
     if (!is_there(event, member))
@@ -80,11 +80,13 @@ static uint8_t put_key(struct bw_box_slot *slot, bw_le64 *number, enum bw_box_pr
 static void put_text(struct bw_box_slot *slot, const struct bw_probe_event *event,
                      const struct bw_box_plan *plan)
 {
-    size_t offset = (size_t)slot->word_length[0] + slot->word_length[1], room = sizeof slot->text - offset;
+    size_t offset = (size_t)slot->word_length[0] + slot->word_length[1],
+           room = sizeof slot->text - offset;
     slot->text_length = 0;
     if (plan->text < 0 || !is_there(event, (unsigned)plan->text))
         return;
-    const struct bw_bytes text = bw_show_bytes(&event->probe->record->members[plan->text], event->record);
+    const struct bw_bytes text =
+        bw_show_bytes(&event->probe->record->members[plan->text], event->record);
     if (!text.data)
         return;
     size_t length = (size_t)text.length, skipped = 0;
@@ -113,25 +115,29 @@ static void put_event(struct bw_box_slot *slot, const struct bw_probe_event *eve
     slot->call = bw_put64(value_of(event, plan->call));
     slot->error = bw_put32((uint32_t)value_of(event, plan->error));
     slot->ns = bw_put64(value_of(event, plan->ns));
-    slot->word_length[0] = put_key(slot, &slot->primary, BW_BOX_HAS_PRIMARY, 0, event, probe->primary);
-    slot->word_length[1] =
-        put_key(slot, &slot->secondary, BW_BOX_HAS_SECONDARY, slot->word_length[0], event, probe->secondary);
+    slot->word_length[0] =
+        put_key(slot, &slot->primary, BW_BOX_HAS_PRIMARY, 0, event, probe->primary);
+    slot->word_length[1] = put_key(slot, &slot->secondary, BW_BOX_HAS_SECONDARY,
+                                   slot->word_length[0], event, probe->secondary);
     put_text(slot, event, plan);
 }
 
-/* Takes hold of a slot for an event, unless another one is being written or a later one is there. */
+/* Takes hold of a slot for an event, unless another one is being written or a later one is there.
+ */
 static bool hold(struct bw_box_slot *slot, uint64_t number)
 {
     uint64_t before = atomic_load_explicit(&slot->sequence, memory_order_relaxed);
     uint64_t there = le64toh(before);
     return !(there & BW_BOX_BUSY) && there < number &&
-           atomic_compare_exchange_strong_explicit(&slot->sequence, &before, htole64(number | BW_BOX_BUSY),
+           atomic_compare_exchange_strong_explicit(&slot->sequence, &before,
+                                                   htole64(number | BW_BOX_BUSY),
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
 static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_recorder *recorder = (void *)((char *)consumer - offsetof(struct bw_recorder, consumer));
+    struct bw_recorder *recorder =
+        (void *)((char *)consumer - offsetof(struct bw_recorder, consumer));
     uint64_t number = atomic_fetch_add_explicit(&recorder->numbers, 1, memory_order_relaxed) + 1;
     struct bw_box_slot *slot = &recorder->slots[(number - 1) % recorder->view.slot_count];
     if (!hold(slot, number))
@@ -166,14 +172,15 @@ bool bw_recorder_get(const struct bw_recorder *recorder, uint64_t number, struct
     atomic_thread_fence(memory_order_acquire);
     return le64toh(before) == number &&
            atomic_load_explicit(&slot->sequence, memory_order_relaxed) == before &&
-           bw_recording_decode(&recorder->view, index, event) == BW_SLOT_GOOD && event->number == number;
+           bw_recording_decode(&recorder->view, index, event) == BW_SLOT_GOOD &&
+           event->number == number;
 }
 
 bool bw_recorder_is_whole(const struct bw_recorder *recorder)
 {
     struct stat status;
-    return recorder->descriptor < 0 ||
-           (fstat(recorder->descriptor, &status) == 0 && (uint64_t)status.st_size >= recorder->size);
+    return recorder->descriptor < 0 || (fstat(recorder->descriptor, &status) == 0 &&
+                                        (uint64_t)status.st_size >= recorder->size);
 }
 
 static void note_end(struct bw_recorder *recorder, uint32_t ended, uint32_t signal)

@@ -8,7 +8,8 @@
 #include "probe/recorder.h"
 #include "record/show.h"
 
-/** What is recorded of the events of a probe, besides its primary and secondary member: indices of members.
+/** What is recorded of the events of a probe, besides its primary and secondary member: indices of
+ * members.
  */
 struct bw_box_plan {
     unsigned call, error, ns;

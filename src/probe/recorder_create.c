@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Making a flight recorder: which member of each record is kept, the header that tells so, and the mapping. A
- * file gets all its blocks now, so that a full disk is an error and not SIGBUS later. It is locked: a second
- * process that made it anew would take it away from below the first.
+ * Making a flight recorder: which member of each record is kept, the header that tells so, and the
+ * mapping. A file gets all its blocks now, so that a full disk is an error and not SIGBUS later. It
+ * is locked: a second process that made it anew would take it away from below the first.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,8 +28,8 @@ static unsigned member_named(const struct bw_record *record, const char *name)
     return index < 0 ? 0 : (unsigned)index;
 }
 
-/* A text says more than numbers. Names that somebody chose tell more than words of the format, and the last
- * one more than those before it, which say where: the message, not the layer. */
+/* A text says more than numbers. Names that somebody chose tell more than words of the format, and
+ * the last one more than those before it, which say where: the message, not the layer. */
 static int telling_text(const struct bw_probe *probe)
 {
     const struct bw_record *record = probe->record;
@@ -39,10 +39,10 @@ static int telling_text(const struct bw_probe *probe)
     for (unsigned i = 0; i < record->member_count; i++) {
         const struct bw_member *member = &record->members[i];
         bool is_text = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
-        bool is_better =
-            found < 0 || member->format == record->members[found].format || member->format == BW_FORMAT_NAME;
-        if (is_text && (member->format == BW_FORMAT_NAME || member->format == BW_FORMAT_TEXT) && is_better &&
-            !member->lazy && i != probe->primary && i != probe->secondary)
+        bool is_better = found < 0 || member->format == record->members[found].format ||
+                         member->format == BW_FORMAT_NAME;
+        if (is_text && (member->format == BW_FORMAT_NAME || member->format == BW_FORMAT_TEXT) &&
+            is_better && !member->lazy && i != probe->primary && i != probe->secondary)
             found = (int)i;
     }
     return found;
@@ -130,15 +130,18 @@ static void choose(struct bw_recorder *recorder, const bool selected[BW_PROBES_M
 static struct bw_error *map(struct bw_recorder *recorder, const char *name)
 {
     int flags = recorder->descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED | MAP_POPULATE;
-    void *bytes = mmap(NULL, recorder->size, PROT_READ | PROT_WRITE, flags, recorder->descriptor, 0);
+    void *bytes =
+        mmap(NULL, recorder->size, PROT_READ | PROT_WRITE, flags, recorder->descriptor, 0);
     if (bytes == MAP_FAILED)
         return name ? bw_error_from_errno(errno, "cannot map %s", name) : bw_error_no_memory();
     recorder->bytes = bytes;
     return NULL;
 }
 
-/* The header goes first, with write(2): a file that was begun is known as a black box ever after. */
-static struct bw_error *write_header(int descriptor, const char *name, const uint8_t *header, size_t size)
+/* The header goes first, with write(2): a file that was begun is known as a black box ever after.
+ */
+static struct bw_error *write_header(int descriptor, const char *name, const uint8_t *header,
+                                     size_t size)
 {
     if (ftruncate(descriptor, 0) || lseek(descriptor, 0, SEEK_SET) < 0)
         return bw_error_from_errno(errno, "cannot empty %s", name);
@@ -160,7 +163,8 @@ static struct bw_error *reserve(int descriptor, const char *name, uint64_t size)
     do
         error = posix_fallocate(descriptor, 0, (off_t)size);
     while (error == EINTR);
-    return error ? bw_error_from_errno(error, "cannot make room for %" PRIu64 " bytes in %s", size, name)
+    return error ? bw_error_from_errno(error, "cannot make room for %" PRIu64 " bytes in %s", size,
+                                       name)
                  : NULL;
 }
 
@@ -172,8 +176,8 @@ static struct bw_error *check_old(int descriptor, const char *name)
     if (fstat(descriptor, &status))
         return bw_error_from_errno(errno, "cannot stat %s", name);
     if (!S_ISREG(status.st_mode))
-        return bw_error_create(BW_ERROR_USAGE, "%s is no regular file: the black box would not survive",
-                               name);
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is no regular file: the black box would not survive", name);
     /* Not every file system can lock. */
     if (flock(descriptor, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return bw_error_create(BW_ERROR_USAGE, "%s is the black box of a process that runs", name);
@@ -182,9 +186,10 @@ static struct bw_error *check_old(int descriptor, const char *name)
     bool is_box = lseek(descriptor, 0, SEEK_SET) == 0 &&
                   read(descriptor, magic, sizeof magic) == sizeof magic &&
                   memcmp(magic, BW_BOX_MAGIC, sizeof magic) == 0;
-    return is_box ? NULL
-                  : bw_error_create(BW_ERROR_USAGE, "%s is not empty and no black box: it is not overwritten",
-                                    name);
+    return is_box
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE,
+                                 "%s is not empty and no black box: it is not overwritten", name);
 }
 
 /* Sets up the bytes, behind the header that is handed in. */
@@ -230,8 +235,9 @@ struct bw_error *bw_recorder_create(const bool selected[BW_PROBES_MAX], uint32_t
     return create(-1, NULL, selected, slots, recorder);
 }
 
-struct bw_error *bw_recorder_create_file(int descriptor, const char *name, const bool selected[BW_PROBES_MAX],
-                                         uint32_t slots, struct bw_recorder **recorder)
+struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
+                                         const bool selected[BW_PROBES_MAX], uint32_t slots,
+                                         struct bw_recorder **recorder)
 {
     struct bw_error *error = check_old(descriptor, name);
     if (!error)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A black box, byte by byte: the ring of the flight recorder, in memory or in the file of --blackbox. All
- * numbers are little-endian, and nothing in it depends on the version of the program: it names what it holds.
+ * A black box, byte by byte: the ring of the flight recorder, in memory or in the file of
+ * --blackbox. All numbers are little-endian, and nothing in it depends on the version of the
+ * program: it names what it holds.
  *
  *     offset              size
  *     0                   128        header: struct bw_box_header
@@ -9,13 +10,13 @@
  *     header_size - 32    32         ending: struct bw_box_ending
  *     header_size         S * 256    S slots: struct bw_box_slot
  *
- * The file ends there; header_size is a multiple of 4096. All before the slots is written before the first
- * event, and has a checksum; only the rest of the ending changes when the run ends.
+ * The file ends there; header_size is a multiple of 4096. All before the slots is written before
+ * the first event, and has a checksum; only the rest of the ending changes when the run ends.
  *
- * Events are numbered from 1 on. Event N goes into slot (N - 1) mod S, over the one that was there. While it
- * is written, the slot's sequence is N with bit 63 set, then it is N: a slot that has bit 63 was being
- * written when the run ended. A thread that finds a slot busy, or holding a later event, drops its own: so
- * the ring may lack an event, but never holds parts of two in one slot.
+ * Events are numbered from 1 on. Event N goes into slot (N - 1) mod S, over the one that was there.
+ * While it is written, the slot's sequence is N with bit 63 set, then it is N: a slot that has bit
+ * 63 was being written when the run ended. A thread that finds a slot busy, or holding a later
+ * event, drops its own: so the ring may lack an event, but never holds parts of two in one slot.
  */
 #ifndef BW_PROBE_RECORDER_LAYOUT_H
 #define BW_PROBE_RECORDER_LAYOUT_H
@@ -48,8 +49,9 @@ struct bw_box_header {
     bw_le32 probe_count;
     bw_le32 process;
     bw_le32 reserved;
-    bw_le64 begin;      /**< of the run, by the monotonic clock, which that of the events is: nanoseconds */
-    bw_le64 begin_real; /**< the same in nanoseconds since 1970 */
+    bw_le64 begin; /**< of the run, by the monotonic clock, which that of the events is: nanoseconds
+                    */
+    bw_le64 begin_real;              /**< the same in nanoseconds since 1970 */
     uint8_t program[BW_BOX_PROGRAM]; /**< name and version, printable ASCII, zeros behind */
     uint8_t unused[24];
 };
@@ -69,7 +71,8 @@ _Static_assert(sizeof(struct bw_box_ending) == 32, "part of the layout");
 struct bw_box_member {
     uint8_t name[BW_BOX_MEMBER_NAME];
     uint8_t type;   /**< BW_BOX_NUMBER, ... */
-    uint8_t format; /**< enum bw_member_format: 3 is hexadecimal, anything else is decimal or a name */
+    uint8_t format; /**< enum bw_member_format: 3 is hexadecimal, anything else is decimal or a name
+                     */
 };
 
 enum { BW_BOX_NUMBER = 0, BW_BOX_SIGNED = 1, BW_BOX_WORD = 2 };
@@ -104,7 +107,8 @@ struct bw_box_slot {
     bw_le32 thread;
     bw_le16 probe;          /**< index into the probes of the header */
     uint8_t present;        /**< enum bw_box_present */
-    uint8_t word_length[2]; /**< of a primary and a secondary member that are words: first in `text` */
+    uint8_t word_length[2]; /**< of a primary and a secondary member that are words: first in `text`
+                             */
     uint8_t text_length;    /**< of the text that follows them */
     uint8_t reserved[2];
     uint8_t text[BW_BOX_TEXT];
@@ -114,8 +118,8 @@ _Static_assert(sizeof(struct bw_box_slot) == 256, "part of the layout");
 /** Size of all before the slots. */
 static inline uint32_t bw_box_header_size(uint32_t probes)
 {
-    size_t bytes =
-        sizeof(struct bw_box_header) + probes * sizeof(struct bw_box_probe) + sizeof(struct bw_box_ending);
+    size_t bytes = sizeof(struct bw_box_header) + probes * sizeof(struct bw_box_probe) +
+                   sizeof(struct bw_box_ending);
     return (uint32_t)((bytes + BW_BOX_PAGE - 1) / BW_BOX_PAGE * BW_BOX_PAGE);
 }
 

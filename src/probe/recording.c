@@ -27,14 +27,15 @@ static bool sizes_are_good(const struct bw_box_header *header)
 {
     uint32_t probes = bw_get32(header->probe_count), slots = bw_get32(header->slot_count);
     return bw_get32(header->slot_size) == sizeof(struct bw_box_slot) &&
-           bw_get32(header->probe_size) == sizeof(struct bw_box_probe) && probes <= BW_BOX_PROBES_MAX &&
-           slots > 0 && slots <= BW_BOX_SLOTS_MAX &&
+           bw_get32(header->probe_size) == sizeof(struct bw_box_probe) &&
+           probes <= BW_BOX_PROBES_MAX && slots > 0 && slots <= BW_BOX_SLOTS_MAX &&
            bw_get32(header->header_size) == bw_box_header_size(probes);
 }
 
 struct bw_error *bw_recording_measure(const void *bytes, size_t length, uint64_t *size)
 {
-    if (length < sizeof BW_BOX_MAGIC - 1 || memcmp(bytes, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
+    if (length < sizeof BW_BOX_MAGIC - 1 ||
+        memcmp(bytes, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "this is no black box: it does not begin with " BW_BOX_MAGIC);
     if (length < sizeof(struct bw_box_header))
@@ -46,7 +47,8 @@ struct bw_error *bw_recording_measure(const void *bytes, size_t length, uint64_t
                                bw_get32(header.version), BW_BOX_VERSION);
     if (!sizes_are_good(&header))
         return damaged("the sizes in its header make no sense");
-    *size = bw_get32(header.header_size) + (uint64_t)bw_get32(header.slot_count) * sizeof(struct bw_box_slot);
+    *size = bw_get32(header.header_size) +
+            (uint64_t)bw_get32(header.slot_count) * sizeof(struct bw_box_slot);
     return NULL;
 }
 
@@ -74,8 +76,9 @@ static struct bw_error *check_probes(const struct bw_recording *recording)
 {
     for (uint32_t i = 0; i < recording->probe_count; i++) {
         const struct bw_box_probe *probe = bw_recording_probe(recording, i);
-        if (!is_name(probe->name, sizeof probe->name) || !*probe->name || !is_member(&probe->primary) ||
-            !is_member(&probe->secondary) || !is_member(&probe->text))
+        if (!is_name(probe->name, sizeof probe->name) || !*probe->name ||
+            !is_member(&probe->primary) || !is_member(&probe->secondary) ||
+            !is_member(&probe->text))
             return damaged("a probe in its header has a name that is none");
     }
     return NULL;
@@ -123,9 +126,10 @@ struct bw_error *bw_recording_open(const void *bytes, size_t length, struct bw_r
     uint64_t size = 0;
     BW_TRY(bw_recording_measure(bytes, length, &size));
     if (length != size)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the black box is %s: it has %zu bytes, and its header tells of %" PRIu64,
-                               length < size ? "cut short" : "damaged", length, size);
+        return bw_error_create(
+            BW_ERROR_CORRUPT,
+            "the black box is %s: it has %zu bytes, and its header tells of %" PRIu64,
+            length < size ? "cut short" : "damaged", length, size);
     bw_recording_view(bytes, recording);
     const struct bw_box_header header = header_of(bytes);
     BW_TRY(check_sum(recording));
@@ -138,7 +142,8 @@ static bool slot_is_good(const struct bw_recording *recording, uint32_t index, u
                          const struct bw_box_slot *slot)
 {
     size_t words = (size_t)slot->word_length[0] + slot->word_length[1];
-    return (number - 1) % recording->slot_count == index && bw_get16(slot->probe) < recording->probe_count &&
+    return (number - 1) % recording->slot_count == index &&
+           bw_get16(slot->probe) < recording->probe_count &&
            words + slot->text_length <= sizeof slot->text;
 }
 
@@ -149,7 +154,8 @@ enum bw_slot_state bw_recording_decode(const struct bw_recording *recording, uin
     if (number == 0)
         return BW_SLOT_EMPTY;
     if (number & BW_BOX_BUSY)
-        return (number & ~BW_BOX_BUSY) && ((number & ~BW_BOX_BUSY) - 1) % recording->slot_count == index
+        return (number & ~BW_BOX_BUSY) &&
+                       ((number & ~BW_BOX_BUSY) - 1) % recording->slot_count == index
                    ? BW_SLOT_TORN
                    : BW_SLOT_DAMAGED;
     if (!slot_is_good(recording, index, number, &event->slot))

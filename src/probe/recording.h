@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading a black box (recorder_layout.h): that of a run that is over, whose bytes may be anything, or the
- * recorder's own, from a signal handler.
+ * Reading a black box (recorder_layout.h): that of a run that is over, whose bytes may be anything,
+ * or the recorder's own, from a signal handler.
  */
 #ifndef BW_PROBE_RECORDING_H
 #define BW_PROBE_RECORDING_H
@@ -26,7 +26,8 @@ enum { BW_RECORDING_HEADER = sizeof(struct bw_box_header) };
 struct bw_error *bw_recording_measure(const void *bytes, size_t length, uint64_t *size);
 
 /** Holds all but the slots against the layout. The bytes stay the caller's. */
-struct bw_error *bw_recording_open(const void *bytes, size_t length, struct bw_recording *recording);
+struct bw_error *bw_recording_open(const void *bytes, size_t length,
+                                   struct bw_recording *recording);
 
 /** The same without a doubt: of one's own. */
 void bw_recording_view(const void *bytes, struct bw_recording *recording);
@@ -40,7 +41,8 @@ static inline const struct bw_box_probe *bw_recording_probe(const struct bw_reco
 }
 
 /** Where a slot begins. */
-static inline const uint8_t *bw_recording_slot_bytes(const struct bw_recording *recording, uint32_t index)
+static inline const uint8_t *bw_recording_slot_bytes(const struct bw_recording *recording,
+                                                     uint32_t index)
 {
     return recording->bytes + recording->header_size + index * sizeof(struct bw_box_slot);
 }
@@ -81,18 +83,20 @@ struct bw_recording_list {
     uint32_t torn, damaged;
     uint64_t last;        /**< number of the last event, complete or not */
     uint64_t overwritten; /**< events before the oldest that the ring had room for */
-    uint64_t missing;     /**< and those after it that are in no slot: given up because two met in one */
+    uint64_t missing; /**< and those after it that are in no slot: given up because two met in one
+                       */
 };
 
 /** Makes the list; bw_recording_list_free() frees it. */
-struct bw_error *bw_recording_sort(const struct bw_recording *recording, struct bw_recording_list *list);
+struct bw_error *bw_recording_sort(const struct bw_recording *recording,
+                                   struct bw_recording_list *list);
 void bw_recording_list_free(struct bw_recording_list *list);
 
 /** Room that a line of text needs at most. */
 enum { BW_RECORDED_ROOM = 2048 };
 
-/** Appends an event as a line without its end: relative time, thread, probe, NAME=VALUE. Safe in a signal
- * handler if the buffer has room. */
+/** Appends an event as a line without its end: relative time, thread, probe, NAME=VALUE. Safe in a
+ * signal handler if the buffer has room. */
 void bw_recorded_append_text(const struct bw_recorded *event, struct bw_buffer *text);
 
 /** Appends an event as a JSON object in one line, without the line's end. */

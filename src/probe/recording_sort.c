@@ -36,7 +36,8 @@ static void collect(const struct bw_recording *recording, struct place *places,
 static void account(const struct bw_recording *recording, const struct place *places,
                     struct bw_recording_list *list)
 {
-    uint64_t first = list->last > recording->slot_count ? list->last - recording->slot_count + 1 : 1;
+    uint64_t first =
+        list->last > recording->slot_count ? list->last - recording->slot_count + 1 : 1;
     uint64_t within = 0;
     for (uint32_t i = 0; i < list->count; i++)
         within += places[i].number >= first;
@@ -45,7 +46,8 @@ static void account(const struct bw_recording *recording, const struct place *pl
     list->overwritten = first - 1 - (list->count - within);
 }
 
-struct bw_error *bw_recording_sort(const struct bw_recording *recording, struct bw_recording_list *list)
+struct bw_error *bw_recording_sort(const struct bw_recording *recording,
+                                   struct bw_recording_list *list)
 {
     *list = (struct bw_recording_list){0};
     struct place *places = malloc(recording->slot_count * sizeof *places);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recorded events as text and as JSON, in the words of probe/print.c. The text is also made in signal
- * handlers: nothing here but appending to a buffer that has room.
+ * Recorded events as text and as JSON, in the words of probe/print.c. The text is also made in
+ * signal handlers: nothing here but appending to a buffer that has room.
  */
 #include <string.h>
 
@@ -9,14 +9,16 @@
 #include "probe/recording.h"
 #include "record/show.h"
 
-/* Names once and with "=" in between; the program's words in 20 bytes; each byte of text as \ooo, in quotes.
+/* Names once and with "=" in between; the program's words in 20 bytes; each byte of text as \ooo,
+ * in quotes.
  */
-_Static_assert(BW_BOX_PROBE_NAME + 3 * BW_BOX_MEMBER_NAME + 9 * (BW_DECIMAL_ROOM + 12) + 4 * BW_BOX_TEXT +
-                       64 <
+_Static_assert(BW_BOX_PROBE_NAME + 3 * BW_BOX_MEMBER_NAME + 9 * (BW_DECIMAL_ROOM + 12) +
+                       4 * BW_BOX_TEXT + 64 <
                    BW_RECORDED_ROOM,
                "a line may be longer than said");
 
-/* The three texts of a slot: the primary and the secondary member, if they are words, and the one behind. */
+/* The three texts of a slot: the primary and the secondary member, if they are words, and the one
+ * behind. */
 enum { PRIMARY, SECONDARY, TEXT };
 
 static struct bw_bytes text_of(const struct bw_recorded *event, unsigned which)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statistics of probes: counting. Numbers go to one of several shards, chosen by processor, so that threads
- * seldom share a cache line. Probes have a fixed place in the table; layers come into it when they are called
- * first, and nothing ever leaves it, so that looking one up takes no lock.
+ * Statistics of probes: counting. Numbers go to one of several shards, chosen by processor, so that
+ * threads seldom share a cache line. Probes have a fixed place in the table; layers come into it
+ * when they are called first, and nothing ever leaves it, so that looking one up takes no lock.
  */
 #include "probe/stats.h"
 
@@ -14,7 +14,8 @@
 #include "base/cleanup.h"
 #include "probe/probe.h"
 
-/* A graph has at most 4096 layers; half of the places stay empty, so that searches are short, and end. */
+/* A graph has at most 4096 layers; half of the places stay empty, so that searches are short, and
+ * end. */
 enum { SHARDS = 8, CACHE_LINE = 64, LAYERS = 4096, PLACES = 2 * LAYERS };
 
 _Static_assert((int)PLACES >= (int)BW_PROBES_MAX, "each probe has the place of its number");
@@ -153,7 +154,8 @@ static size_t first_place(const char *name)
 }
 
 /* The place of a layer; if there is nothing in it, the layer is not in the table. */
-static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const char *name, const char *type)
+static _Atomic(struct entry *) *find_place(struct bw_probe_stats *stats, const char *name,
+                                           const char *type)
 {
     for (size_t place = first_place(name);; place = (place + 1) % PLACES) {
         struct entry *entry = atomic_load_explicit(&stats->entries[place], memory_order_acquire);
@@ -176,7 +178,8 @@ static struct entry *add_layer(struct bw_probe_stats *stats, const char *name, c
     return entry;
 }
 
-static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *name, const char *type)
+static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *name,
+                                    const char *type)
 {
     struct entry *entry = atomic_load_explicit(find_place(stats, name, type), memory_order_acquire);
     return entry ? entry : add_layer(stats, name, type);
@@ -208,8 +211,8 @@ static void watch_layers(struct bw_probe_stats *stats)
 {
     stats->consumer.take = take_call;
     stats->consumer.selected[BW_PROBE_fop__unwind] = true;
-    stats->consumer.lazy[BW_PROBE_fop__unwind] = UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1)
-                                                                                       << BW_fopinfo_errors;
+    stats->consumer.lazy[BW_PROBE_fop__unwind] =
+        UINT64_C(1) << BW_fopinfo_bytes | UINT64_C(1) << BW_fopinfo_errors;
 }
 
 /* Both. */
@@ -288,9 +291,11 @@ static int compare_rows(const void *a, const void *b)
 
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table)
 {
-    *table = (struct bw_stats_table){.by_xlator = stats->by_xlator, .uncounted = now_in(&stats->uncounted)};
+    *table = (struct bw_stats_table){.by_xlator = stats->by_xlator,
+                                     .uncounted = now_in(&stats->uncounted)};
     for (size_t place = 0; place < PLACES; place++) {
-        const struct entry *entry = atomic_load_explicit(&stats->entries[place], memory_order_acquire);
+        const struct entry *entry =
+            atomic_load_explicit(&stats->entries[place], memory_order_acquire);
         if (!entry)
             continue;
         if (!BW_ARRAY_RESERVE(table->rows, table->count, table->capacity)) {

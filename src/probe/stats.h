@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statistics of probes: a consumer that counts and times instead of printing, by probe or by layer. What
+ * Statistics of probes: a consumer that counts and times instead of printing, by probe or by layer.
+ * What
  * --probe-stats shows. Time is in nanoseconds everywhere.
  *
- * By probe, one row for each selected probe that has fired: how often, how many of those ended with an error,
- * and the sum of its bytes. Its record's `bytes` are meant, or `bytes_out` (a codec's). If its record has the
- * time something took, also total, least, average, largest, percentiles and histogram of the times, and a
- * share: the part of its total in the totals of all rows. Probes lie in each other (a block is read, for
- * which a layer is called, which reads from a device): the shares tell how the probes compare, not how the
- * run's time is divided. Rows are sorted by total time.
+ * By probe, one row for each selected probe that has fired: how often, how many of those ended with
+ * an error, and the sum of its bytes. Its record's `bytes` are meant, or `bytes_out` (a codec's).
+ * If its record has the time something took, also total, least, average, largest, percentiles and
+ * histogram of the times, and a share: the part of its total in the totals of all rows. Probes lie
+ * in each other (a block is read, for which a layer is called, which reads from a device): the
+ * shares tell how the probes compare, not how the run's time is divided. Rows are sorted by total
+ * time.
  *
- * By layer, one row for each layer that was called: its calls of any operation (read, map, advise), the
- * requests and bytes of its reads, its errors (requests that failed, and maps), the time of its calls, and
- * its own time: that without the calls it made itself. Shares are those of own time and add up to 100 %, so
- * here they do tell where time goes. Threads add up: a second in each of two threads is two. Rows are sorted
- * by own time.
+ * By layer, one row for each layer that was called: its calls of any operation (read, map, advise),
+ * the requests and bytes of its reads, its errors (requests that failed, and maps), the time of its
+ * calls, and its own time: that without the calls it made itself. Shares are those of own time and
+ * add up to 100 %, so here they do tell where time goes. Threads add up: a second in each of two
+ * threads is two. Rows are sorted by own time.
  *
  * p50 and p99 are estimated from the histogram, whose buckets are powers of two: see
  * bw_histogram_percentile(). A sum that does not fit is shown as 18446744073709551615.
@@ -39,8 +41,8 @@
 struct bw_probe_stats;
 
 /**
- * Makes statistics in which nothing is counted yet. By probe, `selected` tells which ones, NULL all of them;
- * by layer it means nothing.
+ * Makes statistics in which nothing is counted yet. By probe, `selected` tells which ones, NULL all
+ * of them; by layer it means nothing.
  */
 struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PROBES_MAX],
                                        struct bw_probe_stats **stats);
@@ -51,7 +53,8 @@ void bw_probe_stats_destroy(struct bw_probe_stats *stats);
 struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats);
 
 /** Appends the report: a table and histograms, or JSON. Others may be counting. */
-void bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json, struct bw_buffer *text);
+void bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json,
+                           struct bw_buffer *text);
 
 /** The numbers of a probe or layer. */
 struct bw_stats_row {
@@ -74,7 +77,8 @@ struct bw_stats_table {
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table);
 
 /** The time that a row's share is taken of. */
-static inline uint64_t bw_stats_time(const struct bw_stats_table *table, const struct bw_stats_row *row)
+static inline uint64_t bw_stats_time(const struct bw_stats_table *table,
+                                     const struct bw_stats_row *row)
 {
     return table->by_xlator ? row->own_ns : row->times.sum;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Statistics of probes: the report, from one table of columns, as text in the manner of strace -c and as
- * JSON. */
+/* Statistics of probes: the report, from one table of columns, as text in the manner of strace -c
+ * and as JSON. */
 #include <inttypes.h>
 
 #include "base/cleanup.h"
@@ -36,7 +36,8 @@ enum column_number {
     COLUMNS,
 };
 
-/* The heading is NULL where there is no such column. Numbers that are wider push what follows to the right.
+/* The heading is NULL where there is no such column. Numbers that are wider push what follows to
+ * the right.
  */
 static const struct column {
     const char *member, *of_probes, *of_layers;
@@ -127,7 +128,8 @@ static void append_cell(struct bw_buffer *text, unsigned column, struct cell cel
     if (!cell.there)
         bw_buffer_format(text, "%*s ", width, "-");
     else if (column == SHARE)
-        bw_buffer_format(text, "%*" PRIu64 ".%u ", width - 2, cell.value / 10, (unsigned)(cell.value % 10));
+        bw_buffer_format(text, "%*" PRIu64 ".%u ", width - 2, cell.value / 10,
+                         (unsigned)(cell.value % 10));
     else
         bw_buffer_format(text, "%*" PRIu64 " ", width, cell.value);
 }
@@ -159,8 +161,8 @@ static void append_line(struct bw_buffer *text, const struct bw_stats_table *tab
     bw_buffer_format(text, "%s\n", line);
 }
 
-static void append_row(struct bw_buffer *text, const struct bw_stats_table *table, const struct whole *whole,
-                       const struct bw_stats_row *row)
+static void append_row(struct bw_buffer *text, const struct bw_stats_table *table,
+                       const struct whole *whole, const struct bw_stats_row *row)
 {
     for (unsigned column = 0; column < COLUMNS; column++)
         if (heading(table, column))
@@ -178,7 +180,8 @@ static void append_whole(struct bw_buffer *text, const struct bw_stats_table *ta
     append_line(text, table);
     append_cell(text, SHARE, (struct cell){true, 1000});
     append_cell(text, TOTAL, (struct cell){true, whole->shown});
-    bw_buffer_format(text, "%s\n", table->by_xlator ? "own time of all layers" : "time of all probes");
+    bw_buffer_format(text, "%s\n",
+                     table->by_xlator ? "own time of all layers" : "time of all probes");
 }
 
 static void append_histograms(struct bw_buffer *text, const struct bw_stats_table *table)
@@ -200,7 +203,8 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
         append_headings(text, table);
         append_line(text, table);
     } else {
-        bw_buffer_format(text, "%s\n", table->by_xlator ? "no layer was called" : "no probe has fired");
+        bw_buffer_format(text, "%s\n",
+                         table->by_xlator ? "no layer was called" : "no probe has fired");
     }
     for (size_t i = 0; i < table->count; i++)
         append_row(text, table, &whole, &table->rows[i]);
@@ -223,8 +227,8 @@ static void add_histogram(struct bw_json *json, const struct bw_stats_row *row)
     bw_json_end(json);
 }
 
-static void add_row(struct bw_json *json, const struct bw_stats_table *table, const struct whole *whole,
-                    const struct bw_stats_row *row)
+static void add_row(struct bw_json *json, const struct bw_stats_table *table,
+                    const struct whole *whole, const struct bw_stats_row *row)
 {
     bw_json_begin_object(json, NULL);
     bw_json_text(json, table->by_xlator ? "xlator" : "probe", row->name);

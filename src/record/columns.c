@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-static struct bw_error *add(const struct bw_record *record, const char *name, size_t length, uint64_t *known,
-                            struct bw_member_list *list)
+static struct bw_error *add(const struct bw_record *record, const char *name, size_t length,
+                            uint64_t *known, struct bw_member_list *list)
 {
     int member = bw_record_member(record, name, length);
     if (!length)

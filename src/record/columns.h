@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which members of a record are wanted, and in which order: lists of their names as users write them. */
+/* Which members of a record are wanted, and in which order: lists of their names as users write
+ * them. */
 #ifndef BW_RECORD_COLUMNS_H
 #define BW_RECORD_COLUMNS_H
 
@@ -12,7 +13,8 @@ struct bw_member_list {
     unsigned count;
 };
 
-/** Reads names with commas between; NULL: all that are eager. BW_ERROR_USAGE says which name is wrong. */
+/** Reads names with commas between; NULL: all that are eager. BW_ERROR_USAGE says which name is
+ * wrong. */
 struct bw_error *bw_columns_parse(const struct bw_record *record, const char *names,
                                   struct bw_member_list *list);
 

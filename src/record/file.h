@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file as the walk comes to it: the private side of the record `fileinfo`, which rows are made of. The walk
- * fills it, record/rows.h writes it.
+ * A file as the walk comes to it: the private side of the record `fileinfo`, which rows are made
+ * of. The walk fills it, record/rows.h writes it.
  */
 #ifndef BW_RECORD_FILE_H
 #define BW_RECORD_FILE_H
@@ -28,7 +28,8 @@ struct bw_file {
     uint64_t number;              /**< of its inode in that tree */
     uint8_t type;                 /**< BW_FILE_*, as its directory says */
     const struct bw_inode *inode; /**< NULL: not asked for, or lost */
-    const char *compression;      /**< value of the property, not terminated; NULL: none, or not asked for */
+    const char *compression; /**< value of the property, not terminated; NULL: none, or not asked
+                                for */
     size_t compression_length;
 };
 

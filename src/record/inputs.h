@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of the records: what the places where something happens hand to the translators. They hold
- * pointers to what is there anyway, and end with the call they are passed to.
+ * The private side of the records: what the places where something happens hand to the translators.
+ * They hold pointers to what is there anyway, and end with the call they are passed to.
  */
 #ifndef BW_RECORD_INPUTS_H
 #define BW_RECORD_INPUTS_H

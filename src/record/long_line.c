@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing long lines. Numbers of owners, not names: those of the host say nothing about an image. */
+/* Writing long lines. Numbers of owners, not names: those of the host say nothing about an image.
+ */
 #include "record/long_line.h"
 
 #include <sys/stat.h>

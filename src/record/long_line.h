@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lines as `ls -l` writes them, up to the name: mode, links, owner, group, size, time of the last change. */
+/* Lines as `ls -l` writes them, up to the name: mode, links, owner, group, size, time of the last
+ * change. */
 #ifndef BW_RECORD_LONG_LINE_H
 #define BW_RECORD_LONG_LINE_H
 
@@ -12,13 +13,13 @@ enum { BW_MODE_LETTERS = 10 };
 /** Writes a mode as in struct stat, like "-rwsr-xr-t"; returns the end. */
 char *bw_mode_letters(char *at, uint32_t mode);
 
-/** Writes nanoseconds since 1970 as "2026-11-21 07:57:58.123456789", in UTC; returns the end, at most 30
- * bytes on. */
+/** Writes nanoseconds since 1970 as "2026-11-21 07:57:58.123456789", in UTC; returns the end, at
+ * most 30 bytes on. */
 char *bw_long_time(char *at, int64_t nanoseconds);
 
 /**
- * Appends a line with a space at its end, to be followed by the name. Columns are as wide as most need; a
- * device has its numbers instead of a size; what is not known is '?', but for the type.
+ * Appends a line with a space at its end, to be followed by the name. Columns are as wide as most
+ * need; a device has its numbers instead of a size; what is not known is '?', but for the type.
  */
 void bw_long_line_append(const struct bw_file *file, struct bw_buffer *text);
 

@@ -36,14 +36,16 @@ enum { MEMBER_EAGER = false, MEMBER_LAZY = true };
         sizeof(struct bw_##name),                                                           \
         name##_members,                                                                     \
         BW_##name##_MEMBERS};                                                               \
-    _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS, "too many members for a mask");
+    _Static_assert((int)BW_##name##_MEMBERS <= (int)BW_RECORD_MEMBERS,                      \
+                   "too many members for a mask");
 #define MEMBER(record, name, type, format, laziness, stability, documentation)
 #define END_RECORD(name)
 #include "record/records.def"
 #undef RECORD
 
 static const struct bw_record *const records[] = {
-#define RECORD(name, version, name_stability, data_stability, depends, documentation) &bw_##name##_record,
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) \
+    &bw_##name##_record,
 #include "record/records.def"
     NULL,
 };
@@ -64,7 +66,8 @@ const struct bw_record *bw_record_find(const char *name)
 int bw_record_member(const struct bw_record *record, const char *name, size_t length)
 {
     for (unsigned i = 0; i < record->member_count; i++)
-        if (strlen(record->members[i].name) == length && memcmp(record->members[i].name, name, length) == 0)
+        if (strlen(record->members[i].name) == length &&
+            memcmp(record->members[i].name, name, length) == 0)
             return (int)i;
     return -1;
 }

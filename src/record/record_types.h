@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What records.def becomes for the rest of the house: the structures, the numbers of their members, their
- * tables and translators. records.def shows one written out.
+ * What records.def becomes for the rest of the house: the structures, the numbers of their members,
+ * their tables and translators. records.def shows one written out.
  */
 #ifndef BW_RECORD_RECORD_TYPES_H
 #define BW_RECORD_RECORD_TYPES_H
@@ -14,7 +14,8 @@ struct bw_xlate {
     const char *name; /**< of the input */
     const struct bw_record *record;
     uint64_t members; /**< those it has an expression for; all others stay as they are */
-    /** Evaluates the wanted members of those; `in` and `out` are of the types that records.def names. */
+    /** Evaluates the wanted members of those; `in` and `out` are of the types that records.def
+     * names. */
     void (*translate)(const void *in, uint64_t wanted, void *out);
 };
 
@@ -28,8 +29,9 @@ typedef const char *bw_type_TEXT;
 typedef struct bw_bytes bw_type_BYTES;
 
 /* Structures. */
-#define RECORD(name, version, name_stability, data_stability, depends, documentation) struct bw_##name {
-#define MEMBER(record, name, type, format, laziness, stability, documentation)        bw_type_##type name;
+#define RECORD(name, version, name_stability, data_stability, depends, documentation) \
+    struct bw_##name {
+#define MEMBER(record, name, type, format, laziness, stability, documentation) bw_type_##type name;
 #define END_RECORD(name) \
     }                    \
     ;
@@ -58,13 +60,14 @@ typedef struct bw_bytes bw_type_BYTES;
     BW_##name##_MEMBERS  \
     }                    \
     ;
-#define XLATE(record, name, input)                                                                     \
-    extern const struct bw_xlate bw_##name##_xlate;                                                    \
-    void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out);                   \
-    /* Makes sure that the right structure is handed to a translator that is called from its table. */ \
-    static inline const void *bw_input_##name(const input *in)                                         \
-    {                                                                                                  \
-        return in;                                                                                     \
+#define XLATE(record, name, input)                                                           \
+    extern const struct bw_xlate bw_##name##_xlate;                                          \
+    void bw_xlate_##name(const input *in, uint64_t wanted, struct bw_##record *out);         \
+    /* Makes sure that the right structure is handed to a translator that is called from its \
+     * table. */                                                                             \
+    static inline const void *bw_input_##name(const input *in)                               \
+    {                                                                                        \
+        return in;                                                                           \
     }
 #define FROM(record, member, expression)
 #define END_XLATE(name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, where a string follows, a
- * quote. Strings are what src/base/json.c makes of the same bytes, but most of them are plain, and those are
- * copied eight bytes at a time.
+ * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, where a string
+ * follows, a quote. Strings are what src/base/json.c makes of the same bytes, but most of them are
+ * plain, and those are copied eight bytes at a time.
  */
 #include <uuid/uuid.h>
 
@@ -18,8 +18,8 @@ static bool is_plain(uint8_t byte)
     return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/* Whether eight bytes are plain. May say no where they are, but only beside one that is not: a byte too small
- * for a subtraction borrows from the next. */
+/* Whether eight bytes are plain. May say no where they are, but only beside one that is not: a byte
+ * too small for a subtraction borrows from the next. */
 static inline bool are_plain(uint64_t word)
 {
     uint64_t less = word - ones * 0x20;           /* control characters */
@@ -53,8 +53,8 @@ static char *write_code(char *at, uint8_t code)
     return at + 6;
 }
 
-/* Valid UTF-8 as it stands in a string; at most six times as long. Terminals obey the control characters
- * U+0080 to U+009F too: for them these are escaped as well. */
+/* Valid UTF-8 as it stands in a string; at most six times as long. Terminals obey the control
+ * characters U+0080 to U+009F too: for them these are escaped as well. */
 static char *write_awkward(char *at, const uint8_t *bytes, size_t length, bool for_terminal)
 {
     for (size_t i = 0; i < length; i++) {
@@ -98,8 +98,8 @@ static char *write_slowly(const struct bw_rows *rows, const struct bw_column *co
     return at;
 }
 
-static char *write_string(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                          char *at, struct bw_buffer *buffer)
+static char *write_string(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
@@ -115,22 +115,22 @@ static char *write_string(const struct bw_rows *rows, const struct bw_column *co
     return text;
 }
 
-static char *write_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                        char *at, struct bw_buffer *buffer)
+static char *write_text(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes bytes = bw_row_text(value);
     return write_string(rows, column, &bytes, at, buffer);
 }
 
-static char *write_base64(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                          char *at, struct bw_buffer *buffer)
+static char *write_base64(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *bytes = value;
     return bytes->data ? write_as_base64(rows, &column->lead, bytes, at, buffer) : at;
 }
 
-static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                        char *at, struct bw_buffer *buffer)
+static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *uuid = value;
     (void)rows, (void)buffer;
@@ -142,15 +142,15 @@ static char *write_uuid(const struct bw_rows *rows, const struct bw_column *colu
     return at + UUID_STR_LEN;
 }
 
-static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                            char *at, struct bw_buffer *buffer)
+static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column,
+                            const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_decimal(bw_lead_write(at, &column->lead), *(const uint64_t *)value);
 }
 
-static char *write_signed(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                          char *at, struct bw_buffer *buffer)
+static char *write_signed(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
@@ -172,8 +172,8 @@ bw_column_writer *bw_json_writer(const struct bw_member *member)
     }
 }
 
-/* Every member comes with a comma; that of the first becomes the brace. Its place is counted from the begin
- * of the buffer, which may move. */
+/* Every member comes with a comma; that of the first becomes the brace. Its place is counted from
+ * the begin of the buffer, which may move. */
 char *bw_json_row(const struct bw_rows *rows, const void *record, uint64_t present, char *at,
                   struct bw_buffer *buffer)
 {

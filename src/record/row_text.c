@@ -14,36 +14,36 @@ static uint64_t number_at(const void *value)
     return *(const uint64_t *)value;
 }
 
-static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                            char *at, struct bw_buffer *buffer)
+static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *column,
+                            const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_decimal(bw_lead_write(at, &column->lead), number_at(value));
 }
 
-static char *write_signed(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                          char *at, struct bw_buffer *buffer)
+static char *write_signed(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
 }
 
-static char *write_iec(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                       char *at, struct bw_buffer *buffer)
+static char *write_iec(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), false);
 }
 
-static char *write_si(const struct bw_rows *rows, const struct bw_column *column, const void *value, char *at,
-                      struct bw_buffer *buffer)
+static char *write_si(const struct bw_rows *rows, const struct bw_column *column, const void *value,
+                      char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), true);
 }
 
-static char *write_time(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                        char *at, struct bw_buffer *buffer)
+static char *write_time(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return bw_units_time(bw_lead_write(at, &column->lead), *(const int64_t *)value);
@@ -62,15 +62,15 @@ static char *write_digits(char *at, uint64_t number, unsigned bits)
     }
 }
 
-static char *write_octal(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                         char *at, struct bw_buffer *buffer)
+static char *write_octal(const struct bw_rows *rows, const struct bw_column *column,
+                         const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     return write_digits(bw_lead_write(at, &column->lead), number_at(value), 3);
 }
 
-static char *write_hex(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                       char *at, struct bw_buffer *buffer)
+static char *write_hex(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
     at = bw_lead_write(at, &column->lead);
@@ -85,8 +85,8 @@ static char *write_absent(const struct bw_rows *rows, const struct bw_column *co
     return bw_lead_write(bw_lead_write(at, &column->lead), &rows->absent);
 }
 
-static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                        char *at, struct bw_buffer *buffer)
+static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *uuid = value;
     (void)buffer;
@@ -97,18 +97,19 @@ static char *write_uuid(const struct bw_rows *rows, const struct bw_column *colu
     return at + UUID_STR_LEN - 1;
 }
 
-static char *write_base64(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                          char *at, struct bw_buffer *buffer)
+static char *write_base64(const struct bw_rows *rows, const struct bw_column *column,
+                          const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
         return write_absent(rows, column, at);
-    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bw_base64_length(bytes->length), buffer);
+    at = bw_row_room(rows, bw_lead_write(at, &column->lead), bw_base64_length(bytes->length),
+                     buffer);
     return at ? bw_base64(at, bytes->data, bytes->length) : NULL;
 }
 
-static char *write_raw(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                       char *at, struct bw_buffer *buffer)
+static char *write_raw(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
@@ -120,8 +121,8 @@ static char *write_raw(const struct bw_rows *rows, const struct bw_column *colum
     return at + bytes->length;
 }
 
-static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                           char *at, struct bw_buffer *buffer)
+static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
@@ -133,21 +134,22 @@ static char *write_escaped(const struct bw_rows *rows, const struct bw_column *c
 }
 
 /* The same of text that ends with NUL. */
-static char *write_raw_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                            char *at, struct bw_buffer *buffer)
+static char *write_raw_text(const struct bw_rows *rows, const struct bw_column *column,
+                            const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes bytes = bw_row_text(value);
     return write_raw(rows, column, &bytes, at, buffer);
 }
 
-static char *write_escaped_text(const struct bw_rows *rows, const struct bw_column *column, const void *value,
-                                char *at, struct bw_buffer *buffer)
+static char *write_escaped_text(const struct bw_rows *rows, const struct bw_column *column,
+                                const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes bytes = bw_row_text(value);
     return write_escaped(rows, column, &bytes, at, buffer);
 }
 
-static bw_column_writer *bytes_writer(const struct bw_member *member, const struct bw_rows_options *options)
+static bw_column_writer *bytes_writer(const struct bw_member *member,
+                                      const struct bw_rows_options *options)
 {
     bool escape = options->escape && member->format == BW_FORMAT_NAME;
     if (member->type == BW_TYPE_TEXT)
@@ -163,7 +165,8 @@ static bw_column_writer *size_writer(enum bw_rows_units units)
     return units == BW_ROWS_IEC ? write_iec : units == BW_ROWS_SI ? write_si : write_unsigned;
 }
 
-bw_column_writer *bw_text_writer(const struct bw_member *member, const struct bw_rows_options *options)
+bw_column_writer *bw_text_writer(const struct bw_member *member,
+                                 const struct bw_rows_options *options)
 {
     if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
         return bytes_writer(member, options);

@@ -46,7 +46,8 @@ static struct bw_lead json_lead(char **left, const struct bw_member *member, con
 static size_t leads_room(const struct bw_record *record, const struct bw_member_list *list,
                          const struct bw_rows_options *options)
 {
-    size_t room = 3 * BW_LEAD_STEP + padded(options->separator_length); /* begin, absent, none, separator */
+    size_t room = 3 * BW_LEAD_STEP + padded(options->separator_length); /* begin, absent, none,
+                                                                           separator */
     for (unsigned i = 0; i < list->count; i++)
         room += 2 * json_lead_room(&record->members[list->members[i]]);
     return room;
@@ -71,8 +72,8 @@ static void add_text_columns(struct bw_rows *rows, const struct bw_member_list *
     }
 }
 
-/* A member in base64 is that in front of it once more. If both are wanted, one of both is written, and the
- * first knows how. */
+/* A member in base64 is that in front of it once more. If both are wanted, one of both is written,
+ * and the first knows how. */
 static bool is_twin(const struct bw_rows *rows, unsigned member)
 {
     return rows->record->members[member].format == BW_FORMAT_BASE64 && member > 0 &&
@@ -185,7 +186,8 @@ void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, co
     text->length = at ? (size_t)(at - text->data) : before;
 }
 
-void bw_rows_append_file(const struct bw_rows *rows, const struct bw_file *file, struct bw_buffer *text)
+void bw_rows_append_file(const struct bw_rows *rows, const struct bw_file *file,
+                         struct bw_buffer *text)
 {
     bw_rows_append(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file, text);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stands around rows: the names of the columns, the header record, the brackets of an array. */
+/* What stands around rows: the names of the columns, the header record, the brackets of an array.
+ */
 #include "record/row.h"
 
 #ifndef BW_VERSION
@@ -21,7 +22,8 @@ static void append_names(const struct bw_rows *rows, struct bw_buffer *text)
 /* As a line; in an array without its end. */
 static void append_header_record(const struct bw_rows *rows, struct bw_buffer *text)
 {
-    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES, .terminator = rows->terminator};
+    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES,
+                                            .terminator = rows->terminator};
     const struct bw_header header = {.version = BW_VERSION, .of = rows->record};
     struct bw_rows *header_rows;
     struct bw_error *error = bw_rows_create("headerinfo", &options, &header_rows);

@@ -43,7 +43,8 @@ static void append_number(const struct bw_member *member, uint64_t value, struct
         bw_buffer_format(text, member->format == BW_FORMAT_OCTAL ? "%" PRIo64 : "%" PRIu64, value);
 }
 
-static bool uuid_text(const struct bw_member *member, const struct bw_bytes *bytes, char text[UUID_STR_LEN])
+static bool uuid_text(const struct bw_member *member, const struct bw_bytes *bytes,
+                      char text[UUID_STR_LEN])
 {
     if (member->format != BW_FORMAT_UUID || bytes->length != sizeof(uuid_t))
         return false;

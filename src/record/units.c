@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sizes with units and times as dates, in whole numbers only: no locale, no time zone, no rounding surprise.
+/* Sizes with units and times as dates, in whole numbers only: no locale, no time zone, no rounding
+ * surprise.
  */
 #include "record/units.h"
 
@@ -17,7 +18,8 @@ static uint64_t hundredths_of(uint64_t number, uint64_t unit)
 char *bw_units_size(char *at, uint64_t size, bool si)
 {
     static const char prefixes[2][7] = {" KMGTPE", " kMGTPE"};
-    uint64_t step = si ? 1000 : 1024, above = size; /* `above`: in the unit below the one of `size` */
+    uint64_t step = si ? 1000 : 1024, above = size; /* `above`: in the unit below the one of `size`
+                                                     */
     unsigned unit = 0;
     for (; size >= step; size /= step, unit++)
         above = size;
@@ -48,8 +50,8 @@ static int64_t divide(int64_t number, int64_t by, int64_t *rest)
     return result;
 }
 
-/* Year, month and day of a day counted from 1970-01-01. The year is made to begin in March, so that a leap
- * day is its last one; 400 years are an era of 146097 days. */
+/* Year, month and day of a day counted from 1970-01-01. The year is made to begin in March, so that
+ * a leap day is its last one; 400 years are an era of 146097 days. */
 static char *write_date(char *at, int64_t days)
 {
     int64_t rest, era = divide(days + 719468, 146097, &rest);

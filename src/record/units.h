@@ -9,8 +9,9 @@
 /** At most this many bytes are written. */
 enum { BW_UNITS_ROOM = 30 };
 
-/** Writes a size with two decimals and the greatest unit that leaves at least 1 in front of them, as
- * btrfs-progs do; bytes without decimals. Multiples of 1000 with `si`, else of 1024. Returns the end. */
+/** Writes a size with two decimals and the greatest unit that leaves at least 1 in front of them,
+ * as btrfs-progs do; bytes without decimals. Multiples of 1000 with `si`, else of 1024. Returns the
+ * end. */
 char *bw_units_size(char *at, uint64_t size, bool si);
 
 /** Writes nanoseconds since 1970 as date and time of day in UTC (ISO 8601). Returns the end. */

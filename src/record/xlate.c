@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The translators, made from records.def: one function an input, which evaluates the members wanted and no
- * others. Above them what the expressions need.
+ * The translators, made from records.def: one function an input, which evaluates the members wanted
+ * and no others. Above them what the expressions need.
  */
 #include <errno.h>
 
@@ -53,9 +53,11 @@ static const char *severity_name(const struct bw_report_event *in)
 static int64_t error_number(const struct bw_error *error)
 {
     static const int numbers[] = {
-        [BW_ERROR_NO_MEMORY] = ENOMEM,      [BW_ERROR_SYSTEM] = EIO,          [BW_ERROR_USAGE] = EINVAL,
-        [BW_ERROR_NOT_BTRFS] = EINVAL,      [BW_ERROR_UNSUPPORTED] = ENOTSUP, [BW_ERROR_CORRUPT] = EUCLEAN,
-        [BW_ERROR_MISSING_DEVICE] = ENODEV, [BW_ERROR_NOT_FOUND] = ENOENT,    [BW_ERROR_STOPPED] = ECANCELED,
+        [BW_ERROR_NO_MEMORY] = ENOMEM,      [BW_ERROR_SYSTEM] = EIO,
+        [BW_ERROR_USAGE] = EINVAL,          [BW_ERROR_NOT_BTRFS] = EINVAL,
+        [BW_ERROR_UNSUPPORTED] = ENOTSUP,   [BW_ERROR_CORRUPT] = EUCLEAN,
+        [BW_ERROR_MISSING_DEVICE] = ENODEV, [BW_ERROR_NOT_FOUND] = ENOENT,
+        [BW_ERROR_STOPPED] = ECANCELED,
     };
     if (!error)
         return 0;

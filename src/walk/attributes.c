@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The way down. What is looked for are keys in ascending order, so each node shares them out among its
- * children, and no block is read twice in a run; the last leaf of a run is often the first of the next. Below
- * a node that is lost, leaves that were adopted stand in.
+ * The way down. What is looked for are keys in ascending order, so each node shares them out among
+ * its children, and no block is read twice in a run; the last leaf of a run is often the first of
+ * the next. Below a node that is lost, leaves that were adopted stand in.
  */
 #include "walk/attributes.h"
 
@@ -120,10 +120,12 @@ static bool is_lost(const struct bw_lookup *lookup, const struct bw_block_pointe
     return lost->count && bw_map_get(lost, pointer->bytenr) != UINT32_MAX;
 }
 
-/* Whether a block that is held was checked against the same promises, apart from the tree it is read for. */
+/* Whether a block that is held was checked against the same promises, apart from the tree it is
+ * read for. */
 static bool holds(const struct held_block *held, const struct bw_block_pointer *pointer)
 {
-    const struct bw_tree_block_expectation *have = &held->pointer.expectation, *want = &pointer->expectation;
+    const struct bw_tree_block_expectation *have = &held->pointer.expectation,
+                                           *want = &pointer->expectation;
     return held->pointer.bytenr == pointer->bytenr && have->generation == want->generation &&
            have->level == want->level && have->has_first_key == want->has_first_key &&
            bw_key_compare(&have->first_key, &want->first_key) == 0 &&
@@ -140,7 +142,8 @@ static void take_property(struct bw_lookup *lookup, struct bw_inode_attributes *
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry)) {
         const uint8_t *value = entry.name + entry.name_length;
-        if (entry.name_length != sizeof property - 1 || memcmp(entry.name, property, entry.name_length) != 0)
+        if (entry.name_length != sizeof property - 1 ||
+            memcmp(entry.name, property, entry.name_length) != 0)
             continue;
         attributes->compression = (uint32_t)lookup->values.length;
         attributes->compression_length = (uint16_t)(cursor.next - value);
@@ -152,14 +155,16 @@ static void take_property(struct bw_lookup *lookup, struct bw_inode_attributes *
         attributes->compression_state = BW_ATTRIBUTE_CUT_OFF;
 }
 
-static void take_item(struct bw_lookup *lookup, uint32_t index, const struct bw_node *leaf, uint32_t slot)
+static void take_item(struct bw_lookup *lookup, uint32_t index, const struct bw_node *leaf,
+                      uint32_t slot)
 {
     struct bw_inode_attributes *attributes = &lookup->attributes[index / 2];
     struct bw_item item;
     bool inside = bw_leaf_item(leaf, slot, &item);
     if (index % 2 == 0)
-        attributes->inode_state =
-            inside && bw_inode_decode(&item, &attributes->inode) ? BW_ATTRIBUTE_FOUND : BW_ATTRIBUTE_CUT_OFF;
+        attributes->inode_state = inside && bw_inode_decode(&item, &attributes->inode)
+                                      ? BW_ATTRIBUTE_FOUND
+                                      : BW_ATTRIBUTE_CUT_OFF;
     else if (inside)
         take_property(lookup, attributes, &item);
     else
@@ -208,7 +213,8 @@ static void take_leaf(struct bw_lookup *lookup, const uint8_t *block, uint32_t f
 
 /* Leaves. */
 
-static void lose(struct bw_lookup *lookup, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void lose(struct bw_lookup *lookup, const struct bw_block_pointer *pointer,
+                 struct bw_error *error)
 {
     bw_fs_report_lost(lookup->scope->fs, pointer->bytenr, error);
 }
@@ -247,21 +253,22 @@ static bool settle(struct bw_lookup *lookup, const struct bw_block_pointer *poin
     return true;
 }
 
-static void look_in_leaf(struct bw_lookup *lookup, const struct bw_block_pointer *pointer, uint32_t first,
-                         uint32_t end)
+static void look_in_leaf(struct bw_lookup *lookup, const struct bw_block_pointer *pointer,
+                         uint32_t first, uint32_t end)
 {
     const struct share wanted = {0, first, end}, *only = &wanted;
     if (!settle(lookup, pointer, first, end))
         read_leaves(lookup, pointer, &only, 1);
 }
 
-static struct bw_range range_of(const struct bw_lookup *lookup, const struct bw_node *node, uint32_t slot)
+static struct bw_range range_of(const struct bw_lookup *lookup, const struct bw_node *node,
+                                uint32_t slot)
 {
     return (struct bw_range){bw_node_pointer_at(node, slot).bytenr, lookup->reader->nodesize};
 }
 
-/* Tells the read-ahead which leaves are wanted now and, if these lie close together, which ones are likely to
- * be wanted next. */
+/* Tells the read-ahead which leaves are wanted now and, if these lie close together, which ones are
+ * likely to be wanted next. */
 static void advise(struct bw_lookup *lookup, const struct bw_node *node, uint32_t count)
 {
     const uint32_t first = lookup->wanted[0].slot, behind = lookup->wanted[count - 1].slot + 1;
@@ -315,8 +322,8 @@ static uint32_t find_child(const struct bw_node *node, uint32_t slot, const stru
 }
 
 /* The next child that keys from `first` on are shared out to; where its share ends. */
-static struct share next_share(const struct bw_lookup *lookup, const struct bw_node *node, uint32_t slot,
-                               uint32_t first, uint32_t end)
+static struct share next_share(const struct bw_lookup *lookup, const struct bw_node *node,
+                               uint32_t slot, uint32_t first, uint32_t end)
 {
     struct bw_key key = key_at(lookup, first);
     struct share share = {find_child(node, slot, &key), first, end};
@@ -369,12 +376,12 @@ static bool read_node(struct bw_lookup *lookup, const struct bw_block_pointer *p
     return !error;
 }
 
-static void look_below(struct bw_lookup *lookup, const struct bw_block_pointer *pointer, uint32_t first,
-                       uint32_t end);
+static void look_below(struct bw_lookup *lookup, const struct bw_block_pointer *pointer,
+                       uint32_t first, uint32_t end);
 
 /* Shares keys out among the children of a node that was read. */
-static void share_out(struct bw_lookup *lookup, const struct bw_block_pointer *pointer, uint32_t first,
-                      uint32_t end)
+static void share_out(struct bw_lookup *lookup, const struct bw_block_pointer *pointer,
+                      uint32_t first, uint32_t end)
 {
     const uint8_t level = pointer->expectation.level;
     const struct bw_node node = bw_node_view(lookup->nodes[level].block, lookup->reader->nodesize);
@@ -392,8 +399,8 @@ static void share_out(struct bw_lookup *lookup, const struct bw_block_pointer *p
         look_in_leaves(lookup, pointer, &node, count);
 }
 
-static void look_below(struct bw_lookup *lookup, const struct bw_block_pointer *pointer, uint32_t first,
-                       uint32_t end)
+static void look_below(struct bw_lookup *lookup, const struct bw_block_pointer *pointer,
+                       uint32_t first, uint32_t end)
 {
     if (pointer->expectation.level == 0)
         look_in_leaf(lookup, pointer, first, end);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking up inodes: the INODE_ITEM and the compression property of many inodes of a subvolume, in one way
- * down its tree. Used by collect.h, which knows whose attributes are wanted. What is lost here costs
- * attributes, never names: the walk is not told of it.
+ * Looking up inodes: the INODE_ITEM and the compression property of many inodes of a subvolume, in
+ * one way down its tree. Used by collect.h, which knows whose attributes are wanted. What is lost
+ * here costs attributes, never names: the walk is not told of it.
  */
 #ifndef BW_WALK_ATTRIBUTES_H
 #define BW_WALK_ATTRIBUTES_H
@@ -38,11 +38,13 @@ struct bw_lookup *bw_lookup_create(const struct bw_tree_reader *reader, unsigned
 /** Frees them; NULL is allowed. */
 void bw_lookup_destroy(struct bw_lookup *lookup);
 
-/** Fills in attributes, which are ascending by number, each number once. Lost blocks are reported. */
+/** Fills in attributes, which are ascending by number, each number once. Lost blocks are reported.
+ */
 void bw_lookup_run(struct bw_lookup *lookup, const struct bw_task_scope *scope,
                    struct bw_inode_attributes *attributes, size_t count);
 
-/** The values of the properties found by the last run, one behind the other; `failed` if memory ran out. */
+/** The values of the properties found by the last run, one behind the other; `failed` if memory ran
+ * out. */
 const struct bw_buffer *bw_lookup_values(const struct bw_lookup *lookup);
 
 #endif

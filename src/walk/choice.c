@@ -4,10 +4,12 @@
 
 #include <string.h>
 
-static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR && BW_WALK_DIRECTORIES == 1 << BW_FILE_DIRECTORY &&
+static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR &&
+                  BW_WALK_DIRECTORIES == 1 << BW_FILE_DIRECTORY &&
                   BW_WALK_CHARACTER_DEVICES == 1 << BW_FILE_CHARACTER_DEVICE &&
-                  BW_WALK_BLOCK_DEVICES == 1 << BW_FILE_BLOCK_DEVICE && BW_WALK_FIFOS == 1 << BW_FILE_FIFO &&
-                  BW_WALK_SOCKETS == 1 << BW_FILE_SOCKET && BW_WALK_SYMLINKS == 1 << BW_FILE_SYMLINK,
+                  BW_WALK_BLOCK_DEVICES == 1 << BW_FILE_BLOCK_DEVICE &&
+                  BW_WALK_FIFOS == 1 << BW_FILE_FIFO && BW_WALK_SOCKETS == 1 << BW_FILE_SOCKET &&
+                  BW_WALK_SYMLINKS == 1 << BW_FILE_SYMLINK,
               "masks of types are made of the numbers of types");
 
 struct bw_choice bw_choice_of(const struct bw_walk_options *options, bool *is_plain)

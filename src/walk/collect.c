@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The collecting: names and directories in one run of bytes, inode numbers sorted by their digits. */
+/* The collecting: names and directories in one run of bytes, inode numbers sorted by their digits.
+ */
 #include "walk/collect.h"
 
 #include <inttypes.h>
@@ -88,27 +89,30 @@ void bw_collector_destroy(struct bw_collector *collector)
 
 void bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
 {
-    if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count, collector->entered_capacity)) {
+    if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count,
+                          collector->entered_capacity)) {
         collector->memory_short = true;
         return;
     }
-    collector->entered[collector->entered_count++] = (struct entered){collector->bytes.length, length};
+    collector->entered[collector->entered_count++] =
+        (struct entered){collector->bytes.length, length};
     bw_buffer_append(&collector->bytes, path, length);
 }
 
-void bw_collector_add(struct bw_collector *collector, const struct bw_collected *what, const void *name,
-                      size_t name_length)
+void bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
+                      const void *name, size_t name_length)
 {
     if (!BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity)) {
         collector->memory_short = true;
         return;
     }
-    collector->items[collector->count++] = (struct row){.number = what->number,
-                                                        .name_offset = collector->bytes.length,
-                                                        .directory = (uint32_t)collector->entered_count - 1,
-                                                        .name_length = (uint16_t)name_length,
-                                                        .type = what->type,
-                                                        .made_up = what->made_up};
+    collector->items[collector->count++] =
+        (struct row){.number = what->number,
+                     .name_offset = collector->bytes.length,
+                     .directory = (uint32_t)collector->entered_count - 1,
+                     .name_length = (uint16_t)name_length,
+                     .type = what->type,
+                     .made_up = what->made_up};
     bw_buffer_append(&collector->bytes, name, name_length);
 }
 
@@ -197,11 +201,13 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
     if (count > COMPLAINTS)
         bw_fs_report(scope->fs, BW_DAMAGE,
                      bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": %" PRIu64 " more inodes without readable attributes",
+                                     "tree %" PRIu64 ": %" PRIu64
+                                     " more inodes without readable attributes",
                                      scope->tree->id, count - COMPLAINTS));
 }
 
-static void complain_of(const struct bw_task_scope *scope, const struct bw_inode_attributes *attributes)
+static void complain_of(const struct bw_task_scope *scope,
+                        const struct bw_inode_attributes *attributes)
 {
     if (attributes->inode_state == BW_ATTRIBUTE_MISSING)
         complain(scope, attributes->number, "it has no inode item");
@@ -231,7 +237,8 @@ static bool look_up(struct bw_collector *collector, const struct bw_task_scope *
 
 /* Rows. */
 
-static void set_attributes(const struct bw_collector *collector, const struct row *row, struct bw_file *file)
+static void set_attributes(const struct bw_collector *collector, const struct row *row,
+                           struct bw_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
     file->inode = attributes->inode_state == BW_ATTRIBUTE_FOUND ? &attributes->inode : NULL;
@@ -244,8 +251,8 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
     }
 }
 
-static void set_path(struct bw_collector *collector, const struct row *row, const struct row *before,
-                     struct bw_file *file)
+static void set_path(struct bw_collector *collector, const struct row *row,
+                     const struct row *before, struct bw_file *file)
 {
     const struct entered *directory = &collector->entered[row->directory];
     struct bw_buffer *path = &collector->path;
@@ -276,14 +283,15 @@ static bool write_row(const struct bw_collector *collector, const struct bw_task
     if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
         return false;
     if (scope->choice)
-        BW_PROBE(bw_graph_probes(scope->fs->graph), path__emit, path,
-                 &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
+        BW_PROBE(
+            bw_graph_probes(scope->fs->graph), path__emit, path,
+            &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
     collector->writer->append(collector->writer, file, text);
     return true;
 }
 
-static size_t write_rows(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
-                         struct bw_buffer *text)
+static size_t write_rows(struct bw_collector *collector, const struct bw_task_scope *scope,
+                         size_t number, struct bw_buffer *text)
 {
     struct bw_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
@@ -305,8 +313,8 @@ static size_t write_rows(struct bw_collector *collector, const struct bw_task_sc
     return written;
 }
 
-size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope, size_t number,
-                          struct bw_buffer *text)
+size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope,
+                          size_t number, struct bw_buffer *text)
 {
     size_t written = 0;
     bool ready = !collector->memory_short && !collector->bytes.failed;

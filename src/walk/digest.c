@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Making and reading digests. In memory only, so in the machine's own byte order. A directory is a header and
- * its entries; an entry is a kind, a name length and a name, and for all but files the id it points to. Of
- * files, too, if it is asked for.
+ * Making and reading digests. In memory only, so in the machine's own byte order. A directory is a
+ * header and its entries; an entry is a kind, a name length and a name, and for all but files the
+ * id it points to. Of files, too, if it is asked for.
  */
 #include "walk/digest.h"
 
@@ -16,7 +16,8 @@ enum { KIND_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
 static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry, bool numbered)
 {
-    bool subvolume = entry->location.type == BW_ROOT_ITEM, directory = entry->type == BW_FILE_DIRECTORY;
+    bool subvolume = entry->location.type == BW_ROOT_ITEM,
+         directory = entry->type == BW_FILE_DIRECTORY;
     if (!subvolume && !directory && entry->type != BW_FILE_REGULAR && !numbered)
         return;
     const uint8_t head[2] = {subvolume               ? KIND_SUBVOLUME

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cache of digests: a hash of addresses to byte strings under one lock, which is held for a copy of one
- * or two KiB. When it is full, the hand of a clock looks for a digest that was not used since it came by
- * last. New ones come in unused: when the snapshots are larger than the cache, the first part of them stays
- * rather than nothing.
+ * The cache of digests: a hash of addresses to byte strings under one lock, which is held for a
+ * copy of one or two KiB. When it is full, the hand of a clock looks for a digest that was not used
+ * since it came by last. New ones come in unused: when the snapshots are larger than the cache, the
+ * first part of them stays rather than nothing.
  */
 #include <pthread.h>
 #include <stdlib.h>

@@ -51,7 +51,8 @@ bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, u
            memcmp(table->names.data + directory->name_offset, name, name_length) == 0;
 }
 
-void bw_directories_path(const struct bw_directory_table *table, uint32_t index, struct bw_buffer *path)
+void bw_directories_path(const struct bw_directory_table *table, uint32_t index,
+                         struct bw_buffer *path)
 {
     size_t length = 0;
     for (uint32_t at = index; at; at = table->items[at].parent)

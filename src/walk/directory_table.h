@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The directories of a subvolume that the walk has come to know: the only thing that it must remember. A path
- * is built by following parents; a parent is always older than its children in the table, so there are no
- * cycles.
+ * The directories of a subvolume that the walk has come to know: the only thing that it must
+ * remember. A path is built by following parents; a parent is always older than its children in the
+ * table, so there are no cycles.
  */
 #ifndef BW_WALK_DIRECTORY_TABLE_H
 #define BW_WALK_DIRECTORY_TABLE_H
@@ -18,7 +18,8 @@ struct bw_directory {
     uint32_t parent;      /**< index of its parent; that of the top directory is itself */
     uint32_t name_offset; /**< in the table's names */
     uint16_t name_length;
-    uint16_t wave; /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE */
+    uint16_t wave; /**< in which it was walked, or is to be; that and all later ones: BW_LAST_WAVE
+                    */
 };
 
 /** Entry 0 is the top directory, without a name. */
@@ -29,15 +30,16 @@ struct bw_directory_table {
     struct bw_map by_inode;
 };
 
-/** Empties the table (keeping its memory) but for a top directory of inode `top`; false if memory runs out.
+/** Empties the table (keeping its memory) but for a top directory of inode `top`; false if memory
+ * runs out.
  */
 bool bw_directories_reset(struct bw_directory_table *table, uint64_t top);
 
 /** Frees the memory. */
 void bw_directories_free(struct bw_directory_table *table);
 
-/** Adds a directory that is not in the table yet; its index, or BW_NO_DIRECTORY if memory runs out. `wave` is
- * cut to BW_LAST_WAVE. */
+/** Adds a directory that is not in the table yet; its index, or BW_NO_DIRECTORY if memory runs out.
+ * `wave` is cut to BW_LAST_WAVE. */
 uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
                             const void *name, size_t name_length, uint32_t wave);
 
@@ -48,8 +50,10 @@ uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t in
 bool bw_directories_is(const struct bw_directory_table *table, uint32_t index, uint32_t parent,
                        const void *name, size_t name_length);
 
-/** Appends the path of a directory from the top one, a '/' behind each name: "" for the top, "a/b/" below it.
+/** Appends the path of a directory from the top one, a '/' behind each name: "" for the top, "a/b/"
+ * below it.
  */
-void bw_directories_path(const struct bw_directory_table *table, uint32_t index, struct bw_buffer *path);
+void bw_directories_path(const struct bw_directory_table *table, uint32_t index,
+                         struct bw_buffer *path);
 
 #endif

@@ -33,13 +33,15 @@ static struct bw_error *walk(struct bw_fs *fs, const struct bw_walk_options *giv
 }
 
 struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options *options,
-                                 bw_entry_visitor *visit, void *context, struct bw_walk_summary *summary)
+                                 bw_entry_visitor *visit, void *context,
+                                 struct bw_walk_summary *summary)
 {
     return walk(fs, options, BW_FILE_NEEDS_INODE, &(struct visitor){visit, context}, summary);
 }
 
 struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
-                               bw_entry_visitor *visit, void *context, struct bw_walk_summary *summary)
+                               bw_entry_visitor *visit, void *context,
+                               struct bw_walk_summary *summary)
 {
     return walk(fs, options, 0, &(struct visitor){visit, context}, summary);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window does not
- * hold. */
+/* Choosing and reading leaves: one batch of requests for the next wanted leaves that the window
+ * does not hold. */
 #include "walk/leaves.h"
 
 #include <stdlib.h>
@@ -109,7 +109,8 @@ static bool has_digest(const struct bw_leaves *leaves, const struct bw_block_poi
 void bw_leaves_advise(struct bw_leaves *leaves)
 {
     size_t count = 0;
-    for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count; leaf = next_wanted(leaves, leaf + 1)) {
+    for (uint32_t leaf = next_wanted(leaves, 0); leaf < leaves->count;
+         leaf = next_wanted(leaves, leaf + 1)) {
         struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf);
         if (!has_digest(leaves, &pointer))
             leaves->ranges[count++] = (struct bw_range){pointer.bytenr, leaves->reader->nodesize};
@@ -119,8 +120,8 @@ void bw_leaves_advise(struct bw_leaves *leaves)
 }
 
 /*
- * The wanted leaves from `first` on that the window lacks and that must be read; slots that hold other wanted
- * ones are marked as kept. The first is always among the former.
+ * The wanted leaves from `first` on that the window lacks and that must be read; slots that hold
+ * other wanted ones are marked as kept. The first is always among the former.
  */
 static unsigned find_missing(const struct bw_leaves *leaves, uint32_t first,
                              struct bw_block_pointer *pointers, uint32_t *missing, bool *kept)
@@ -150,7 +151,8 @@ static void assign_slot(struct bw_leaves *leaves, uint32_t leaf, unsigned slot)
     leaves->slot_of[leaf] = (uint8_t)slot;
 }
 
-static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost *lost, void *context)
+static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost *lost,
+                         void *context)
 {
     uint32_t missing[BW_BATCH];
     bool kept[BW_BATCH] = {false};
@@ -179,7 +181,8 @@ static void read_missing(struct bw_leaves *leaves, uint32_t first, bw_leaf_lost 
 static bool take_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
-    return is_shared(leaves, &pointer) && bw_digest_cache_get(leaves->digests, &pointer, &leaf->digest);
+    return is_shared(leaves, &pointer) &&
+           bw_digest_cache_get(leaves->digests, &pointer, &leaf->digest);
 }
 
 /* A shared leaf that was read is digested, for those who come to it later as for now. */
@@ -187,13 +190,15 @@ static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);
     leaf->digest.length = 0;
-    if (!is_shared(leaves, &pointer) || !bw_digest_make(&leaf->view, leaves->numbered, &leaf->digest))
+    if (!is_shared(leaves, &pointer) ||
+        !bw_digest_make(&leaf->view, leaves->numbered, &leaf->digest))
         return false;
     bw_digest_cache_put(leaves->digests, &pointer, &leaf->digest);
     return true;
 }
 
-bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost, void *context)
+bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,
+                    void *context)
 {
     for (;;) {
         leaf->number = next_wanted(leaves, 0);

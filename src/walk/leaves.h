@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them are wanted,
- * and a window of those that have been read. The wanted leaf with the lowest number always comes next, so a
- * leaf may be wanted again at any time; what the window still holds is not read twice.
+ * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them
+ * are wanted, and a window of those that have been read. The wanted leaf with the lowest number
+ * always comes next, so a leaf may be wanted again at any time; what the window still holds is not
+ * read twice.
  */
 #ifndef BW_WALK_LEAVES_H
 #define BW_WALK_LEAVES_H
@@ -12,7 +13,8 @@
 #include "walk/digest.h"
 
 enum {
-    BW_MAX_LEAVES = (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
+    BW_MAX_LEAVES =
+        (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
     BW_WANTED_WORDS = BW_MAX_LEAVES / 64 + 1,
     BW_NO_SLOT = UINT8_MAX,
     BW_LOST_SLOT = UINT8_MAX - 1, /**< could not be read once, and is not asked for again */
@@ -35,16 +37,17 @@ struct bw_leaves {
     struct bw_range ranges[BW_MAX_LEAVES + 1];
 };
 
-/** Allocates the buffers; false if memory runs out. `digests` may be NULL; `numbered` is for all in the cache
- * alike. */
+/** Allocates the buffers; false if memory runs out. `digests` may be NULL; `numbered` is for all in
+ * the cache alike. */
 bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
                       struct bw_digest_cache *digests, bool numbered);
 /** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 
 /**
- * Begins with another node: reads it, wants nothing yet. Leaves whose addresses are in `lost` are never read:
- * what is in them is recovered in another way, and if they could be read now it would be listed twice.
+ * Begins with another node: reads it, wants nothing yet. Leaves whose addresses are in `lost` are
+ * never read: what is in them is recovered in another way, and if they could be read now it would
+ * be listed twice.
  */
 struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *tree,
                                 const struct bw_block_pointer *pointer, const struct bw_map *lost);
@@ -64,18 +67,20 @@ static inline void bw_leaves_want(struct bw_leaves *leaves, uint32_t leaf)
 void bw_leaves_advise(struct bw_leaves *leaves);
 
 /** Receives a leaf that cannot be read, and takes the error. */
-typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
+typedef void bw_leaf_lost(void *context, const struct bw_block_pointer *pointer,
+                          struct bw_error *error);
 
 /** The lowest wanted leaf, which is wanted no more. */
 struct bw_wanted_leaf {
     uint32_t number;
-    struct bw_node view; /**< valid until the next call; no block if there is a digest */
-    struct bw_buffer
-        digest; /**< of a shared leaf; owned by whoever owns the structure, reused from call to call */
+    struct bw_node view;     /**< valid until the next call; no block if there is a digest */
+    struct bw_buffer digest; /**< of a shared leaf; owned by whoever owns the structure, reused from
+                                call to call */
     bool has_digest;
 };
 
 /** Moves on to the lowest wanted leaf; false when none is wanted. */
-bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost, void *context);
+bool bw_leaves_next(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf, bw_leaf_lost *lost,
+                    void *context);
 
 #endif

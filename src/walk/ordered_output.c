@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ordering of output. Only the task at the head writes, and it writes without the lock: nobody else may
- * become the head before it moves on. It takes along what finished behind it.
+ * The ordering of output. Only the task at the head writes, and it writes without the lock: nobody
+ * else may become the head before it moves on. It takes along what finished behind it.
  */
 #include "walk/ordered_output.h"
 

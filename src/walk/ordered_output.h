@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Puts the output of tasks that run side by side back in order. Tasks are numbered; what task n writes leaves
- * when all before it are finished. Finished output waits in a window of bounded size, so that memory stays
- * bounded too.
+ * Puts the output of tasks that run side by side back in order. Tasks are numbered; what task n
+ * writes leaves when all before it are finished. Finished output waits in a window of bounded size,
+ * so that memory stays bounded too.
  */
 #ifndef BW_WALK_ORDERED_OUTPUT_H
 #define BW_WALK_ORDERED_OUTPUT_H
@@ -25,7 +25,8 @@ struct bw_ordered_output {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     size_t head;   /**< the task whose turn it is */
-    size_t window; /**< tasks that may be under way or finished and waiting; 8 unless set before the first */
+    size_t window; /**< tasks that may be under way or finished and waiting; 8 unless set before the
+                      first */
     struct {
         struct bw_buffer buffer;
         bool finished;
@@ -49,8 +50,8 @@ void bw_output_restart(struct bw_ordered_output *output);
 /** Waits until task `number` may start, and gives it a buffer. */
 void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer);
 
-/** Writes and empties a buffer that has grown large, if it is the task's turn; waits for it only at the
- * limit. */
+/** Writes and empties a buffer that has grown large, if it is the task's turn; waits for it only at
+ * the limit. */
 void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer);
 
 /** Ends a task; takes the buffer. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Recovery reads the whole tree, leniently. An INODE_REF names directory, index and name: together they tell
- * which DIR_INDEX key held the entry, and if that key was in a lost block the entry is listed from here.
- * Directories that come back this way are walked like any other. The reading may meet lost blocks that no one
- * had needed before; then it goes round once more for what those held.
+ * Recovery reads the whole tree, leniently. An INODE_REF names directory, index and name: together
+ * they tell which DIR_INDEX key held the entry, and if that key was in a lost block the entry is
+ * listed from here. Directories that come back this way are walked like any other. The reading may
+ * meet lost blocks that no one had needed before; then it goes round once more for what those held.
  */
 #include "walk/recover.h"
 
@@ -89,14 +89,16 @@ static uint32_t climb(struct recovery *recovery, uint64_t inode, struct way_up *
     const struct bw_subvolume_walk *walk = recovery->walk;
     uint32_t index;
     while ((index = bw_directories_find(&walk->directories, inode)) == BW_NO_DIRECTORY) {
-        /* Marked on the way, unmarked when it turns out to lead to the top: a circle meets its own mark. */
+        /* Marked on the way, unmarked when it turns out to lead to the top: a circle meets its own
+         * mark. */
         if (inode <= BW_SUBVOLUME_ROOT_INODE || bw_map_get(&recovery->unreachable, inode) == 1 ||
             !bw_map_put(&recovery->unreachable, inode, 1) ||
             !BW_ARRAY_RESERVE(way->steps, way->count, way->capacity))
             return BW_NO_DIRECTORY;
         struct step *step = &way->steps[way->count];
         step->inode = inode;
-        BW_AUTO_ERROR struct bw_error *error = bw_inode_step_up(walk->fs, walk->scope.tree, inode, &step->up);
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_inode_step_up(walk->fs, walk->scope.tree, inode, &step->up);
         if (error)
             return BW_NO_DIRECTORY;
         inode = step->up.parent;
@@ -115,24 +117,27 @@ static uint64_t name_hash(const struct recovery *recovery, uint64_t directory, c
 /* What became of a name. */
 enum { LISTED = 1, LEFT_OUT = 2 };
 
-/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may tell it once more.
- * False if it is left out, with all that is below it. */
-static bool list_once(struct recovery *recovery, uint32_t directory, const struct bw_collected *what,
-                      const void *name, size_t name_length)
+/* Lists a name, unless that was done before: a leaf that only a lenient scan can read may tell it
+ * once more. False if it is left out, with all that is below it. */
+static bool list_once(struct recovery *recovery, uint32_t directory,
+                      const struct bw_collected *what, const void *name, size_t name_length)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    uint64_t hash = name_hash(recovery, walk->directories.items[directory].inode, name, name_length);
+    uint64_t hash =
+        name_hash(recovery, walk->directories.items[directory].inode, name, name_length);
     uint32_t state = bw_map_get(&recovery->listed, hash);
     if (state == UINT32_MAX) {
-        state = bw_subvolume_walk_list(walk, directory, what, name, name_length) ? LISTED : LEFT_OUT;
+        state =
+            bw_subvolume_walk_list(walk, directory, what, name, name_length) ? LISTED : LEFT_OUT;
         walk->memory_short |= !bw_map_put(&recovery->listed, hash, state);
     }
     return state == LISTED;
 }
 
-/* Adds a directory to the table, and lists it; BW_NO_DIRECTORY if it is left out, or lies too deep. */
-static uint32_t add_directory(struct recovery *recovery, uint64_t inode, uint32_t parent, const void *name,
-                              size_t name_length)
+/* Adds a directory to the table, and lists it; BW_NO_DIRECTORY if it is left out, or lies too deep.
+ */
+static uint32_t add_directory(struct recovery *recovery, uint64_t inode, uint32_t parent,
+                              const void *name, size_t name_length)
 {
     const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
     if (!list_once(recovery, parent, &what, name, name_length) ||
@@ -141,8 +146,8 @@ static uint32_t add_directory(struct recovery *recovery, uint64_t inode, uint32_
     return bw_subvolume_walk_add(recovery->walk, inode, parent, name, name_length);
 }
 
-/* The table index of a directory, which is added with all the unknown ones above it; BW_NO_DIRECTORY if it
- * can't. */
+/* The table index of a directory, which is added with all the unknown ones above it;
+ * BW_NO_DIRECTORY if it can't. */
 static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
 {
     struct way_up way = {0};
@@ -157,18 +162,22 @@ static uint32_t ensure_directory(struct recovery *recovery, uint64_t inode)
     return index;
 }
 
-/* The type of a name's inode: from the INODE_ITEM just passed or, if that is lost, from the DIR_ITEM. */
-static uint8_t type_of(const struct recovery *recovery, uint64_t inode, const struct bw_inode_ref *ref)
+/* The type of a name's inode: from the INODE_ITEM just passed or, if that is lost, from the
+ * DIR_ITEM. */
+static uint8_t type_of(const struct recovery *recovery, uint64_t inode,
+                       const struct bw_inode_ref *ref)
 {
     uint8_t type = BW_FILE_UNKNOWN;
     if (recovery->inode == inode)
         return bw_file_type_of_mode(recovery->mode);
-    BW_AUTO_ERROR struct bw_error *error = bw_directory_entry_type(
-        recovery->walk->fs, recovery->walk->scope.tree, ref->parent, ref->name, ref->name_length, &type);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_directory_entry_type(recovery->walk->fs, recovery->walk->scope.tree, ref->parent,
+                                ref->name, ref->name_length, &type);
     return error ? BW_FILE_UNKNOWN : type;
 }
 
-/* A directory may become known when others that were brought back are walked: its names wait for that. */
+/* A directory may become known when others that were brought back are walked: its names wait for
+ * that. */
 static void wait_for_directory(struct recovery *recovery, const struct found_name *found)
 {
     size_t offset = recovery->waiting_names.length;
@@ -178,15 +187,16 @@ static void wait_for_directory(struct recovery *recovery, const struct found_nam
         recovery->walk->memory_short = true;
         return;
     }
-    recovery->waiting[recovery->waiting_count++] =
-        (struct waiting_name){found->directory, found->inode, offset, found->name_length, found->type};
+    recovery->waiting[recovery->waiting_count++] = (struct waiting_name){
+        found->directory, found->inode, offset, found->name_length, found->type};
 }
 
 /* Brings back a name: a directory is walked like any other, a file is listed. */
 static void bring_back(struct recovery *recovery, const struct found_name *found)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    if (!bw_name_is_valid(found->name, found->name_length) || found->inode <= BW_SUBVOLUME_ROOT_INODE ||
+    if (!bw_name_is_valid(found->name, found->name_length) ||
+        found->inode <= BW_SUBVOLUME_ROOT_INODE ||
         (found->type != BW_FILE_DIRECTORY && !bw_subvolume_walk_lists(walk, found->type)))
         return;
     uint32_t directory = ensure_directory(recovery, found->directory);
@@ -197,8 +207,8 @@ static void bring_back(struct recovery *recovery, const struct found_name *found
     const bool known = bw_directories_find(&walk->directories, found->inode) != BW_NO_DIRECTORY;
     const struct bw_collected what = {.number = found->inode, .type = found->type};
     if (found->type == BW_FILE_DIRECTORY) {
-        if (!known && add_directory(recovery, found->inode, directory, found->name, found->name_length) !=
-                          BW_NO_DIRECTORY)
+        if (!known && add_directory(recovery, found->inode, directory, found->name,
+                                    found->name_length) != BW_NO_DIRECTORY)
             bw_map_put(&recovery->unreachable, found->inode, 0);
     } else if (found->type != BW_FILE_UNKNOWN || !known) {
         list_once(recovery, directory, &what, found->name, found->name_length);
@@ -219,8 +229,8 @@ static void take_references(struct recovery *recovery, const struct bw_item *ite
     }
 }
 
-/* Whether both the entry in the directory's index and the inode's own reference may have been in these
- * ranges. */
+/* Whether both the entry in the directory's index and the inode's own reference may have been in
+ * these ranges. */
 static bool may_lack_both(const struct recovery *recovery, const struct bw_lost_list *list,
                           uint64_t directory, const struct bw_dir_entry *entry)
 {
@@ -248,20 +258,22 @@ static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
             continue;
         struct bw_cursor cursor = bw_cursor_of(&item);
         while (bw_dir_entry_next(&cursor, &entry))
-            recovery->walk->memory_short |=
-                !bw_map_put(&recovery->index_names,
-                            name_hash(recovery, item.key.objectid, entry.name, entry.name_length), 1);
+            recovery->walk->memory_short |= !bw_map_put(
+                &recovery->index_names,
+                name_hash(recovery, item.key.objectid, entry.name, entry.name_length), 1);
     }
     return NULL;
 }
 
 /* Of a directory that was walked, every block is known to have been read or lost in its wave. */
-static void index_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static void index_lost(void *context, const struct bw_block_pointer *pointer,
+                       struct bw_error *error)
 {
     struct index_scan *index = context;
     const struct recovery *recovery = index->recovery;
     uint32_t wave = wave_of(recovery, index->directory);
-    const struct bw_lost_range *lost = bw_lost_list_find(&recovery->lost, &pointer->expectation.first_key);
+    const struct bw_lost_range *lost =
+        bw_lost_list_find(&recovery->lost, &pointer->expectation.first_key);
     index->incomplete |= wave < recovery->walk->wave && (!lost || lost->wave > wave);
     bw_error_free(error);
 }
@@ -277,13 +289,15 @@ static uint32_t read_index(struct recovery *recovery, uint64_t directory)
                                  .lost = index_lost,
                                  .context = &index};
     bw_error_free(bw_tree_scan(&recovery->walk->fs->reader, recovery->walk->scope.tree, &scan));
-    bw_error_free(bw_adopted_visit(&recovery->walk->fs->reader, &recovery->walk->adopted, &scan.first,
-                                   &scan.last, index_leaf, &index));
+    bw_error_free(bw_adopted_visit(&recovery->walk->fs->reader, &recovery->walk->adopted,
+                                   &scan.first, &scan.last, index_leaf, &index));
     return index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
 }
 
-/* Whether what could be read of a directory's index has, or may have had, a name. The index is read once. */
-static bool index_has(struct recovery *recovery, uint64_t directory, const struct bw_dir_entry *entry)
+/* Whether what could be read of a directory's index has, or may have had, a name. The index is read
+ * once. */
+static bool index_has(struct recovery *recovery, uint64_t directory,
+                      const struct bw_dir_entry *entry)
 {
     uint32_t state = bw_map_get(&recovery->indexed, directory);
     if (state == UINT32_MAX) {
@@ -291,11 +305,12 @@ static bool index_has(struct recovery *recovery, uint64_t directory, const struc
         recovery->walk->memory_short |= !bw_map_put(&recovery->indexed, directory, state);
     }
     return state == INDEX_UNKNOWN ||
-           bw_map_get(&recovery->index_names,
-                      name_hash(recovery, directory, entry->name, entry->name_length)) != UINT32_MAX;
+           bw_map_get(&recovery->index_names, name_hash(recovery, directory, entry->name,
+                                                        entry->name_length)) != UINT32_MAX;
 }
 
-/* Of three places that hold a name, DIR_ITEM is the last resort: it does not tell the key of the lost entry.
+/* Of three places that hold a name, DIR_ITEM is the last resort: it does not tell the key of the
+ * lost entry.
  */
 static void take_named_entries(struct recovery *recovery, const struct bw_item *item)
 {
@@ -308,8 +323,8 @@ static void take_named_entries(struct recovery *recovery, const struct bw_item *
             may_lack_both(recovery, &recovery->handled, directory, &entry) ||
             index_has(recovery, directory, &entry))
             continue;
-        const struct found_name found = {directory, entry.location.objectid, entry.name, entry.name_length,
-                                         entry.type};
+        const struct found_name found = {directory, entry.location.objectid, entry.name,
+                                         entry.name_length, entry.type};
         bring_back(recovery, &found);
     }
 }
@@ -350,7 +365,8 @@ static void lose(void *context, const struct bw_block_pointer *pointer, struct b
     struct recovery *recovery = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, recovery->walk->wave);
     bw_fs_report_lost(recovery->walk->fs, pointer->bytenr, error);
-    /* Keys in disorder can make a range that ends before it begins: nothing is known of what it held. */
+    /* Keys in disorder can make a range that ends before it begins: nothing is known of what it
+     * held. */
     if (bw_key_compare(&range.low, &range.high) < 0)
         bw_subvolume_walk_lose(recovery->walk, &range);
 }
@@ -368,7 +384,8 @@ static void recover_subvolumes(struct recovery *recovery)
         uint32_t directory = ensure_directory(recovery, subvolume->directory);
         if (directory != BW_NO_DIRECTORY)
             bw_subvolume_walk_add_entry(walk, subvolume->tree.id, directory,
-                                        bw_subvolume_name(table, subvolume), subvolume->name_length);
+                                        bw_subvolume_name(table, subvolume),
+                                        subvolume->name_length);
     }
 }
 
@@ -378,7 +395,8 @@ static bool retry_waiting(struct recovery *recovery)
     size_t kept = 0, count = recovery->waiting_count;
     for (size_t i = 0; i < count; i++) {
         const struct waiting_name waiting = recovery->waiting[i];
-        if (bw_directories_find(&recovery->walk->directories, waiting.directory) == BW_NO_DIRECTORY) {
+        if (bw_directories_find(&recovery->walk->directories, waiting.directory) ==
+            BW_NO_DIRECTORY) {
             recovery->waiting[kept++] = waiting;
             continue;
         }
@@ -398,7 +416,8 @@ static struct bw_error *run_round(struct recovery *recovery)
                                  .context = recovery};
     recovery->waiting_count = recovery->waiting_names.length = 0;
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(bw_adopted_visit(&walk->fs->reader, &walk->adopted, &scan.first, &scan.last, take_leaf, recovery));
+    BW_TRY(bw_adopted_visit(&walk->fs->reader, &walk->adopted, &scan.first, &scan.last, take_leaf,
+                            recovery));
     recover_subvolumes(recovery);
     do
         BW_TRY(bw_subvolume_walk_waves(walk));
@@ -406,8 +425,8 @@ static struct bw_error *run_round(struct recovery *recovery)
     return walk->memory_short ? bw_error_no_memory() : NULL;
 }
 
-/* A round may find that more is lost. Each block is lost but once, so that ends; hostile keys get no more
- * than this. */
+/* A round may find that more is lost. Each block is lost but once, so that ends; hostile keys get
+ * no more than this. */
 enum { MAX_ROUNDS = 8 };
 
 static struct bw_error *run_rounds(struct recovery *recovery)
@@ -452,15 +471,16 @@ static struct bw_error *probe_node(void *context, const struct bw_block_pointer 
     return NULL;
 }
 
-/* Leaves below lost nodes first: they hold whole directories, in order. The walk has met only the nodes it
- * needed. */
+/* Leaves below lost nodes first: they hold whole directories, in order. The walk has met only the
+ * nodes it needed. */
 static struct bw_error *adopt(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = probe_node, .lost = lose,
-                                 .context = recovery};
+    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = probe_node,
+                                 .lost = lose, .context = recovery};
     BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, walk->lost, walk->lost_count, &walk->adopted));
+    BW_TRY(
+        bw_adopt_leaves(walk->fs, walk->scope.tree, walk->lost, walk->lost_count, &walk->adopted));
     if (!walk->adopted.count)
         return NULL;
     BW_TRY(bw_subvolume_walk_adopted(walk));

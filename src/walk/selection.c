@@ -22,7 +22,8 @@ bool bw_test_name(const struct bw_selection *selection, const struct bw_conditio
                   const struct bw_named *named)
 {
     (void)selection;
-    return bw_glob_matches(condition->pattern, condition->pattern_length, name_of(named), named->name_length);
+    return bw_glob_matches(condition->pattern, condition->pattern_length, name_of(named),
+                           named->name_length);
 }
 
 bool bw_test_iname(const struct bw_selection *selection, const struct bw_condition *condition,
@@ -36,16 +37,18 @@ bool bw_test_path(const struct bw_selection *selection, const struct bw_conditio
                   const struct bw_named *named)
 {
     (void)selection;
-    return bw_glob_matches(condition->pattern, condition->pattern_length, named->path, named->path_length);
+    return bw_glob_matches(condition->pattern, condition->pattern_length, named->path,
+                           named->path_length);
 }
 
-bool bw_test_name_or_path(const struct bw_selection *selection, const struct bw_condition *condition,
-                          const struct bw_named *named)
+bool bw_test_name_or_path(const struct bw_selection *selection,
+                          const struct bw_condition *condition, const struct bw_named *named)
 {
     return bw_test_name(selection, condition, named) || bw_test_path(selection, condition, named);
 }
 
-/* Of the matches that begin first the longest is told: if all of the path can match, it is that one. */
+/* Of the matches that begin first the longest is told: if all of the path can match, it is that
+ * one. */
 bool bw_test_regex(const struct bw_selection *selection, const struct bw_condition *condition,
                    const struct bw_named *named)
 {
@@ -86,7 +89,8 @@ bool bw_test_newer(const struct bw_selection *selection, const struct bw_conditi
     return file->inode->mtime > condition->time;
 }
 
-/* Whole days have to have passed; a time to come is less than any number of days ago, and none exactly. */
+/* Whole days have to have passed; a time to come is less than any number of days ago, and none
+ * exactly. */
 bool bw_test_mtime(const struct bw_selection *selection, const struct bw_condition *condition,
                    const struct bw_file *file)
 {
@@ -139,7 +143,8 @@ bool bw_test_empty(const struct bw_selection *selection, const struct bw_conditi
                    const struct bw_file *file)
 {
     (void)selection, (void)condition;
-    return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) && file->inode->size == 0;
+    return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
+           file->inode->size == 0;
 }
 
 /* Selections. */
@@ -156,11 +161,13 @@ unsigned bw_selection_needs(const struct bw_selection *selection)
 }
 
 /* How many conditions, from the first on, do not answer `until`. */
-static size_t count_until(const struct bw_selection *selection, const struct bw_condition_list *list,
-                          const struct bw_named *named, bool until)
+static size_t count_until(const struct bw_selection *selection,
+                          const struct bw_condition_list *list, const struct bw_named *named,
+                          bool until)
 {
     size_t count = 0;
-    while (count < list->count && list->items[count].name(selection, &list->items[count], named) != until)
+    while (count < list->count &&
+           list->items[count].name(selection, &list->items[count], named) != until)
         count++;
     return count;
 }

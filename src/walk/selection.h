@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk's side of btrfs-walk/selection.h: names are tried when a directory's entries are gone through,
- * inodes when they have been looked up.
+ * The walk's side of btrfs-walk/selection.h: names are tried when a directory's entries are gone
+ * through, inodes when they have been looked up.
  */
 #ifndef BW_WALK_SELECTION_H
 #define BW_WALK_SELECTION_H
@@ -31,7 +31,8 @@ unsigned bw_selection_needs(const struct bw_selection *selection);
 /** Whether an "exclude" matches. */
 bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named);
 
-/** Whether all other conditions are met that need no inode. Safe from any thread, as are the others. */
+/** Whether all other conditions are met that need no inode. Safe from any thread, as are the
+ * others. */
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named);
 
 /** Whether those are met that need one. False if the inode is not known and there are any. */

@@ -137,10 +137,9 @@ static struct bw_error *read_size(const struct bw_selection *selection, const ch
         condition->unit = units[letter - letters];
         argument++;
     }
-    return good && !*argument
-               ? NULL
-               : wrong(
-                     "a size is a number, perhaps with + or - in front and one of c w b k M G T behind: +1M");
+    return good && !*argument ? NULL
+                              : wrong("a size is a number, perhaps with + or - in front and one of "
+                                      "c w b k M G T behind: +1M");
 }
 
 static struct bw_error *read_mode(const struct bw_selection *selection, const char *argument,
@@ -153,7 +152,8 @@ static struct bw_error *read_mode(const struct bw_selection *selection, const ch
     argument += condition->mode_test != BW_MODE_IS;
     return take_number(&argument, 8, &condition->number) && !*argument && condition->number <= 07777
                ? NULL
-               : wrong("a mode is octal, at most 7777, perhaps with - (all of) or / (any of) in front: -022");
+               : wrong("a mode is octal, at most 7777, perhaps with - (all of) or / (any of) in "
+                       "front: -022");
 }
 
 static struct bw_error *read_time(const struct bw_selection *selection, const char *argument,
@@ -162,9 +162,9 @@ static struct bw_error *read_time(const struct bw_selection *selection, const ch
     (void)selection;
     return bw_time_parse(argument, &condition->time)
                ? NULL
-               : wrong(
-                     "a time is YYYY-MM-DD, perhaps with HH:MM[:SS[.N]] and Z or +HH:MM behind, or @SECONDS "
-                     "since 1970");
+               : wrong("a time is YYYY-MM-DD, perhaps with HH:MM[:SS[.N]] and Z or +HH:MM behind, "
+                       "or @SECONDS "
+                       "since 1970");
 }
 
 /* Conditions. */
@@ -216,7 +216,8 @@ static struct bw_condition_list *list_of(struct bw_selection *selection, enum li
     }
 }
 
-struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name, const char *argument)
+struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
+                                  const char *argument)
 {
     const struct kind *kind = find_kind(name);
     if (!kind)
@@ -226,8 +227,9 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
     if (kind->read) {
         struct bw_error *error = kind->read(selection, argument, &condition);
         if (error)
-            return error->code == BW_ERROR_USAGE ? bw_error_prefix(error, "--%s '%s'", name, argument)
-                                                 : error;
+            return error->code == BW_ERROR_USAGE
+                       ? bw_error_prefix(error, "--%s '%s'", name, argument)
+                       : error;
     }
     if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity)) {
         free_condition(&condition);

@@ -17,12 +17,12 @@ enum bw_mode_test { BW_MODE_IS, BW_MODE_HAS_ALL, BW_MODE_HAS_ANY };
 struct bw_condition;
 
 /** Tries a condition on a name. */
-typedef bool bw_name_test(const struct bw_selection *selection, const struct bw_condition *condition,
-                          const struct bw_named *named);
+typedef bool bw_name_test(const struct bw_selection *selection,
+                          const struct bw_condition *condition, const struct bw_named *named);
 
 /** Tries a condition on a file whose inode is known. */
-typedef bool bw_inode_test(const struct bw_selection *selection, const struct bw_condition *condition,
-                           const struct bw_file *file);
+typedef bool bw_inode_test(const struct bw_selection *selection,
+                           const struct bw_condition *condition, const struct bw_file *file);
 
 /** A condition: one of both tests, and what it compares with. */
 struct bw_condition {
@@ -50,10 +50,11 @@ struct bw_selection {
     struct bw_condition_list exclude;  /**< none of these */
     struct bw_condition_list inodes;   /**< all of these */
     int64_t now;                       /**< nanoseconds since 1970 */
-    locale_t locale;                   /**< knows the case of all letters; 0: only those of ASCII are known */
+    locale_t locale; /**< knows the case of all letters; 0: only those of ASCII are known */
 };
 
-bw_name_test bw_test_name, bw_test_iname, bw_test_path, bw_test_regex, bw_test_inum, bw_test_name_or_path;
+bw_name_test bw_test_name, bw_test_iname, bw_test_path, bw_test_regex, bw_test_inum,
+    bw_test_name_or_path;
 bw_inode_test bw_test_size, bw_test_newer, bw_test_mtime, bw_test_uid, bw_test_gid, bw_test_links,
     bw_test_perm, bw_test_empty;
 

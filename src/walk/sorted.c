@@ -9,8 +9,8 @@
 /* Worth passing on. */
 enum { CHUNK = 128 << 10 };
 
-/* Stands in front of the path, if entries are sorted by it, and the text. Copied out before it is looked at:
- * it lies anywhere among the bytes. */
+/* Stands in front of the path, if entries are sorted by it, and the text. Copied out before it is
+ * looked at: it lies anywhere among the bytes. */
 struct header {
     uint64_t key;
     uint32_t path_length, text_length;
@@ -25,7 +25,8 @@ static uint64_t key_of(enum bw_walk_order order, const struct bw_file *file)
     return (uint64_t)file->inode->mtime ^ UINT64_C(1) << 63; /* those before 1970 come first */
 }
 
-static void append(const struct bw_file_writer *writer, const struct bw_file *file, struct bw_buffer *text)
+static void append(const struct bw_file_writer *writer, const struct bw_file *file,
+                   struct bw_buffer *text)
 {
     const enum bw_walk_order order = writer->order;
     struct header header = {.key = key_of(order, file)};
@@ -44,8 +45,8 @@ static void append(const struct bw_file_writer *writer, const struct bw_file *fi
 struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner, enum bw_walk_order order)
 {
     return (struct bw_file_writer){.append = append,
-                                   .needs =
-                                       inner->needs | (order == BW_WALK_BY_PATH ? 0 : BW_FILE_NEEDS_INODE),
+                                   .needs = inner->needs |
+                                            (order == BW_WALK_BY_PATH ? 0 : BW_FILE_NEEDS_INODE),
                                    .order = order,
                                    .inner = inner};
 }
@@ -99,7 +100,8 @@ static size_t find(const struct bw_buffer *bytes, const char **places)
 }
 
 struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
-                               struct bw_error *(*consume)(void *context, const char *bytes, size_t length),
+                               struct bw_error *(*consume)(void *context, const char *bytes,
+                                                           size_t length),
                                void *context)
 {
     const size_t count = find(&sorted->bytes, NULL);
@@ -112,7 +114,8 @@ struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
     }
     for (size_t i = 0; i < count && !error; i++) {
         const struct header header = header_at(places[i]);
-        bw_buffer_append(&chunk, places[i] + sizeof header + header.path_length, header.text_length);
+        bw_buffer_append(&chunk, places[i] + sizeof header + header.path_length,
+                         header.text_length);
         if (chunk.length < CHUNK && i + 1 < count)
             continue;
         error = chunk.failed ? bw_error_no_memory() : consume(context, chunk.data, chunk.length);

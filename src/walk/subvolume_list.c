@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and what
- * recovery brings back. */
+/* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and
+ * what recovery brings back. */
 #include "base/escape.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -32,7 +32,8 @@ static void write_listed(struct bw_subvolume_walk *walk, const struct bw_buffer 
     bw_output_finish(&walk->output, 0, &text);
 }
 
-/* Rows wait for each other, but not longer than to the next wave: the order is that of the paths. */
+/* Rows wait for each other, but not longer than to the next wave: the order is that of the paths.
+ */
 static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *path,
                            const struct bw_collected *what, size_t name_length)
 {
@@ -49,9 +50,10 @@ static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffe
         bw_subvolume_walk_flush(walk);
 }
 
-/* Lists what has this path, to which the name belongs. False if it is left out with all below it. */
-static bool list(struct bw_subvolume_walk *walk, struct bw_buffer *path, const struct bw_collected *what,
-                 size_t name_length)
+/* Lists what has this path, to which the name belongs. False if it is left out with all below it.
+ */
+static bool list(struct bw_subvolume_walk *walk, struct bw_buffer *path,
+                 const struct bw_collected *what, size_t name_length)
 {
     bw_buffer_append_byte(path, '\0');
     if (path->failed) {
@@ -67,8 +69,9 @@ static bool list(struct bw_subvolume_walk *walk, struct bw_buffer *path, const s
     if (walk->scope.silent || !bw_choice_lists(&walk->choice, &named))
         return true;
     if (!walk->scope.choice)
-        BW_PROBE(bw_graph_probes(walk->fs->graph), path__emit, path,
-                 &(struct bw_path_event){walk->scope.tree->id, what->number, path->data, path->length});
+        BW_PROBE(
+            bw_graph_probes(walk->fs->graph), path__emit, path,
+            &(struct bw_path_event){walk->scope.tree->id, what->number, path->data, path->length});
     if (walk->writer) {
         collect_listed(walk, path, what, name_length);
         return true;
@@ -85,7 +88,8 @@ bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
 
 bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t directory)
 {
-    unsigned depth = bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
+    unsigned depth =
+        bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
     for (; directory; directory = walk->directories.items[directory].parent)
         depth++;
     return bw_choice_enters(&walk->choice, depth);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Waves of tasks: cutting the pending directories into tasks, running them, and merging what they found. */
+/* Waves of tasks: cutting the pending directories into tasks, running them, and merging what they
+ * found. */
 #include "walk/subvolume_walk.h"
 
 #include <inttypes.h>
@@ -16,10 +17,11 @@
 enum { DIGEST_CACHE_SIZE = 10 << 20 };
 
 bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
-                            const struct bw_walk_options *options, const struct bw_file_writer *writer,
-                            struct bw_walk_summary *summary)
+                            const struct bw_walk_options *options,
+                            const struct bw_file_writer *writer, struct bw_walk_summary *summary)
 {
-    *walk = (struct bw_subvolume_walk){.fs = fs, .options = options, .writer = writer, .summary = summary};
+    *walk = (struct bw_subvolume_walk){
+        .fs = fs, .options = options, .writer = writer, .summary = summary};
     walk->choice = bw_choice_of(options, &walk->is_plain);
     bw_output_init(&walk->output, options->consume, options->context);
     if (options->threads > 4)
@@ -92,8 +94,8 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     while (end < walk->pending_count &&
            entries_begin_below(&walk->pending[end], &pointer->expectation.end_key))
         end++;
-    walk->tasks[walk->task_count++] =
-        (struct bw_task){.pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
+    walk->tasks[walk->task_count++] = (struct bw_task){
+        .pointer = *pointer, .pending = walk->pending + first, .pending_count = end - first};
     return NULL;
 }
 
@@ -119,8 +121,8 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     if (!walk->scratch[worker])
-        walk->scratch[worker] =
-            bw_task_scratch_create(&walk->fs->reader, walk->digests, walk->writer, walk->choice.selection);
+        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests,
+                                                       walk->writer, walk->choice.selection);
     if (walk->scratch[worker]) {
         bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
         return;
@@ -134,7 +136,8 @@ static void run_task(void *context, unsigned worker, size_t number)
 uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
                                const void *name, size_t name_length)
 {
-    uint32_t index = bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave);
+    uint32_t index =
+        bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave);
     if (index == BW_NO_DIRECTORY ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
         walk->memory_short = true;
@@ -157,11 +160,12 @@ void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, ui
     bw_buffer_append(&walk->paths, name, name_length);
     bw_buffer_append_byte(&walk->paths, '/');
     walk->memory_short |= walk->paths.failed;
-    walk->entries[walk->entry_count++] = (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
+    walk->entries[walk->entry_count++] =
+        (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
 }
 
-bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent, uint64_t directory,
-                           uint64_t id, const void *name, size_t name_length)
+bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent,
+                           uint64_t directory, uint64_t id, const void *name, size_t name_length)
 {
     const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
     return subvolume && !subvolume->deleted && subvolume->parent == parent &&
@@ -173,8 +177,8 @@ static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task
                             const struct bw_found_subvolume *found, uint32_t directory)
 {
     const char *name = result->names.data + found->name_offset;
-    if (bw_subvolume_confirms(&walk->fs->subvolumes, walk->scope.tree->id, found->directory, found->id, name,
-                              found->name_length))
+    if (bw_subvolume_confirms(&walk->fs->subvolumes, walk->scope.tree->id, found->directory,
+                              found->id, name, found->name_length))
         bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
 }
 
@@ -183,7 +187,8 @@ static uint32_t resolve(uint32_t parent, const uint32_t *places)
     return parent & BW_FOUND_LOCAL ? places[parent & ~BW_FOUND_LOCAL] : parent;
 }
 
-/* Adds what a task found to the directory table. `places` gets the table index of each found directory. */
+/* Adds what a task found to the directory table. `places` gets the table index of each found
+ * directory. */
 static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
                               uint32_t *places)
 {
@@ -199,8 +204,8 @@ static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_ta
                                          ": it has a second entry",
                                          walk->scope.tree->id, found->inode));
         else if (found->walked)
-            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name, found->name_length,
-                                           walk->scope.wave);
+            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name,
+                                           found->name_length, walk->scope.wave);
         else
             places[i] = bw_subvolume_walk_add(walk, found->inode, parent, name, found->name_length);
         if (places[i] == BW_NO_DIRECTORY) {
@@ -219,7 +224,8 @@ static void merge(struct bw_subvolume_walk *walk, const struct bw_task_result *r
     }
     merge_directories(walk, result, places);
     for (size_t i = 0; i < result->subvolume_count; i++)
-        merge_subvolume(walk, result, &result->subvolumes[i], resolve(result->subvolumes[i].parent, places));
+        merge_subvolume(walk, result, &result->subvolumes[i],
+                        resolve(result->subvolumes[i].parent, places));
     for (size_t i = 0; i < result->lost_count; i++)
         bw_subvolume_walk_lose(walk, &result->lost[i]);
     walk->summary->files += result->files;
@@ -243,8 +249,8 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
-/* Cuts what is pending into tasks: along the tree, unless only the adopted leaves are asked for, and along
- * those. */
+/* Cuts what is pending into tasks: along the tree, unless only the adopted leaves are asked for,
+ * and along those. */
 static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
     const struct bw_scan scan = {BW_SCAN_ALL,         .stop_above_leaves = true, .wants = wants,
@@ -278,7 +284,8 @@ struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk)
     for (uint32_t i = 0; i < walk->directories.count; i++) {
         if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
             return bw_error_no_memory();
-        walk->pending[walk->pending_count++] = (struct bw_pending){walk->directories.items[i].inode, i};
+        walk->pending[walk->pending_count++] =
+            (struct bw_pending){walk->directories.items[i].inode, i};
     }
     return run_wave(walk, true);
 }
@@ -311,20 +318,23 @@ static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
     walk->wave = 1;
 }
 
-struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
+                                       const struct bw_walk_top *top)
 {
     begin(walk, top);
     if (!bw_directories_reset(&walk->directories, top->inode) ||
         !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
         return bw_error_no_memory();
     if (!bw_subvolume_walk_list_top(walk, top->inode) || top->shallow ||
-        !bw_choice_enters(&walk->choice, bw_choice_depth(&walk->choice, top->prefix, top->prefix_length)))
+        !bw_choice_enters(&walk->choice,
+                          bw_choice_depth(&walk->choice, top->prefix, top->prefix_length)))
         return NULL;
     walk->pending[walk->pending_count++] = (struct bw_pending){top->inode, 0};
     return bw_subvolume_walk_waves(walk);
 }
 
-struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
+                                          const struct bw_walk_top *top,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length)
 {

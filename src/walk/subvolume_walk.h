@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in key order;
- * what they find makes the next wave. When blocks were lost, recover.h goes on from here.
+ * The walk of one subvolume, in waves: all directories known so far make the tasks of a wave, in
+ * key order; what they find makes the next wave. When blocks were lost, recover.h goes on from
+ * here.
  */
 #ifndef BW_WALK_SUBVOLUME_WALK_H
 #define BW_WALK_SUBVOLUME_WALK_H
@@ -55,7 +56,8 @@ struct bw_subvolume_walk {
     struct bw_map lost_blocks; /**< addresses of those of `lost` that are blocks */
     struct bw_adopted adopted; /**< leaves whose way down is lost */
     bool memory_short;
-    struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with a writer */
+    struct bw_collector *listed;  /**< files listed outside of tasks; made when first needed, with a
+                                     writer */
     atomic_uint_fast64_t wanting; /**< inodes whose attributes are missing or cut off */
 
     /* What was found on the way: subvolumes to walk later. */
@@ -64,30 +66,34 @@ struct bw_subvolume_walk {
     struct bw_buffer paths;
 };
 
-/** Prepares a walk, whose `writer` may be NULL only if it lists all regular files, by their paths; false if
- * memory runs out. */
+/** Prepares a walk, whose `writer` may be NULL only if it lists all regular files, by their paths;
+ * false if memory runs out. */
 bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
-                            const struct bw_walk_options *options, const struct bw_file_writer *writer,
-                            struct bw_walk_summary *summary);
+                            const struct bw_walk_options *options,
+                            const struct bw_file_writer *writer, struct bw_walk_summary *summary);
 
 /** Releases everything; returns the error that ended the output, if one did. */
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk);
 
 /** Walks a subvolume, or what is below a directory of it. */
-struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk, const struct bw_walk_top *top);
+struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
+                                       const struct bw_walk_top *top);
 
 /** Lists a single entry with the name in the directory `top`. */
-struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk, const struct bw_walk_top *top,
+struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
+                                          const struct bw_walk_top *top,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length);
 
 /** Walks all directories known so far through the adopted leaves alone. */
 struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk);
 
-/** Runs waves until no directory is pending. Also used by recovery, for the directories it brings back. */
+/** Runs waves until no directory is pending. Also used by recovery, for the directories it brings
+ * back. */
 struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk);
 
-/** Adds a directory to the table and to the next wave; its index, or BW_NO_DIRECTORY if memory runs out. */
+/** Adds a directory to the table and to the next wave; its index, or BW_NO_DIRECTORY if memory runs
+ * out. */
 uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
                                const void *name, size_t name_length);
 
@@ -104,12 +110,13 @@ bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
 /** Whether directories in a directory (index in the table) are entered, and do not lie too deep. */
 bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t directory);
 
-/** Lists an entry of a directory (index in the table), outside of any task, if it is of those that are
- * listed. False if it, and what may be below it, is left out. For recovery. */
+/** Lists an entry of a directory (index in the table), outside of any task, if it is of those that
+ * are listed. False if it, and what may be below it, is left out. For recovery. */
 bool bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
                             const struct bw_collected *what, const void *name, size_t name_length);
 
-/** Lists the directory that the walk of a subvolume begins at. False if it is left out, with all in it. */
+/** Lists the directory that the walk of a subvolume begins at. False if it is left out, with all in
+ * it. */
 bool bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode);
 
 /** Writes what was listed outside of tasks; none may be under way. */

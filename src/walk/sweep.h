@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A task under way, between task.c, which goes through leaves and lists all regular files, and task_choose.c,
- * which has more to ask of each entry.
+ * A task under way, between task.c, which goes through leaves and lists all regular files, and
+ * task_choose.c, which has more to ask of each entry.
  */
 #ifndef BW_WALK_SWEEP_H
 #define BW_WALK_SWEEP_H
@@ -22,9 +22,9 @@ struct bw_task_scratch {
     struct bw_wanted_leaf leaf;
     struct bw_sweep_record *records;
     size_t record_count, record_capacity;
-    struct bw_map by_inode;         /**< inode to record */
-    struct bw_buffer prefix;        /**< path of the directory being gone through, as it is printed */
-    struct bw_buffer raw;           /**< the same before escaping */
+    struct bw_map by_inode;  /**< inode to record */
+    struct bw_buffer prefix; /**< path of the directory being gone through, as it is printed */
+    struct bw_buffer raw;    /**< the same before escaping */
     struct bw_collector *collector; /**< NULL: paths are written at once */
 };
 

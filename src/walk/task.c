@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Running a task: choosing leaves by the directories known, reading them in batches, and going through their
- * DIR_INDEX items. This is the hot path of the whole program.
+ * Running a task: choosing leaves by the directories known, reading them in batches, and going
+ * through their DIR_INDEX items. This is the hot path of the whole program.
  */
 #include "walk/sweep.h"
 
@@ -27,7 +27,8 @@ struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *read
     /* Who watches entries wants to see their inodes, also of leaves that are remembered. */
     const struct bw_probes *probes = bw_xlator_probes(reader->top);
     bool numbered = writer || BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
-    if (bw_leaves_create(&scratch->leaves, reader, digests, numbered) && (scratch->collector || !writer))
+    if (bw_leaves_create(&scratch->leaves, reader, digests, numbered) &&
+        (scratch->collector || !writer))
         return scratch;
     bw_task_scratch_destroy(scratch);
     return NULL;
@@ -64,7 +65,8 @@ static void no_memory(struct bw_sweep *sweep)
 static void complain(struct bw_sweep *sweep, uint64_t inode, const char *what)
 {
     bw_fs_report(sweep->scope->fs, BW_DAMAGE,
-                 bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
                                  sweep->scope->tree->id, inode, what));
 }
 
@@ -90,18 +92,21 @@ static void lose_entry(struct bw_sweep *sweep, const struct bw_key *key, const c
 {
     complain(sweep, key->objectid, what);
     if (key->offset < UINT64_MAX)
-        add_lost_range(
-            sweep,
-            &(struct bw_lost_range){
-                BW_NO_BLOCK, *key, {key->objectid, key->type, key->offset + 1}, 0, 0, sweep->scope->wave});
+        add_lost_range(sweep, &(struct bw_lost_range){BW_NO_BLOCK,
+                                                      *key,
+                                                      {key->objectid, key->type, key->offset + 1},
+                                                      0,
+                                                      0,
+                                                      sweep->scope->wave});
 }
 
 /*
- * Brings a directory into reach. `position` is the inode whose entries are being gone through in the current
- * leaf, or UINT64_MAX between leaves: entries of a greater inode will still be met there, so it need not be
- * read again.
+ * Brings a directory into reach. `position` is the inode whose entries are being gone through in
+ * the current leaf, or UINT64_MAX between leaves: entries of a greater inode will still be met
+ * there, so it need not be read again.
  */
-static void add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t directory, uint64_t position)
+static void add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t directory,
+                       uint64_t position)
 {
     struct bw_task_scratch *scratch = sweep->scratch;
     struct bw_key first_key = bw_first_entry_key(inode), last_key = bw_last_entry_key(inode);
@@ -172,7 +177,8 @@ void bw_sweep_found_subvolume(struct bw_sweep *sweep, const struct bw_sweep_reco
                               const struct bw_dir_entry *entry)
 {
     struct bw_task_result *result = sweep->result;
-    if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count, result->subvolume_capacity)) {
+    if (!BW_ARRAY_RESERVE(result->subvolumes, result->subvolume_count,
+                          result->subvolume_capacity)) {
         no_memory(sweep);
         return;
     }
@@ -257,14 +263,16 @@ static void flush_rows(struct bw_sweep *sweep)
     sweep->entered = false;
 }
 
-/* Somebody watches entries or paths. In a function of its own, which builds the path once more: the way of
- * those whom nobody watches stays short. */
-__attribute__((cold, noinline)) static void
-watch_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory, const struct bw_dir_entry *entry)
+/* Somebody watches entries or paths. In a function of its own, which builds the path once more: the
+ * way of those whom nobody watches stays short. */
+__attribute__((cold, noinline)) static void watch_entry(struct bw_sweep *sweep,
+                                                        const struct bw_sweep_record *directory,
+                                                        const struct bw_dir_entry *entry)
 {
     const struct bw_task_scope *scope = sweep->scope;
     struct bw_probes *probes = bw_graph_probes(scope->fs->graph);
-    BW_PROBE(probes, dirent, dirent, &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
+    BW_PROBE(probes, dirent, dirent,
+             &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
     if (entry->location.type == BW_ROOT_ITEM || entry->type != BW_FILE_REGULAR || !sweep->listing ||
         scope->choice)
         return;
@@ -272,8 +280,9 @@ watch_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory, con
     bw_buffer_append(&path, scope->prefix, scope->prefix_length);
     append_path(sweep, directory->directory, &path);
     bw_buffer_append(&path, entry->name, entry->name_length);
-    BW_PROBE(probes, path__emit, path,
-             &(struct bw_path_event){scope->tree->id, entry->location.objectid, path.data, path.length});
+    BW_PROBE(
+        probes, path__emit, path,
+        &(struct bw_path_event){scope->tree->id, entry->location.objectid, path.data, path.length});
     bw_buffer_free(&path);
 }
 
@@ -303,13 +312,15 @@ static void take_entry(struct bw_sweep *sweep, const struct bw_sweep_record *dir
     else if (sweep->listing == BW_LIST_PATHS)
         emit(sweep, directory, entry);
     else if (sweep->listing == BW_LIST_ROWS)
-        bw_sweep_collect(sweep, directory,
-                         &(struct bw_collected){.number = entry->location.objectid, .type = entry->type},
-                         entry);
+        bw_sweep_collect(
+            sweep, directory,
+            &(struct bw_collected){.number = entry->location.objectid, .type = entry->type}, entry);
 }
 
-/* The record of a directory whose entries begin here, if it is known and they have not been gone through. */
-static bool enter_directory(struct bw_sweep *sweep, uint64_t inode, struct bw_sweep_record *directory)
+/* The record of a directory whose entries begin here, if it is known and they have not been gone
+ * through. */
+static bool enter_directory(struct bw_sweep *sweep, uint64_t inode,
+                            struct bw_sweep_record *directory)
 {
     uint32_t index = bw_map_get(&sweep->scratch->by_inode, inode);
     if (index == UINT32_MAX || sweep->scratch->records[index].next_leaf > sweep->leaf)
@@ -327,7 +338,8 @@ static void take_item(struct bw_sweep *sweep, const struct bw_node *leaf, uint32
     struct bw_dir_entry entry;
     bool inside = bw_leaf_item(leaf, slot, &item);
     if (!inside || item.size == 0) {
-        lose_entry(sweep, &item.key, inside ? "an entry is empty" : "an item lies outside its leaf");
+        lose_entry(sweep, &item.key,
+                   inside ? "an entry is empty" : "an item lies outside its leaf");
         return;
     }
     struct bw_cursor cursor = bw_cursor_of(&item);
@@ -405,8 +417,8 @@ static void run(struct bw_sweep *sweep)
         flush_rows(sweep);
 }
 
-void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,
-                 size_t number)
+void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
+                 struct bw_task *task, size_t number)
 {
     struct bw_sweep sweep = {.scope = scope,
                              .scratch = scratch,

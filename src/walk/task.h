@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One task of a walk: the directories that lie below one internal node of level 1 (or in a root that is a
- * leaf).
+ * One task of a walk: the directories that lie below one internal node of level 1 (or in a root
+ * that is a leaf).
  *
- * The node names its leaves with their first keys, so the known directories tell which leaves hold entries;
- * only those are read, in batches. A directory that turns up on the way and lies below the same node is
- * walked at once; all others are left to a later wave of tasks.
+ * The node names its leaves with their first keys, so the known directories tell which leaves hold
+ * entries; only those are read, in batches. A directory that turns up on the way and lies below the
+ * same node is walked at once; all others are left to a later wave of tasks.
  */
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H
@@ -36,10 +36,11 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** Whether subvolume `id` hangs in directory `directory` of subvolume `parent` under this name. An entry is a
- * link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are stale. */
-bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent, uint64_t directory,
-                           uint64_t id, const void *name, size_t name_length);
+/** Whether subvolume `id` hangs in directory `directory` of subvolume `parent` under this name. An
+ * entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are
+ * stale. */
+bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent,
+                           uint64_t directory, uint64_t id, const void *name, size_t name_length);
 
 /** What the tasks of one wave share. Nobody changes it while they run, but for `wanting`. */
 struct bw_task_scope {
@@ -48,19 +49,21 @@ struct bw_task_scope {
     const struct bw_directory_table *directories;
     const char *prefix; /**< path of the subvolume's top directory, a '/' at its end; raw bytes */
     size_t prefix_length;
-    const struct bw_map *lost_blocks; /**< addresses of blocks that could not be read in earlier waves */
+    const struct bw_map *lost_blocks; /**< addresses of blocks that could not be read in earlier
+                                         waves */
     uint32_t wave;                    /**< number of the wave, from 1 on */
-    bool silent;                      /**< do not list files, only look for directories and subvolumes */
+    bool silent; /**< do not list files, only look for directories and subvolumes */
     bool escape;
     char terminator;
     struct bw_ordered_output *output;
     const struct bw_file_writer *writer; /**< what to write of files; NULL: paths, as below */
     const struct bw_choice *choice;      /**< what to list, with a writer; NULL: regular files */
-    atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or cut off, with a writer */
+    atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or cut off, with a
+                                            writer */
 };
 
-/** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not in the
- * table. */
+/** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not
+ * in the table. */
 #define BW_FOUND_LOCAL (UINT32_C(1) << 31)
 
 struct bw_found_directory {
@@ -110,8 +113,8 @@ struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *read
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 
 /** Runs task `number` of a wave. Paths go to the scope's output, all else to task->result. */
-void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch, struct bw_task *task,
-                 size_t number);
+void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
+                 struct bw_task *task, size_t number);
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);

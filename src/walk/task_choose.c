@@ -24,8 +24,9 @@ static struct bw_named name_entry(struct bw_sweep *sweep, const struct bw_dir_en
 static bool is_stale(const struct bw_sweep *sweep, const struct bw_sweep_record *directory,
                      const struct bw_dir_entry *entry)
 {
-    return !bw_subvolume_confirms(&sweep->scope->fs->subvolumes, sweep->scope->tree->id, directory->inode,
-                                  entry->location.objectid, entry->name, entry->name_length);
+    return !bw_subvolume_confirms(&sweep->scope->fs->subvolumes, sweep->scope->tree->id,
+                                  directory->inode, entry->location.objectid, entry->name,
+                                  entry->name_length);
 }
 
 static void set_prefix(struct bw_sweep *sweep, const struct bw_sweep_record *directory)

@@ -110,10 +110,10 @@ static bool take_seconds(const char **text, int64_t *seconds, int64_t *nanosecon
 bool bw_time_parse(const char *text, int64_t *result)
 {
     int64_t seconds = 0, nanoseconds = 0;
-    bool good = skip(&text, '@')
-                    ? take_seconds(&text, &seconds, &nanoseconds)
-                    : take_date(&text, &seconds) && take_time_of_day(&text, &seconds, &nanoseconds) &&
-                          take_zone(&text, &seconds);
+    bool good = skip(&text, '@') ? take_seconds(&text, &seconds, &nanoseconds)
+                                 : take_date(&text, &seconds) &&
+                                       take_time_of_day(&text, &seconds, &nanoseconds) &&
+                                       take_zone(&text, &seconds);
     return good && !*text && !__builtin_mul_overflow(seconds, INT64_C(1000000000), result) &&
            !__builtin_add_overflow(*result, nanoseconds, result);
 }

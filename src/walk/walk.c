@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk of a file system: which subvolumes to walk, in which order, and under which path each hangs. A
- * subvolume is walked when the walk of its parent has found its entry.
+ * The walk of a file system: which subvolumes to walk, in which order, and under which path each
+ * hangs. A subvolume is walked when the walk of its parent has found its entry.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +26,8 @@ struct visit {
     const struct bw_walk_options *options;
     struct bw_subvolume_walk walk;
     struct bw_map visited; /* ids */
-    struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone */
+    struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
+                            */
 };
 
 static unsigned thread_count(unsigned asked)
@@ -68,19 +69,21 @@ static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_wal
     return NULL;
 }
 
-/* Walks the subvolumes whose entries were found, and those that they lead to in turn; or, if not even that is
- * wanted, lists their top directories. */
+/* Walks the subvolumes whose entries were found, and those that they lead to in turn; or, if not
+ * even that is wanted, lists their top directories. */
 static struct bw_error *visit_found(struct visit *visit, bool shallow)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
     struct bw_buffer prefix = {0};
     struct bw_error *error = NULL;
-    for (size_t next = 0; next < walk->entry_count && !error && !bw_output_stopped(&walk->output); next++) {
+    for (size_t next = 0; next < walk->entry_count && !error && !bw_output_stopped(&walk->output);
+         next++) {
         const struct bw_subvolume_entry entry = walk->entries[next];
         /* The walk adds to its paths and may move them. */
         prefix.length = 0;
         bw_buffer_append(&prefix, walk->paths.data + entry.path_offset, entry.path_length);
-        const struct bw_walk_top top = {.subvolume = bw_subvolume_find(&visit->fs->subvolumes, entry.id),
+        const struct bw_walk_top top = {.subvolume =
+                                            bw_subvolume_find(&visit->fs->subvolumes, entry.id),
                                         .inode = BW_SUBVOLUME_ROOT_INODE,
                                         .prefix = prefix.data,
                                         .prefix_length = prefix.length,
@@ -91,7 +94,8 @@ static struct bw_error *visit_found(struct visit *visit, bool shallow)
     return error;
 }
 
-static struct bw_error *find_subvolume(const struct bw_fs *fs, const struct bw_walk_options *options,
+static struct bw_error *find_subvolume(const struct bw_fs *fs,
+                                       const struct bw_walk_options *options,
                                        const struct bw_subvolume **subvolume)
 {
     uint64_t id = BW_TOP_SUBVOLUME;
@@ -167,7 +171,8 @@ static struct bw_error *find_start(const struct bw_fs *fs, const struct bw_walk_
     return directory_path(fs, start->place.subvolume, start->directory, &start->path);
 }
 
-static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top, const struct start *start)
+static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,
+                                     const struct start *start)
 {
     const bool made_up = bw_place_is_empty(&start->place);
     const struct bw_collected what = {.number = made_up ? start->directory : start->place.inode,
@@ -215,8 +220,9 @@ static struct bw_error *visit_all(struct visit *visit)
     struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE, .prefix = "/", .prefix_length = 1};
     top.subvolume = bw_subvolume_find(&visit->fs->subvolumes, BW_TOP_SUBVOLUME);
     if (!top.subvolume) {
-        bw_fs_report(visit->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
+        bw_fs_report(
+            visit->fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
         return NULL;
     }
     bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
@@ -236,7 +242,8 @@ static struct bw_error *visit_what_is_asked(struct visit *visit)
 
 /* The walk itself, in its own order. */
 static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_options *options,
-                                      const struct bw_file_writer *writer, struct bw_walk_summary *summary)
+                                      const struct bw_file_writer *writer,
+                                      struct bw_walk_summary *summary)
 {
     struct visit visit = {.fs = fs, .options = options};
     struct bw_error *error = NULL;
@@ -255,7 +262,8 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
 
 /* What there is when damage or memory ends the walk is passed on, too. */
 static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_options *given,
-                                    const struct bw_file_writer *inner, struct bw_walk_summary *summary)
+                                    const struct bw_file_writer *inner,
+                                    struct bw_walk_summary *summary)
 {
     struct bw_sorted sorted = {0};
     struct bw_walk_options options = *given;

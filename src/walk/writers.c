@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The writers: text for people and programs, and records in memory, so in the machine's own byte order. */
+/* The writers: text for people and programs, and records in memory, so in the machine's own byte
+ * order. */
 #include "walk/writers.h"
 
 #include "base/escape.h"

@@ -17,7 +17,8 @@ enum {
 
 /* Content. */
 
-static void add_files(struct iw_image *image, uint64_t subvolume, uint64_t directory, unsigned count)
+static void add_files(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                      unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         char name[32];
@@ -94,7 +95,11 @@ static const struct iw_options kinds[] = {
      .checksum_type = BW_CHECKSUM_XXHASH64,
      .separate_metadata_uuid = true,
      .device_size = UINT64_C(65) << 20},
-    {.nodesize = 4096, .profile = BW_GROUP_RAID0, .device_count = 2, .block_step = 3, .items_per_leaf = 6},
+    {.nodesize = 4096,
+     .profile = BW_GROUP_RAID0,
+     .device_count = 2,
+     .block_step = 3,
+     .items_per_leaf = 6},
     {.nodesize = 4096, .items_per_leaf = 10},
 };
 
@@ -138,7 +143,8 @@ static void remember(struct base_image *base)
     if (!base->pristine || !base->work || !base->changed)
         fuzz_fail("out of memory");
     for (size_t i = 0; i < base->block_count; i++)
-        iw_block_bytes(base->image, iw_block(base->image, i)->logical, base->pristine + i * base->nodesize);
+        iw_block_bytes(base->image, iw_block(base->image, i)->logical,
+                       base->pristine + i * base->nodesize);
     memcpy(base->work, base->pristine, base->block_count * base->nodesize);
     for (unsigned device = 0; device < iw_device_count(base->image); device++)
         find_extents(base, device);
@@ -191,7 +197,8 @@ void base_restore(struct base_image *base)
         if (!base->changed[i])
             continue;
         memcpy(base_block(base, i), pristine, base->nodesize);
-        iw_rewrite_block(base->image, iw_block(base->image, i)->logical, copy_over, pristine, false);
+        iw_rewrite_block(base->image, iw_block(base->image, i)->logical, copy_over, pristine,
+                         false);
         base->changed[i] = false;
     }
     for (size_t i = 0; i < base->extent_count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The images that fuzz_image starts from: small ones, of different profiles and shapes. They are made when
- * first needed and kept in memory; every run begins and ends with an unchanged one.
+ * The images that fuzz_image starts from: small ones, of different profiles and shapes. They are
+ * made when first needed and kept in memory; every run begins and ends with an unchanged one.
  */
 #ifndef BW_TESTS_FUZZ_BASE_IMAGES_H
 #define BW_TESTS_FUZZ_BASE_IMAGES_H

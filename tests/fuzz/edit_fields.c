@@ -49,8 +49,9 @@ const struct field header_fields[] = {
 };
 
 const struct field slot_fields[] = {
-    FIELD(bw_disk_item, key.objectid), FIELD(bw_disk_item, key.type), FIELD(bw_disk_item, key.offset),
-    FIELD(bw_disk_item, offset),       FIELD(bw_disk_item, size),     END,
+    FIELD(bw_disk_item, key.objectid), FIELD(bw_disk_item, key.type),
+    FIELD(bw_disk_item, key.offset),   FIELD(bw_disk_item, offset),
+    FIELD(bw_disk_item, size),         END,
 };
 
 const struct field pointer_fields[] = {
@@ -103,7 +104,8 @@ static const struct field chunk_fields[] = {
     END,
 };
 
-static const struct field inode_fields[] = {FIELD(bw_disk_inode_item, mode), FIELD(bw_disk_inode_item, size),
+static const struct field inode_fields[] = {FIELD(bw_disk_inode_item, mode),
+                                            FIELD(bw_disk_inode_item, size),
                                             FIELD(bw_disk_inode_item, link_count), END};
 static const struct field ref_fields[] = {FIELD(bw_disk_inode_ref, index),
                                           FIELD(bw_disk_inode_ref, name_length),

@@ -13,7 +13,8 @@ static struct bw_disk_header *header_of(uint8_t *block)
 
 static size_t entry_size(uint8_t *block)
 {
-    return header_of(block)->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    return header_of(block)->level ? sizeof(struct bw_disk_key_pointer)
+                                   : sizeof(struct bw_disk_item);
 }
 
 /* How many slots a block has, as far as they fit. */
@@ -38,7 +39,8 @@ static uint8_t *item_at(const struct base_image *base, uint8_t *block, unsigned 
     const struct bw_disk_item *item = (const void *)slot_at(base, block, slot);
     if (!item || header_of(block)->level)
         return NULL;
-    uint32_t space = base->nodesize - (uint32_t)sizeof(struct bw_disk_header), start = bw_get32(item->offset);
+    uint32_t space = base->nodesize - (uint32_t)sizeof(struct bw_disk_header),
+             start = bw_get32(item->offset);
     if (start >= space)
         return NULL;
     *size = bw_get32(item->size) < space - start ? bw_get32(item->size) : space - start;
@@ -46,7 +48,8 @@ static uint8_t *item_at(const struct base_image *base, uint8_t *block, unsigned 
     return *size ? block + sizeof(struct bw_disk_header) + start : NULL;
 }
 
-static void set_number(const struct base_image *base, const struct edit *edit, uint8_t *at, size_t width)
+static void set_number(const struct base_image *base, const struct edit *edit, uint8_t *at,
+                       size_t width)
 {
     put_number(at, width, edit_value(base, edit, get_number(at, width)));
 }
@@ -60,7 +63,8 @@ static void edit_header(const struct base_image *base, const struct edit *edit, 
 static void edit_slot(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
     uint8_t *slot = slot_at(base, block, edit->slot);
-    struct field field = pick_field(header_of(block)->level ? pointer_fields : slot_fields, edit->field);
+    struct field field =
+        pick_field(header_of(block)->level ? pointer_fields : slot_fields, edit->field);
     if (slot)
         set_number(base, edit, slot + field.offset, field.size);
 }
@@ -88,7 +92,8 @@ static void edit_item_bytes(const struct base_image *base, const struct edit *ed
 static void edit_raw(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
     size_t offset = get_number(edit->offset, 2) % base->nodesize, width = edit->width % 8 + 1u;
-    set_number(base, edit, block + offset, width < base->nodesize - offset ? width : base->nodesize - offset);
+    set_number(base, edit, block + offset,
+               width < base->nodesize - offset ? width : base->nodesize - offset);
 }
 
 /* Points a slot of a node at any other block, with what that block says of itself. */
@@ -119,7 +124,8 @@ static void fan_out(const struct base_image *base, const struct edit *edit, uint
     for (size_t i = 1; i < count; i++) {
         pointers[i] = pointers[0];
         pointers[i].key.offset = bw_put64(bw_get64(pointers[0].key.offset) + i * (edit->field % 4));
-        pointers[i].bytenr = bw_put64(bw_get64(header_of(child)->bytenr) + i * 4096u * (edit->width % 2));
+        pointers[i].bytenr =
+            bw_put64(bw_get64(header_of(child)->bytenr) + i * 4096u * (edit->width % 2));
         pointers[i].generation = header_of(child)->generation;
     }
     header_of(block)->item_count = bw_put32((uint32_t)count);
@@ -232,7 +238,8 @@ static void repair_pointers(struct base_image *base, size_t index)
     uint8_t *block = base_block(base, index);
     for (size_t slot = 0; slot < slot_count(base, block); slot++) {
         struct bw_disk_key_pointer *pointer = (void *)slot_at(base, block, (unsigned)slot);
-        uint8_t *child = find_block(base, pointer->bytenr), *first = child ? slot_at(base, child, 0) : NULL;
+        uint8_t *child = find_block(base, pointer->bytenr),
+                *first = child ? slot_at(base, child, 0) : NULL;
         if (!first)
             continue;
         memmove(&pointer->key, first, sizeof pointer->key);
@@ -251,7 +258,8 @@ static void write_changed(struct base_image *base)
         uint8_t *block = base_block(base, i);
         base->changed[i] = memcmp(block, base->pristine + i * base->nodesize, base->nodesize) != 0;
         if (base->changed[i])
-            iw_rewrite_block(base->image, iw_block(base->image, i)->logical, copy_over, block, true);
+            iw_rewrite_block(base->image, iw_block(base->image, i)->logical, copy_over, block,
+                             true);
     }
 }
 

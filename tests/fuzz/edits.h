@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Edits of an image, as fuzz_image takes them from its input: records of one size, so that an input stays
- * meaningful when the fuzzer moves them about. Blocks are written with a right checksum, or nothing behind
- * the checksums would ever be reached; some edits damage single copies without one.
+ * Edits of an image, as fuzz_image takes them from its input: records of one size, so that an input
+ * stays meaningful when the fuzzer moves them about. Blocks are written with a right checksum, or
+ * nothing behind the checksums would ever be reached; some edits damage single copies without one.
  */
 #ifndef BW_TESTS_FUZZ_EDITS_H
 #define BW_TESTS_FUZZ_EDITS_H
@@ -25,8 +25,8 @@ struct edit {
 
 static_assert(sizeof(struct edit) == 16, "edit");
 
-/** Does the edits, in memory first and then on the devices. With `repair`, pointers get the first key and the
- * generation that the block they point to has now. */
+/** Does the edits, in memory first and then on the devices. With `repair`, pointers get the first
+ * key and the generation that the block they point to has now. */
 void edits_apply(struct base_image *base, const struct edit *edits, size_t count, bool repair);
 
 /** Puts a little-endian number of 1 to 8 bytes at `at`. */

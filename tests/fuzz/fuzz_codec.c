@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target for extents that are stored compressed. Two bytes choose the algorithm, the sector size, how
- * much is wanted, and whether the header of zlib or LZO is put right; the others are the stream.
+ * The target for extents that are stored compressed. Two bytes choose the algorithm, the sector
+ * size, how much is wanted, and whether the header of zlib or LZO is put right; the others are the
+ * stream.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static struct bw_error *decode(struct bw_decompressor *decompressor, unsigned co
 {
     *output = allocate(wanted);
     memset(*output, before, wanted);
-    struct bw_error *error = bw_decompress(decompressor, compression, stream, size, *output, wanted);
+    struct bw_error *error =
+        bw_decompress(decompressor, compression, stream, size, *output, wanted);
     if (error && error->code != BW_ERROR_CORRUPT)
         fuzz_fail("code %d: %s", error->code, error->message);
     if (error && (!error->message || strlen(error->message) > 300))
@@ -55,15 +57,17 @@ static struct bw_error *decode(struct bw_decompressor *decompressor, unsigned co
     return error;
 }
 
-/* The same bytes give the same again, all of the output is written, and less of it is the beginning of more.
- * What zstd does with a window that is too large depends on the room it has. */
+/* The same bytes give the same again, all of the output is written, and less of it is the beginning
+ * of more. What zstd does with a window that is too large depends on the room it has. */
 static void check(struct bw_decompressor *decompressor, unsigned compression, const uint8_t *stream,
                   size_t size, size_t wanted)
 {
     uint8_t *first, *again, *less;
     struct bw_error *error = decode(decompressor, compression, stream, size, wanted, 0xee, &first);
-    struct bw_error *half_error = decode(decompressor, compression, stream, size, wanted / 2, 0x33, &less);
-    struct bw_error *again_error = decode(decompressor, compression, stream, size, wanted, 0x55, &again);
+    struct bw_error *half_error =
+        decode(decompressor, compression, stream, size, wanted / 2, 0x33, &less);
+    struct bw_error *again_error =
+        decode(decompressor, compression, stream, size, wanted, 0x55, &again);
     if (!error != !again_error || (!error && memcmp(first, again, wanted) != 0))
         fuzz_fail("another answer to the same question");
     if (!error && half_error && compression != BW_COMPRESS_ZSTD)

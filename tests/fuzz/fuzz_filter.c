@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target of probe filters. The first byte chooses a probe, what follows up to a NUL is the filter, and
- * the rest fills a record of that probe.
+ * The target of probe filters. The first byte chooses a probe, what follows up to a NUL is the
+ * filter, and the rest fills a record of that probe.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,8 @@ static void fill_record(const struct bw_record *kind, const uint8_t *data, size_
     }
 }
 
-static struct bw_filter *create(const char *front, const char *text, const char *back, unsigned number)
+static struct bw_filter *create(const char *front, const char *text, const char *back,
+                                unsigned number)
 {
     bool selected[BW_PROBES_MAX] = {false};
     char whole[BW_FILTER_LENGTH + 64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target before the image: bytes straight to the decoders of the structures on disk, each in a block of
- * memory that ends where the bytes do, so that the address sanitizer sees the first byte too many. The first
- * byte chooses the decoder.
+ * The target before the image: bytes straight to the decoders of the structures on disk, each in a
+ * block of memory that ends where the bytes do, so that the address sanitizer sees the first byte
+ * too many. The first byte chooses the decoder.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -103,7 +103,8 @@ static void read_item(const struct bw_item *item)
 
 static void fuzz_item(uint8_t *bytes, size_t size)
 {
-    static const uint8_t types[] = {BW_INODE_REF, BW_INODE_EXTREF, BW_DIR_INDEX, BW_ROOT_ITEM, BW_CHUNK_ITEM};
+    static const uint8_t types[] = {BW_INODE_REF, BW_INODE_EXTREF, BW_DIR_INDEX, BW_ROOT_ITEM,
+                                    BW_CHUNK_ITEM};
     for (size_t i = 0; i < sizeof types; i++) {
         const struct bw_item item = {{256, types[i], 1 << 20}, bytes, (uint32_t)size};
         read_item(&item);
@@ -163,7 +164,8 @@ static void fuzz_block(uint8_t *bytes, size_t size)
     const struct bw_node node = bw_node_view(block, nodesize);
     if (!error)
         read_block(&node);
-    if (!error != bw_node_meets_expectation(block, nodesize, bw_get64(header->bytenr), &expectation) &&
+    if (!error !=
+            bw_node_meets_expectation(block, nodesize, bw_get64(header->bytenr), &expectation) &&
         error && bw_get32(header->item_count) == 0)
         fuzz_fail("an empty block is refused and accepted");
     bw_error_free(error);
@@ -240,8 +242,8 @@ static void fuzz_escape(uint8_t *bytes, size_t size)
 
 void fuzz_formats(const uint8_t *data, size_t size)
 {
-    static void (*const decoders[])(uint8_t * bytes, size_t size) = {fuzz_item, fuzz_block, fuzz_superblock,
-                                                                     fuzz_escape};
+    static void (*const decoders[])(uint8_t * bytes, size_t size) = {fuzz_item, fuzz_block,
+                                                                     fuzz_superblock, fuzz_escape};
     if (!size)
         return;
     uint8_t *bytes = copy_of(data + 1, size - 1);

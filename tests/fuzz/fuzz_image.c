@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target behind the checksums: a small image of the image writer, edited as the input says, opened and
- * walked. Whatever the image is like, the walk ends, its paths are paths, the number of threads does not
- * show, and nothing is written or left open.
+ * The target behind the checksums: a small image of the image writer, edited as the input says,
+ * opened and walked. Whatever the image is like, the walk ends, its paths are paths, the number of
+ * threads does not show, and nothing is written or left open.
  *
  * The input: four bytes (base image, options, missing device, subvolume), then edits (edits.h).
  */
@@ -121,13 +121,15 @@ static void compare(const struct outcome *a, const struct outcome *b, const char
     if (a->stopped || b->stopped)
         return;
     if (a->code != b->code || a->length != b->length || a->sum != b->sum)
-        fuzz_fail("%s: error %d and %d, %zu and %zu bytes", what, a->code, b->code, a->length, b->length);
+        fuzz_fail("%s: error %d and %d, %zu and %zu bytes", what, a->code, b->code, a->length,
+                  b->length);
     if (memcmp(&a->summary, &b->summary, sizeof a->summary) != 0)
         fuzz_fail("%s: another summary", what);
 }
 
-static bool open_and_walk(const struct bw_fs_options *open_options, const struct bw_walk_options *options,
-                          bool twice, struct outcome *outcome)
+static bool open_and_walk(const struct bw_fs_options *open_options,
+                          const struct bw_walk_options *options, bool twice,
+                          struct outcome *outcome)
 {
     size_t counts[BW_DAMAGE + 1] = {0};
     struct bw_fs_options with_reporter = *open_options;
@@ -180,7 +182,8 @@ static void walk_edited(const struct base_image *base, const uint8_t head[HEAD])
         options.maxdepth = head[2] >> 6;
     }
     if (head[1] & OPTION_SUBVOLUME)
-        options.subvolume = subvolume_names[head[3] % (sizeof subvolume_names / sizeof *subvolume_names)];
+        options.subvolume =
+            subvolume_names[head[3] % (sizeof subvolume_names / sizeof *subvolume_names)];
     int descriptor = next_descriptor();
     bool opened = open_and_walk(&open_options, &options, head[1] & OPTION_TWICE, &first);
     if (opened && head[1] & OPTION_THREADS) {
@@ -199,8 +202,8 @@ void fuzz_image(const uint8_t *data, size_t size)
         return;
     struct base_image *base = base_image(data[0]);
     size_t count = (size - HEAD) / sizeof(struct edit);
-    edits_apply(base, (const struct edit *)(data + HEAD), count < EDITS_AT_MOST ? count : EDITS_AT_MOST,
-                data[1] & OPTION_REPAIR);
+    edits_apply(base, (const struct edit *)(data + HEAD),
+                count < EDITS_AT_MOST ? count : EDITS_AT_MOST, data[1] & OPTION_REPAIR);
     uint64_t sum = base_sum(base);
     walk_edited(base, data);
     if (base_sum(base) != sum)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The target beside the image: the bytes are a volfile, which is parsed and checked against the built-in
- * layers, and never built: that would open files.
+ * The target beside the image: the bytes are a volfile, which is parsed and checked against the
+ * built-in layers, and never built: that would open files.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,8 @@ static void expect_place(const struct bw_error *error)
 
 static void expect_word(const struct bw_word *word, size_t size)
 {
-    if (!word->text || !word->at.line || !word->at.column || word->at.line > size || word->at.column > size)
+    if (!word->text || !word->at.line || !word->at.column || word->at.line > size ||
+        word->at.column > size)
         fuzz_fail("a word without text or place");
 }
 

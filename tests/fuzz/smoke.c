@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs the fuzz targets without a fuzzer: a few hundred inputs from a generator with a fixed seed, as a test.
- * With arguments TARGET FILE... it runs a target with those inputs instead, to look at what a fuzzer has
- * found with any compiler and under any tool.
+ * Runs the fuzz targets without a fuzzer: a few hundred inputs from a generator with a fixed seed,
+ * as a test. With arguments TARGET FILE... it runs a target with those inputs instead, to look at
+ * what a fuzzer has found with any compiler and under any tool.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,8 @@ static void test_formats(void **state)
     }
 }
 
-/* Streams of the kernel with a few bytes changed, some cut off, and some that are noise behind their head. */
+/* Streams of the kernel with a few bytes changed, some cut off, and some that are noise behind
+ * their head. */
 static void test_codecs(void **state)
 {
     (void)state;
@@ -101,7 +102,8 @@ static void test_codecs(void **state)
     }
 }
 
-/* Words at random, some of them in an order that makes sense, and now and then a byte that does not. */
+/* Words at random, some of them in an order that makes sense, and now and then a byte that does
+ * not. */
 static void test_volfiles(void **state)
 {
     (void)state;
@@ -137,7 +139,8 @@ static void test_volfiles(void **state)
     }
 }
 
-/* Mostly good filters for a probe at random, now and then with a byte changed, and a record of noise. */
+/* Mostly good filters for a probe at random, now and then with a byte changed, and a record of
+ * noise. */
 static void test_filters(void **state)
 {
     (void)state;
@@ -154,7 +157,8 @@ static void test_filters(void **state)
         size_t size = 1, left = 4 * (next_random() % 6) + 3;
         fill(input, sizeof input);
         for (size_t word = 0; word < left; word++)
-            size += (size_t)snprintf((char *)input + size, 64, "%s", words[word % 4][next_random() % 8]);
+            size += (size_t)snprintf((char *)input + size, 64, "%s",
+                                     words[word % 4][next_random() % 8]);
         if (i % 4 == 0)
             input[1 + next_random() % size] = (uint8_t)next_random();
         run(fuzz_filter, input, size + 1 + next_random() % 600);
@@ -200,8 +204,9 @@ static int replay(const char *name, char **paths)
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images), cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
-        cmocka_unit_test(test_codecs), cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_images),   cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_volfiles), cmocka_unit_test(test_codecs),
+        cmocka_unit_test(test_filters),
     };
     if (argument_count > 2)
         return replay(arguments[1], arguments + 2);

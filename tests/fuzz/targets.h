@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The fuzz targets. Each takes any bytes, drives the library with them and aborts if what comes back breaks a
- * promise. entry.c makes one of them a program for libFuzzer, smoke.c runs all with bytes from a generator.
+ * The fuzz targets. Each takes any bytes, drives the library with them and aborts if what comes
+ * back breaks a promise. entry.c makes one of them a program for libFuzzer, smoke.c runs all with
+ * bytes from a generator.
  */
 #ifndef BW_TESTS_FUZZ_TARGETS_H
 #define BW_TESTS_FUZZ_TARGETS_H

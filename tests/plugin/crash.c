@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/crash: a layer that ends the program at a call of one's choice, in a way of one's choice: to see what
- * the flight recorder tells of it.
+ * toys/crash: a layer that ends the program at a call of one's choice, in a way of one's choice: to
+ * see what the flight recorder tells of it.
  */
 #include <btrfs-walk/xlator.h>
 #include <stdatomic.h>
@@ -30,8 +30,8 @@ static void crash(enum way way)
     abort();
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     if (atomic_fetch_add(&calls, 1) + 1 == bw_xlator_option_number(xlator, "call"))
         crash((enum way)bw_xlator_option_number(xlator, "way"));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * toys/rot13: a layer that is not part of the project, as anybody could write one. It is built against the
- * installed headers alone and turns every letter of what is read by thirteen places. One such layer spoils
- * every checksum; two of them, one above the other, are as if there were none.
+ * toys/rot13: a layer that is not part of the project, as anybody could write one. It is built
+ * against the installed headers alone and turns every letter of what is read by thirteen places.
+ * One such layer spoils every checksum; two of them, one above the other, are as if there were
+ * none.
  */
 #include <btrfs-walk/xlator.h>
 #include <stdatomic.h>
@@ -48,8 +49,8 @@ static uint64_t turn_all(uint8_t *bytes, uint32_t length)
 }
 
 /* The requests go down as they are; what comes back is changed in place. */
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     struct rot13 *rot13 = bw_xlator_private(xlator);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
@@ -76,10 +77,12 @@ static const struct bw_option options[] = {
 static const struct bw_xlator_class rot13_class = {
     .type = "toys/rot13",
     .description = "turns letters by thirteen places",
-    .page = "Turns every letter of what is read by thirteen places in the alphabet.\n\n"
-            "It shows how a layer is made outside of the project. Two of them cancel each other:\n\n"
-            "    btrfs-walk --insert toys/rot13@device-1,kind=any --insert toys/rot13@device-1,kind=any "
-            "image.img",
+    .page =
+        "Turns every letter of what is read by thirteen places in the alphabet.\n\n"
+        "It shows how a layer is made outside of the project. Two of them cancel each other:\n\n"
+        "    btrfs-walk --insert toys/rot13@device-1,kind=any --insert "
+        "toys/rot13@device-1,kind=any "
+        "image.img",
     .above = BW_ADDRESS_ANY,
     .below = BW_ADDRESS_ANY,
     .minimum_children = 1,

@@ -31,7 +31,8 @@ static void make_name(struct content *content, char name[static 64])
                                         "\377\376",
                                         "-rf",
                                         "a rather long name that fills a leaf sooner"};
-    snprintf(name, 64, "%s%u", stems[one_in(content->dice, 3) ? roll(content->dice, COUNT(stems)) : 0],
+    snprintf(name, 64, "%s%u",
+             stems[one_in(content->dice, 3) ? roll(content->dice, COUNT(stems)) : 0],
              content->names++);
 }
 
@@ -61,7 +62,8 @@ static void add_file(struct content *content)
     make_name(content, file.name);
     file.inode = iw_make(content->image, file.subvolume, file.parent, file.name,
                          types[roll(content->dice, COUNT(types))]);
-    content->files[content->file_count < MOST ? content->file_count++ : roll(content->dice, MOST)] = file;
+    content->files[content->file_count < MOST ? content->file_count++ : roll(content->dice, MOST)] =
+        file;
 }
 
 static const struct thing *directory_in(struct content *content, uint64_t subvolume)
@@ -98,7 +100,8 @@ static void move_file(struct content *content)
     if (!to)
         return;
     make_name(content, name);
-    iw_move(content->image, file->subvolume, file->inode, file->parent, file->name, to->inode, name);
+    iw_move(content->image, file->subvolume, file->inode, file->parent, file->name, to->inode,
+            name);
     file->parent = to->inode;
     memcpy(file->name, name, sizeof name);
 }
@@ -122,12 +125,14 @@ static bool is_below(const struct content *content, const struct thing *low, uin
 static void move_directory(struct content *content)
 {
     char name[64];
-    struct thing *moved = &content->directories[roll(content->dice, (unsigned)content->directory_count)];
+    struct thing *moved =
+        &content->directories[roll(content->dice, (unsigned)content->directory_count)];
     const struct thing *to = directory_in(content, moved->subvolume);
     if (moved->inode == TOP || !to || is_below(content, to, moved->inode))
         return;
     make_name(content, name);
-    iw_move(content->image, moved->subvolume, moved->inode, moved->parent, moved->name, to->inode, name);
+    iw_move(content->image, moved->subvolume, moved->inode, moved->parent, moved->name, to->inode,
+            name);
     moved->parent = to->inode;
     memcpy(moved->name, name, sizeof name);
 }
@@ -136,7 +141,8 @@ static void note_subvolume(struct content *content, uint64_t id)
 {
     content->subvolumes[content->subvolume_count++] = id;
     if (content->directory_count < MOST)
-        content->directories[content->directory_count++] = (struct thing){.subvolume = id, .inode = TOP};
+        content->directories[content->directory_count++] =
+            (struct thing){.subvolume = id, .inode = TOP};
 }
 
 static void add_subvolume(struct content *content)
@@ -152,7 +158,8 @@ static void add_subvolume(struct content *content)
     else
         iw_snapshot(content->image, id,
                     content->subvolumes[roll(content->dice, (unsigned)content->subvolume_count)],
-                    in->subvolume, in->inode, name, one_in(content->dice, 2) ? BW_ROOT_READ_ONLY : 0);
+                    in->subvolume, in->inode, name,
+                    one_in(content->dice, 2) ? BW_ROOT_READ_ONLY : 0);
     note_subvolume(content, id);
 }
 

@@ -51,22 +51,24 @@ static void choose_shape(struct dice *dice, struct iw_options *options)
     options->block_step = 1 + roll(dice, 5);
     options->chunk_gap = one_in(dice, 2) ? 0 : UINT64_C(1) << 20;
     /* Not too many chunks: those of the chunk tree must fit the superblock. */
-    options->device_extent_length = (UINT64_C(1) << (20 + roll(dice, 3))) + UINT64_C(64) * options->nodesize;
+    options->device_extent_length =
+        (UINT64_C(1) << (20 + roll(dice, 3))) + UINT64_C(64) * options->nodesize;
     options->data_chunks = roll(dice, 10);
     options->device_size = one_in(dice, 3) ? UINT64_C(80) << 20 : 0;
     options->separate_metadata_uuid = one_in(dice, 5);
     options->identity = roll(dice, 1000);
 }
 
-static void describe(struct subject *subject, const struct iw_options *options, const struct profile *profile,
-                     const struct profile *system)
+static void describe(struct subject *subject, const struct iw_options *options,
+                     const struct profile *profile, const struct profile *system)
 {
-    bw_buffer_format(
-        &subject->about,
-        "%s (system: %s) on %u devices, nodes of %u, checksum %d, at most %u items and %u pointers a "
-        "block, every %uth place",
-        profile->name, system->name, options->device_count, options->nodesize, (int)options->checksum_type,
-        options->items_per_leaf, options->pointers_per_node, options->block_step);
+    bw_buffer_format(&subject->about,
+                     "%s (system: %s) on %u devices, nodes of %u, checksum %d, at most %u items "
+                     "and %u pointers a "
+                     "block, every %uth place",
+                     profile->name, system->name, options->device_count, options->nodesize,
+                     (int)options->checksum_type, options->items_per_leaf,
+                     options->pointers_per_node, options->block_step);
     bw_buffer_append_byte(&subject->about, '\0');
 }
 
@@ -102,7 +104,8 @@ struct subject make_subject(struct dice *dice)
     options.has_system_profile = true;
     options.system_profile = system->flag;
     subject.expendable = least(profile->expendable, system->expendable);
-    subject.copies = least(copies_of(profile, options.device_count), copies_of(system, options.device_count));
+    subject.copies =
+        least(copies_of(profile, options.device_count), copies_of(system, options.device_count));
     describe(&subject, &options, profile, system);
     subject.image = iw_create(&options);
     fill_at_random(subject.image, dice);

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Random graphs: faults, and layers that change nothing but may be in the way. The faults decide what is
- * expected: either the image makes up for them, or they are below features/verify, or above it.
+ * Random graphs: faults, and layers that change nothing but may be in the way. The faults decide
+ * what is expected: either the image makes up for them, or they are below features/verify, or above
+ * it.
  */
 #include "soak/subject.h"
 
 static const char *const actions[] = {"eio", "flip", "zero", "short", "stale"};
 
-enum { EIO_ACTION = 0, SHORT_ACTION = 3, STALE_ACTION = 4, RULES_AT_MOST = 3, DECORATIONS_AT_MOST = 4 };
+enum {
+    EIO_ACTION = 0,
+    SHORT_ACTION = 3,
+    STALE_ACTION = 4,
+    RULES_AT_MOST = 3,
+    DECORATIONS_AT_MOST = 4
+};
 
 /* What a rule is for. All else is left to chance. */
 struct target {
     const char *volume;
-    unsigned copy;                /* 0: any */
-    bool tree_blocks;             /* no superblocks, without which there is no walk */
-    bool sparing;                 /* only some places: otherwise all may be lost, which is soon told */
+    unsigned copy;    /* 0: any */
+    bool tree_blocks; /* no superblocks, without which there is no walk */
+    bool sparing;     /* only some places: otherwise all may be lost, which is soon told */
     const struct iw_block *block; /* only this one; NULL: any */
 };
 
@@ -25,8 +32,9 @@ static void choose_requests(struct journey *journey, struct dice *dice, const st
     int length = 0;
     text[0] = '\0';
     if (target->block)
-        length = snprintf(text, 96, ",start=%llu,end=%llu", (unsigned long long)target->block->logical,
-                          (unsigned long long)target->block->logical + 1);
+        length =
+            snprintf(text, 96, ",start=%llu,end=%llu", (unsigned long long)target->block->logical,
+                     (unsigned long long)target->block->logical + 1);
     if (!one_in(dice, 5))
         return;
     snprintf(text + length, 96 - (size_t)length, ",nth=%u,once=%s", 1 + roll(dice, 9),
@@ -45,8 +53,9 @@ static void add_fault(struct journey *journey, struct dice *dice, const struct t
     char requests[96];
     choose_requests(journey, dice, target, requests);
     journey->any_lies |= action != EIO_ACTION && action != SHORT_ACTION && action != STALE_ACTION;
-    insert_layer(&journey->changes, "debug/error-gen@%s,copy=%u,kind=%s,action=%s,rate=%s,seed=%u%s",
-                 target->volume, target->copy, kinds[kind], actions[action], rates[rate], roll(dice, 1000),
+    insert_layer(&journey->changes,
+                 "debug/error-gen@%s,copy=%u,kind=%s,action=%s,rate=%s,seed=%u%s", target->volume,
+                 target->copy, kinds[kind], actions[action], rates[rate], roll(dice, 1000),
                  requests);
 }
 
@@ -67,7 +76,8 @@ static void fail_devices(const struct subject *subject, struct dice *dice, struc
         char volume[32];
         snprintf(volume, sizeof volume, "device-%u", number);
         number += !(journey->missing >> device & 1);
-        for (unsigned rules = failing >> device & 1 ? 1 + roll(dice, RULES_AT_MOST) : 0; rules; rules--)
+        for (unsigned rules = failing >> device & 1 ? 1 + roll(dice, RULES_AT_MOST) : 0; rules;
+             rules--)
             add_fault(journey, dice, &(struct target){.volume = volume});
     }
 }
@@ -87,12 +97,15 @@ static const struct iw_block *any_block(const struct subject *subject, struct di
 }
 
 /* Below the chunk map nobody asks for copies, nor knows logical addresses. */
-static void fail_below_verify(const struct subject *subject, struct dice *dice, struct journey *journey)
+static void fail_below_verify(const struct subject *subject, struct dice *dice,
+                              struct journey *journey)
 {
     for (unsigned rules = 1 + roll(dice, RULES_AT_MOST); rules; rules--) {
-        struct target target = {.volume = "chunk-map", .tree_blocks = !one_in(dice, 8), .sparing = true};
+        struct target target = {
+            .volume = "chunk-map", .tree_blocks = !one_in(dice, 8), .sparing = true};
         char device[32];
-        snprintf(device, sizeof device, "device-%u", 1 + roll(dice, iw_device_count(subject->image)));
+        snprintf(device, sizeof device, "device-%u",
+                 1 + roll(dice, iw_device_count(subject->image)));
         if (one_in(dice, 4))
             target.volume = "device-*";
         else if (one_in(dice, 4))
@@ -105,7 +118,8 @@ static void fail_below_verify(const struct subject *subject, struct dice *dice, 
     }
 }
 
-static void fail_above_verify(const struct subject *subject, struct dice *dice, struct journey *journey)
+static void fail_above_verify(const struct subject *subject, struct dice *dice,
+                              struct journey *journey)
 {
     static const char *const volumes[] = {"verify", "read-ahead", "node-cache"};
     for (unsigned rules = 1 + roll(dice, RULES_AT_MOST); rules; rules--) {
@@ -133,13 +147,14 @@ static void decorate(struct dice *dice, struct journey *journey)
         "performance/read-ahead@%s,gap=64K",
     };
     static const char *const logical[] = {"chunk-map", "verify", "read-ahead", "node-cache"};
-    static const char *const options[] = {"storage/file.io=mmap", "node-cache.size=0", "node-cache.size=64K",
-                                          "read-ahead.gap=1M"};
+    static const char *const options[] = {"storage/file.io=mmap", "node-cache.size=0",
+                                          "node-cache.size=64K", "read-ahead.gap=1M"};
     for (unsigned count = roll(dice, DECORATIONS_AT_MOST + 1); count; count--) {
         unsigned layer = roll(dice, COUNT(layers)), kinds_of_place = COUNT(logical) + (layer < 8);
         unsigned place = roll(dice, kinds_of_place);
         char text[128];
-        snprintf(text, sizeof text, layers[layer], place < COUNT(logical) ? logical[place] : "device-*");
+        snprintf(text, sizeof text, layers[layer],
+                 place < COUNT(logical) ? logical[place] : "device-*");
         insert_layer(&journey->changes, "%s", text);
     }
     if (one_in(dice, 2))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One round: the healthy walk, then two walks through a random graph, with one thread and with several, while
- * another thread asks for the state of all layers.
+ * One round: the healthy walk, then two walks through a random graph, with one thread and with
+ * several, while another thread asks for the state of all layers.
  */
 #include "soak/round.h"
 
@@ -27,7 +27,8 @@ struct outcome {
 
 static void say_change(const struct graph_changes *changes, size_t at)
 {
-    fprintf(stderr, " %s '%s'", changes->changes[at].kind == BW_EDIT_INSERT ? "--insert" : "--xlator-option",
+    fprintf(stderr, " %s '%s'",
+            changes->changes[at].kind == BW_EDIT_INSERT ? "--insert" : "--xlator-option",
             changes->changes[at].text);
 }
 
@@ -40,10 +41,12 @@ static void describe(const struct round *round)
     fprintf(stderr, "\n");
 }
 
-static void wrong(struct round *round, const char *what, const char *example, const struct outcome *outcome)
+static void wrong(struct round *round, const char *what, const char *example,
+                  const struct outcome *outcome)
 {
     describe(round);
-    fprintf(stderr, "WRONG: %s%s\n%s%s\n", what, example, outcome->error ? outcome->error->message : "",
+    fprintf(stderr, "WRONG: %s%s\n%s%s\n", what, example,
+            outcome->error ? outcome->error->message : "",
             outcome->log.text.length ? outcome->log.text.data : "");
     round->failed = true;
 }
@@ -144,8 +147,8 @@ static int by_bytes(const void *a, const void *b)
 static const char *find_foreign(const struct walk_result *result, const struct iw_paths *expected)
 {
     for (size_t i = 0; i < result->count; i++)
-        if (!expected->count ||
-            !bsearch(&result->paths[i], expected->paths, expected->count, sizeof *expected->paths, by_bytes))
+        if (!expected->count || !bsearch(&result->paths[i], expected->paths, expected->count,
+                                         sizeof *expected->paths, by_bytes))
             return result->paths[i];
     return NULL;
 }
@@ -169,7 +172,8 @@ static void check_losses(struct round *round, const struct outcome *outcome)
     /* A block that was read before it is lost: what it holds may be both listed and recovered. */
     if (twice && !round->journey.by_order)
         wrong(round, "a path comes twice: ", twice, outcome);
-    if (count_missing(&outcome->result, &round->expected, &missing) && !outcome->log.counts[BW_DAMAGE])
+    if (count_missing(&outcome->result, &round->expected, &missing) &&
+        !outcome->log.counts[BW_DAMAGE])
         wrong(round, "paths are missing, and nobody said so, as ", missing, outcome);
 }
 
@@ -226,9 +230,10 @@ bool run_round(uint64_t seed, bool verbose)
     check(&round, &many);
     compare(&round, &one, &many);
     if (verbose)
-        fprintf(stderr, "%zu of %zu paths; %zu notes, %zu warnings, %zu damages%s%s\n", one.result.count,
-                round.expected.count, one.log.counts[BW_NOTE], one.log.counts[BW_WARNING],
-                one.log.counts[BW_DAMAGE], one.error ? "; " : "", one.error ? one.error->message : "");
+        fprintf(stderr, "%zu of %zu paths; %zu notes, %zu warnings, %zu damages%s%s\n",
+                one.result.count, round.expected.count, one.log.counts[BW_NOTE],
+                one.log.counts[BW_WARNING], one.log.counts[BW_DAMAGE], one.error ? "; " : "",
+                one.error ? one.error->message : "");
     free_outcome(&one);
     free_outcome(&many);
     walk_result_free(&round.healthy);

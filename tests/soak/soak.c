@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The soak: round after round of a random image, read through a random graph with random faults. Each round
- * is a process of its own, so that one that crashes, hangs or leaks is told by its seed:
+ * The soak: round after round of a random image, read through a random graph with random faults.
+ * Each round is a process of its own, so that one that crashes, hangs or leaks is told by its seed:
  *
- *     soak [--seed N] [--rounds N]     round i has the seed N + i; a single round says what it is about
+ *     soak [--seed N] [--rounds N]     round i has the seed N + i; a single round says what it is
+ * about
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -38,8 +39,8 @@ static bool run_in_child(const char *program, uint64_t seed)
     if (status == 0)
         return true;
     fprintf(stderr, "FAILED%s%s: %s --seed %" PRIu64 " --rounds 1\n",
-            WIFSIGNALED(status) ? ", killed by " : "", WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "",
-            program, seed);
+            WIFSIGNALED(status) ? ", killed by " : "",
+            WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "", program, seed);
     return false;
 }
 
@@ -71,7 +72,8 @@ int main(int count, char **arguments)
         return run_limited(seed, true);
     for (uint64_t i = 0; i < rounds; i++)
         failed += !run_in_child(arguments[0], seed + i);
-    printf("%" PRIu64 " rounds from seed %" PRIu64 "\n[  PASSED  ] %d test(s).\n", rounds, seed, failed == 0);
+    printf("%" PRIu64 " rounds from seed %" PRIu64 "\n[  PASSED  ] %d test(s).\n", rounds, seed,
+           failed == 0);
     if (failed)
         printf("[  FAILED  ] 1 test(s): %" PRIu64 " rounds\n", failed);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;

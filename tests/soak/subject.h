@@ -9,15 +9,16 @@
 /** A random image. */
 struct subject {
     struct iw_image *image;
-    unsigned expendable;    /**< how many of its devices may fail, whichever they are */
-    unsigned copies;        /**< ways to read any of its blocks, computing it from parity included */
+    unsigned expendable; /**< how many of its devices may fail, whichever they are */
+    unsigned copies;     /**< ways to read any of its blocks, computing it from parity included */
     struct bw_buffer about; /**< what it is, as text; ends with NUL */
 };
 
 /** Makes one and writes it to memory. */
 struct subject make_subject(struct dice *dice);
 void free_subject(struct subject *subject);
-/** Fills an image that is not written yet: directories, files, links, subvolumes, snapshots, in any order. */
+/** Fills an image that is not written yet: directories, files, links, subvolumes, snapshots, in any
+ * order. */
 void fill_at_random(struct iw_image *image, struct dice *dice);
 
 /** What the faults of a graph may do to the listing. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tree blocks in memory behind a fake layer, for the tests of features/verify and performance/node-cache. */
+/* Tree blocks in memory behind a fake layer, for the tests of features/verify and
+ * performance/node-cache. */
 #ifndef BW_TESTS_BLOCK_BENCH_H
 #define BW_TESTS_BLOCK_BENCH_H
 
@@ -8,8 +9,8 @@
 
 enum { BENCH_NODESIZE = 4096, BENCH_BLOCKS = 1024, BENCH_GENERATION = 7 };
 
-/** Up to FAKE_COPIES copies of BENCH_BLOCKS blocks of tree 5: block n is at address n * BENCH_NODESIZE, has
- * one item with key (n + 1, 1, 0), and BENCH_GENERATION. */
+/** Up to FAKE_COPIES copies of BENCH_BLOCKS blocks of tree 5: block n is at address n *
+ * BENCH_NODESIZE, has one item with key (n + 1, 1, 0), and BENCH_GENERATION. */
 struct block_bench {
     struct fake_layer fake;
     uint8_t *copies[FAKE_COPIES];

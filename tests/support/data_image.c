@@ -79,8 +79,8 @@ void data_image_plain(struct data_image *image, uint64_t offset, uint64_t disk, 
                                                    .length = length});
 }
 
-void data_image_inline(struct data_image *image, uint8_t compression, uint64_t ram, const void *bytes,
-                       size_t length)
+void data_image_inline(struct data_image *image, uint8_t compression, uint64_t ram,
+                       const void *bytes, size_t length)
 {
     uint8_t item[8192] = {0};
     const struct iw_disk_inline_extent head = {.generation = bw_put64(7),
@@ -89,7 +89,8 @@ void data_image_inline(struct data_image *image, uint8_t compression, uint64_t r
                                                .type = BW_FILE_EXTENT_INLINE};
     memcpy(item, &head, sizeof head);
     memcpy(item + sizeof head, bytes, length);
-    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 0}, item, sizeof head + length);
+    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 0}, item,
+            sizeof head + length);
 }
 
 void data_image_inode(struct data_image *image, uint64_t size, uint64_t flags)
@@ -106,11 +107,13 @@ void data_image_checksums(struct data_image *image, uint32_t first, uint32_t cou
     uint8_t *sums = malloc(count * size);
     for (uint32_t i = 0; i < count; i++) {
         uint8_t sum[32];
-        bw_checksum_compute(image->checksum, image->data + (size_t)(first + i) * SECTOR, SECTOR, sum);
+        bw_checksum_compute(image->checksum, image->data + (size_t)(first + i) * SECTOR, SECTOR,
+                            sum);
         memcpy(sums + i * size, sum, size);
     }
     iw_item(image->image, BW_CSUM_TREE,
-            (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, image->logical + (uint64_t)first * SECTOR},
+            (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
+                            image->logical + (uint64_t)first * SECTOR},
             sums, count * size);
     free(sums);
 }
@@ -189,15 +192,18 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
     return NULL;
 }
 
-static void read_streamed(struct data_image *image, const struct bw_stream_file *file, unsigned threads,
-                          struct data_result *result)
+static void read_streamed(struct data_image *image, const struct bw_stream_file *file,
+                          unsigned threads, struct data_result *result)
 {
-    struct reading reading = {
-        .file = file, .small = file->data.size <= DATA_SIZE, .offset = file->offset, .result = result};
-    expect_success(bw_stream_run(
-        image->fs,
-        &(struct bw_stream){
-            .threads = threads, .next = next, .take = take_streamed, .finish = finish, .context = &reading}));
+    struct reading reading = {.file = file,
+                              .small = file->data.size <= DATA_SIZE,
+                              .offset = file->offset,
+                              .result = result};
+    expect_success(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads,
+                                                                .next = next,
+                                                                .take = take_streamed,
+                                                                .finish = finish,
+                                                                .context = &reading}));
     assert_int_equal(result->finished, 1);
 }
 
@@ -215,7 +221,8 @@ void data_image_read(struct data_image *image, const struct bw_data_file *file, 
 {
     const struct bw_stream_file wanted = {.data = *file, .offset = offset, .length = length};
     struct data_result threaded = {.holes = 0}, direct = {.holes = 0};
-    struct reading reading = {.small = file->size <= DATA_SIZE, .offset = offset, .result = &direct};
+    struct reading reading = {
+        .small = file->size <= DATA_SIZE, .offset = offset, .result = &direct};
     struct bw_data_reader *reader;
     *result = (struct data_result){.holes = 0};
     read_streamed(image, &wanted, 1, result);

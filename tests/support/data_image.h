@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Images with one file, "/file", whose extents a test describes byte by byte: for the tests of reading data.
- * The data lie in one chunk, whose logical address is known before the image is written.
+ * Images with one file, "/file", whose extents a test describes byte by byte: for the tests of
+ * reading data. The data lie in one chunk, whose logical address is known before the image is
+ * written.
  */
 #ifndef BW_TESTS_DATA_IMAGE_H
 #define BW_TESTS_DATA_IMAGE_H
@@ -15,7 +16,8 @@ struct data_image {
     enum bw_checksum_type checksum;
     uint64_t logical; /**< where the data chunk begins */
     uint64_t inode;
-    uint8_t *data; /**< bytes at `logical`, DATA_SIZE of them: any, until data_image_open() stores them */
+    uint8_t *data; /**< bytes at `logical`, DATA_SIZE of them: any, until data_image_open() stores
+                      them */
     struct bw_fs *fs;
     struct report_log log;
 };
@@ -37,14 +39,15 @@ struct data_extent {
 void data_image_extent(struct data_image *image, const struct data_extent *extent);
 /** One that is not compressed. */
 void data_image_plain(struct data_image *image, uint64_t offset, uint64_t disk, uint64_t length);
-void data_image_inline(struct data_image *image, uint8_t compression, uint64_t ram, const void *bytes,
-                       size_t length);
+void data_image_inline(struct data_image *image, uint8_t compression, uint64_t ram,
+                       const void *bytes, size_t length);
 /** Size and flags of the inode. */
 void data_image_inode(struct data_image *image, uint64_t size, uint64_t flags);
 /** Checksums of sectors [first, first + count) of the data, in one item. */
 void data_image_checksums(struct data_image *image, uint32_t first, uint32_t count);
 
-/** Writes the image and its data, and opens it. `before`, if not NULL, damages the devices first. */
+/** Writes the image and its data, and opens it. `before`, if not NULL, damages the devices first.
+ */
 void data_image_open(struct data_image *image, void (*before)(struct data_image *image));
 
 /** The file, as a stream takes it. */

@@ -121,7 +121,8 @@ static void *run_job(void *argument)
     return NULL;
 }
 
-void run_threads(void (*function)(struct bw_xlator *xlator, unsigned thread), struct bw_xlator *xlator)
+void run_threads(void (*function)(struct bw_xlator *xlator, unsigned thread),
+                 struct bw_xlator *xlator)
 {
     pthread_t threads[THREADS];
     struct job jobs[THREADS];

@@ -19,8 +19,8 @@ static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
         memcpy(request->buffer, fake->copies[copy - 1] + request->address, request->length);
 }
 
-static void fake_read_all(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void fake_read_all(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     (void)frame;
     struct fake_layer *fake = bw_xlator_private(xlator);
@@ -29,8 +29,9 @@ static void fake_read_all(const struct bw_frame *frame, struct bw_xlator *xlator
         fake_read_one(fake, &requests[i]);
 }
 
-static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                                 uint32_t length, unsigned copy, struct bw_map_reply *reply)
+static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                 uint64_t address, uint32_t length, unsigned copy,
+                                 struct bw_map_reply *reply)
 {
     (void)frame;
     const struct fake_layer *fake = bw_xlator_private(xlator);
@@ -40,8 +41,8 @@ static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator 
     return NULL;
 }
 
-static void fake_advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                        size_t count)
+static void fake_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                        const struct bw_range *ranges, size_t count)
 {
     (void)frame;
     struct fake_layer *fake = bw_xlator_private(xlator);
@@ -110,8 +111,11 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
     char name[32];
     struct bw_xlator *made = NULL;
     snprintf(name, sizeof name, "layer-%zu", bw_graph_size(graph));
-    const struct bw_layer layer = {
-        .type = type, .name = name, .options = options, .children = &child, .child_count = child != NULL};
+    const struct bw_layer layer = {.type = type,
+                                   .name = name,
+                                   .options = options,
+                                   .children = &child,
+                                   .child_count = child != NULL};
     expect_success(bw_graph_add(graph, &layer, &made));
     return made;
 }

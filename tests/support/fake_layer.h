@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A layer that answers from memory and writes down what it is asked: the bottom for tests of single layers.
- * After making one, give it a struct fake_layer with fake_set().
+ * A layer that answers from memory and writes down what it is asked: the bottom for tests of single
+ * layers. After making one, give it a struct fake_layer with fake_set().
  */
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The image writer's start: options and their defaults, the trees every file system has, and items kept
- * sorted by key. Nothing here knows of blocks.
+ * The image writer's start: options and their defaults, the trees every file system has, and items
+ * kept sorted by key. Nothing here knows of blocks.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +40,8 @@ void *iw_grow(void *array, size_t count, size_t element_size)
     return array;
 }
 
-void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number, uint8_t uuid[BW_UUID_SIZE])
+void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number,
+             uint8_t uuid[BW_UUID_SIZE])
 {
     bw_le32 identity = bw_put32(image->options.identity);
     bw_le64 low = bw_put64(number);
@@ -53,7 +54,8 @@ void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number, u
 
 void iw_metadata_uuid(const struct iw_image *image, uint8_t uuid[BW_UUID_SIZE])
 {
-    iw_uuid(image, image->options.separate_metadata_uuid ? IW_UUID_METADATA : IW_UUID_PUBLIC, 0, uuid);
+    iw_uuid(image, image->options.separate_metadata_uuid ? IW_UUID_METADATA : IW_UUID_PUBLIC, 0,
+            uuid);
 }
 
 struct bw_disk_key iw_disk_key(struct bw_key key)
@@ -115,12 +117,13 @@ struct iw_tree *iw_tree(struct iw_image *image, uint64_t id)
     return tree ? tree : make_tree(image, id);
 }
 
-void iw_shape(struct iw_image *image, uint64_t tree_id, unsigned items_per_leaf, unsigned pointers_per_node,
-              unsigned minimum_level)
+void iw_shape(struct iw_image *image, uint64_t tree_id, unsigned items_per_leaf,
+              unsigned pointers_per_node, unsigned minimum_level)
 {
     struct iw_tree *tree = iw_tree(image, tree_id);
     tree->items_per_leaf = items_per_leaf ? items_per_leaf : image->options.items_per_leaf;
-    tree->pointers_per_node = pointers_per_node ? pointers_per_node : image->options.pointers_per_node;
+    tree->pointers_per_node =
+        pointers_per_node ? pointers_per_node : image->options.pointers_per_node;
     tree->minimum_level = minimum_level;
     if (tree->pointers_per_node == 1)
         iw_die("nodes take 2 pointers or more");
@@ -166,7 +169,8 @@ static struct iw_item *obtain_item(struct iw_tree *tree, struct bw_key key)
     struct iw_item *item = iw_zalloc(sizeof *item);
     item->key = key;
     tree->items = iw_grow(tree->items, tree->count, sizeof(struct iw_item *));
-    memmove(tree->items + index + 1, tree->items + index, (tree->count - index) * sizeof(struct iw_item *));
+    memmove(tree->items + index + 1, tree->items + index,
+            (tree->count - index) * sizeof(struct iw_item *));
     tree->items[index] = item;
     tree->count++;
     return item;
@@ -220,7 +224,8 @@ void iw_remove_generated(struct iw_tree *tree)
     tree->count = kept;
 }
 
-void iw_item(struct iw_image *image, uint64_t tree, struct bw_key key, const void *bytes, size_t size)
+void iw_item(struct iw_image *image, uint64_t tree, struct bw_key key, const void *bytes,
+             size_t size)
 {
     iw_put(iw_tree(image, tree), key, bytes, size);
 }
@@ -230,11 +235,12 @@ void iw_remove_item(struct iw_image *image, uint64_t tree_id, struct bw_key key)
     struct iw_tree *tree = iw_tree(image, tree_id);
     size_t index = iw_lower_bound(tree, key);
     if (!is_at(tree, index, key))
-        iw_die("tree %lld has no item (%lld %u %lld) to remove", (long long)tree_id, (long long)key.objectid,
-               key.type, (long long)key.offset);
+        iw_die("tree %lld has no item (%lld %u %lld) to remove", (long long)tree_id,
+               (long long)key.objectid, key.type, (long long)key.offset);
     free_item(tree->items[index]);
     tree->count--;
-    memmove(tree->items + index, tree->items + index + 1, (tree->count - index) * sizeof(struct iw_item *));
+    memmove(tree->items + index, tree->items + index + 1,
+            (tree->count - index) * sizeof(struct iw_item *));
 }
 
 void *iw_item_bytes(struct iw_image *image, uint64_t tree, struct bw_key key, size_t *size)
@@ -293,7 +299,8 @@ static void put_root_tree_directory(struct iw_image *image)
     struct {
         struct bw_disk_dir_item item;
         char name[sizeof name - 1];
-    } entry = {.item = {.location = iw_disk_key((struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, UINT64_MAX}),
+    } entry = {.item = {.location = iw_disk_key(
+                            (struct bw_key){BW_TOP_SUBVOLUME, BW_ROOT_ITEM, UINT64_MAX}),
                         .name_length = bw_put16(sizeof name - 1),
                         .type = BW_FILE_DIRECTORY}};
     memcpy(entry.name, name, sizeof entry.name);
@@ -309,9 +316,11 @@ static void put_root_tree_directory(struct iw_image *image)
     struct iw_tree *tree = iw_tree(image, BW_ROOT_TREE);
     iw_put(tree, (struct bw_key){BW_ROOT_TREE_DIR, BW_INODE_ITEM, 0}, &inode, sizeof inode);
     iw_put(tree, (struct bw_key){BW_ROOT_TREE_DIR, BW_INODE_REF, BW_ROOT_TREE_DIR}, &up, sizeof up);
-    iw_put(tree, (struct bw_key){BW_TOP_SUBVOLUME, BW_INODE_REF, BW_ROOT_TREE_DIR}, &back, sizeof back);
-    iw_put(tree, (struct bw_key){BW_ROOT_TREE_DIR, BW_DIR_ITEM, bw_name_hash(name, sizeof name - 1)}, &entry,
-           sizeof entry);
+    iw_put(tree, (struct bw_key){BW_TOP_SUBVOLUME, BW_INODE_REF, BW_ROOT_TREE_DIR}, &back,
+           sizeof back);
+    iw_put(tree,
+           (struct bw_key){BW_ROOT_TREE_DIR, BW_DIR_ITEM, bw_name_hash(name, sizeof name - 1)},
+           &entry, sizeof entry);
 }
 
 static void put_first_trees(struct iw_image *image)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Chunks: which devices they take a piece of, which items say so, and where a logical address comes to lie.
+ * Chunks: which devices they take a piece of, which items say so, and where a logical address comes
+ * to lie.
  *
- * With parity, the data stripes of a row come first and then P and Q, and each row starts one device further
- * than the row before. Storing computes parity from what changes: P gains old ^ new, Q gains (old ^ new)
- * times 2 to the power of the stripe's number, in the field of 256 elements with polynomial 0x11d. Devices
- * start out as zeros, whose parity is zero, so that rows nobody has written to are right as well.
+ * With parity, the data stripes of a row come first and then P and Q, and each row starts one
+ * device further than the row before. Storing computes parity from what changes: P gains old ^ new,
+ * Q gains (old ^ new) times 2 to the power of the stripe's number, in the field of 256 elements
+ * with polynomial 0x11d. Devices start out as zeros, whose parity is zero, so that rows nobody has
+ * written to are right as well.
  */
 #include <string.h>
 
@@ -75,7 +77,8 @@ static uint64_t take_extent(struct iw_image *image, struct iw_device *device)
 
 static unsigned stripes_of(const struct iw_image *image, const struct profile *profile)
 {
-    unsigned wanted = image->options.stripe_count ? image->options.stripe_count : image->device_count;
+    unsigned wanted =
+        image->options.stripe_count ? image->options.stripe_count : image->device_count;
     unsigned stripes = profile->stripes ? profile->stripes : wanted;
     unsigned devices = profile->on_one_device ? 1 : stripes;
     if (profile->flag == BW_GROUP_RAID10)
@@ -101,7 +104,8 @@ static void make_chunk(struct iw_image *image, uint64_t type)
         .sub_stripes = profile->flag == BW_GROUP_RAID10 ? 2 : 1,
     };
     for (unsigned i = 0; i < stripes; i++) {
-        size_t device = (image->chunk_count + (profile->on_one_device ? 0 : i)) % image->device_count;
+        size_t device =
+            (image->chunk_count + (profile->on_one_device ? 0 : i)) % image->device_count;
         chunk->stripes[i].device = (unsigned)device;
         chunk->stripes[i].offset = take_extent(image, &image->devices[device]);
     }
@@ -142,7 +146,8 @@ const struct iw_chunk *iw_chunk(const struct iw_image *image, size_t index)
 
 /* Describing chunks. */
 
-void iw_fill_device_item(const struct iw_image *image, unsigned device, struct bw_disk_device_item *item)
+void iw_fill_device_item(const struct iw_image *image, unsigned device,
+                         struct bw_disk_device_item *item)
 {
     const struct iw_device *from = &image->devices[device];
     *item = (struct bw_disk_device_item){
@@ -174,7 +179,8 @@ size_t iw_chunk_item(const struct iw_image *image, const struct iw_chunk *chunk,
     };
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
         uint64_t devid = image->devices[chunk->stripes[i].device].devid;
-        stripes[i] = (struct bw_disk_stripe){bw_put64(devid), bw_put64(chunk->stripes[i].offset), {0}};
+        stripes[i] =
+            (struct bw_disk_stripe){bw_put64(devid), bw_put64(chunk->stripes[i].offset), {0}};
         iw_uuid(image, IW_UUID_DEVICE, devid, stripes[i].device_uuid);
     }
     return sizeof *item + chunk->stripe_count * sizeof *stripes;
@@ -205,7 +211,8 @@ static void describe_chunk(struct iw_image *image, const struct iw_chunk *chunk)
     iw_generate(iw_find_tree(image, BW_CHUNK_TREE),
                 (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical}, bytes, size);
     iw_generate(iw_find_tree(image, BW_EXTENT_TREE),
-                (struct bw_key){chunk->logical, IW_BLOCK_GROUP_ITEM, chunk->length}, &group, sizeof group);
+                (struct bw_key){chunk->logical, IW_BLOCK_GROUP_ITEM, chunk->length}, &group,
+                sizeof group);
     describe_device_extents(image, chunk);
 }
 
@@ -218,7 +225,8 @@ void iw_describe_chunks(struct iw_image *image)
     for (unsigned i = 0; i < image->device_count; i++) {
         struct bw_disk_device_item item;
         iw_fill_device_item(image, i, &item);
-        iw_generate(chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, image->devices[i].devid},
+        iw_generate(chunk_tree,
+                    (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, image->devices[i].devid},
                     &item, sizeof item);
     }
     for (size_t i = 0; i < image->chunk_count; i++)
@@ -250,12 +258,13 @@ static void map_mirrored(const struct iw_chunk *chunk, uint64_t offset, struct i
         mapping->copy[i] = place(chunk, i, offset);
 }
 
-static void map_striped(const struct iw_chunk *chunk, const struct profile *profile, uint64_t offset,
-                        struct iw_mapping *mapping)
+static void map_striped(const struct iw_chunk *chunk, const struct profile *profile,
+                        uint64_t offset, struct iw_mapping *mapping)
 {
     const unsigned stripes = chunk->stripe_count, data = data_stripes(profile, stripes);
     const uint64_t number = offset / BW_STRIPE_LENGTH, inside = offset % BW_STRIPE_LENGTH;
-    const uint64_t row = number / data, index = number % data, below = row * BW_STRIPE_LENGTH + inside;
+    const uint64_t row = number / data, index = number % data,
+                   below = row * BW_STRIPE_LENGTH + inside;
     mapping->length = BW_STRIPE_LENGTH - inside;
     mapping->copies = profile->copies;
     mapping->parities = profile->parities;
@@ -290,8 +299,8 @@ static void multiply_by_power_of_two(uint8_t *bytes, size_t length, unsigned pow
             bytes[i] = (uint8_t)(bytes[i] << 1 ^ (bytes[i] & 0x80 ? 0x1d : 0));
 }
 
-static void update_parity(struct iw_image *image, const struct iw_mapping *mapping, const uint8_t *old,
-                          const uint8_t *bytes, size_t length)
+static void update_parity(struct iw_image *image, const struct iw_mapping *mapping,
+                          const uint8_t *old, const uint8_t *bytes, size_t length)
 {
     uint8_t change[BW_STRIPE_LENGTH], parity[BW_STRIPE_LENGTH];
     for (size_t i = 0; i < length; i++)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What tests do to an image once it is written: find blocks and their copies, and damage, change or age them.
+ * What tests do to an image once it is written: find blocks and their copies, and damage, change or
+ * age them.
  *
- * Damage is done to the devices alone. A rewritten block is remembered, so that its right bytes can be told
- * from the damaged ones: parity is brought along by the difference between the old right bytes and the new.
+ * Damage is done to the devices alone. A rewritten block is remembered, so that its right bytes can
+ * be told from the damaged ones: parity is brought along by the difference between the old right
+ * bytes and the new.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -99,14 +101,16 @@ const struct iw_block *iw_block_find(const struct iw_image *image, uint64_t tree
     return &image->blocks[tree->levels[level].blocks[nth]].block;
 }
 
-const struct iw_block *iw_block_of_key(const struct iw_image *image, uint64_t tree_id, struct bw_key key)
+const struct iw_block *iw_block_of_key(const struct iw_image *image, uint64_t tree_id,
+                                       struct bw_key key)
 {
     const struct iw_tree *tree = laid_out_tree(image, tree_id);
     if (!tree->alias && !iw_find_item(tree, key))
         return NULL;
     for (size_t i = 0; i < tree->levels[0].count; i++) {
         const struct iw_block *leaf = &image->blocks[tree->levels[0].blocks[i]].block;
-        if (bw_key_compare(&leaf->first_key, &key) <= 0 && bw_key_compare(&key, &leaf->last_key) <= 0)
+        if (bw_key_compare(&leaf->first_key, &key) <= 0 &&
+            bw_key_compare(&key, &leaf->last_key) <= 0)
             return leaf;
     }
     return NULL;
@@ -155,8 +159,8 @@ bool iw_locate(const struct iw_image *image, uint64_t logical, unsigned copy, un
     return true;
 }
 
-bool iw_locate_parity(const struct iw_image *image, uint64_t logical, unsigned parity, unsigned *device,
-                      uint64_t *offset)
+bool iw_locate_parity(const struct iw_image *image, uint64_t logical, unsigned parity,
+                      unsigned *device, uint64_t *offset)
 {
     struct iw_mapping mapping;
     iw_map(image, logical, &mapping);
@@ -169,8 +173,8 @@ bool iw_locate_parity(const struct iw_image *image, uint64_t logical, unsigned p
 
 /* Damage. */
 
-static void damage_range(struct iw_image *image, struct iw_place at, uint32_t offset, uint32_t length,
-                         enum iw_damage damage)
+static void damage_range(struct iw_image *image, struct iw_place at, uint32_t offset,
+                         uint32_t length, enum iw_damage damage)
 {
     uint8_t *bytes = iw_zalloc(length);
     if (damage == IW_FLIP) {
@@ -188,8 +192,8 @@ static void check_range(const struct iw_image *image, uint32_t offset, uint32_t 
         iw_die("damage from %u, %u bytes long, leaves the block", offset, length);
 }
 
-void iw_corrupt(struct iw_image *image, uint64_t logical, unsigned copy, uint32_t offset, uint32_t length,
-                enum iw_damage damage)
+void iw_corrupt(struct iw_image *image, uint64_t logical, unsigned copy, uint32_t offset,
+                uint32_t length, enum iw_damage damage)
 {
     struct iw_mapping mapping;
     iw_map(image, logical, &mapping);
@@ -214,8 +218,8 @@ void iw_corrupt_parity(struct iw_image *image, uint64_t logical, unsigned parity
 
 /* Changes. */
 
-void iw_rewrite_block(struct iw_image *image, uint64_t logical, iw_block_editor *edit, void *closure,
-                      bool fix_checksum)
+void iw_rewrite_block(struct iw_image *image, uint64_t logical, iw_block_editor *edit,
+                      void *closure, bool fix_checksum)
 {
     const uint32_t nodesize = image->options.nodesize;
     struct iw_block_state *state = find_state(image, logical);
@@ -231,8 +235,8 @@ void iw_rewrite_block(struct iw_image *image, uint64_t logical, iw_block_editor 
     state->edited = bytes;
 }
 
-static void edit_at(struct iw_image *image, struct iw_place at, iw_block_editor *edit, void *closure,
-                    bool fix_checksum)
+static void edit_at(struct iw_image *image, struct iw_place at, iw_block_editor *edit,
+                    void *closure, bool fix_checksum)
 {
     const uint32_t nodesize = image->options.nodesize;
     uint8_t *bytes = iw_zalloc(nodesize);
@@ -283,11 +287,12 @@ static void edit_superblock(struct iw_image *image, unsigned device, unsigned co
     iw_device_write(image, device, offset, &super, sizeof super);
 }
 
-void iw_superblock_edit(struct iw_image *image, unsigned device, unsigned copy, iw_superblock_editor *edit,
-                        void *closure, bool fix_checksum)
+void iw_superblock_edit(struct iw_image *image, unsigned device, unsigned copy,
+                        iw_superblock_editor *edit, void *closure, bool fix_checksum)
 {
     for (unsigned i = 0; i < image->device_count; i++)
         for (unsigned which = 1; which <= BW_SUPERBLOCK_COPIES; which++)
-            if ((device == IW_ALL_DEVICES || device == i) && (copy == IW_ALL_COPIES || copy == which))
+            if ((device == IW_ALL_DEVICES || device == i) &&
+                (copy == IW_ALL_COPIES || copy == which))
                 edit_superblock(image, i, which, edit, closure, fix_checksum);
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a walk of the image must find, told from the items in memory: top down from subvolume 5, the way a
- * mount would show it. The library reads blocks in key order; the two have nothing in common but the answer.
+ * What a walk of the image must find, told from the items in memory: top down from subvolume 5, the
+ * way a mount would show it. The library reads blocks in key order; the two have nothing in common
+ * but the answer.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "image_writer_internal.h"
 
-/* A directory on the way from the top, so that a directory that contains itself ends the descent. */
+/* A directory on the way from the top, so that a directory that contains itself ends the descent.
+ */
 struct step {
     const struct step *up;
     uint64_t subvolume, inode;
@@ -44,12 +46,15 @@ static char *join(const char *prefix, struct name name)
 }
 
 /* Whether a subvolume hangs where an entry says, and lives. */
-static bool is_attached(const struct iw_image *image, const struct step *at, uint64_t id, struct name name)
+static bool is_attached(const struct iw_image *image, const struct step *at, uint64_t id,
+                        struct name name)
 {
     const struct iw_tree *roots = iw_find_tree(image, BW_ROOT_TREE);
-    const struct iw_item *item = iw_find_item(roots, (struct bw_key){at->subvolume, BW_ROOT_REF, id});
+    const struct iw_item *item =
+        iw_find_item(roots, (struct bw_key){at->subvolume, BW_ROOT_REF, id});
     const struct iw_item *root = iw_find_root_item(image, id);
-    if (!item || !root || !bw_get32(((const struct bw_disk_root_item *)root->bytes)->reference_count))
+    if (!item || !root ||
+        !bw_get32(((const struct bw_disk_root_item *)root->bytes)->reference_count))
         return false;
     const struct bw_disk_root_ref *ref = (const void *)item->bytes;
     return bw_get64(ref->directory) == at->inode && bw_get16(ref->name_length) == name.length &&
@@ -64,8 +69,8 @@ static bool is_on_the_way(const struct step *step, uint64_t subvolume, uint64_t 
     return false;
 }
 
-static void enter(struct descent *descent, const struct step *at, struct bw_key location, const char *path,
-                  struct name name)
+static void enter(struct descent *descent, const struct step *at, struct bw_key location,
+                  const char *path, struct name name)
 {
     struct step step = {at, at->subvolume, location.objectid};
     if (location.type == BW_ROOT_ITEM) {
@@ -108,7 +113,8 @@ static void descend(struct descent *descent, const struct step *step, const char
         if (item->key.objectid != step->inode || item->key.type != BW_DIR_INDEX)
             break;
         const struct bw_disk_dir_item *entry = (const void *)item->bytes;
-        if (item->size >= sizeof *entry && item->size - sizeof *entry >= bw_get16(entry->name_length))
+        if (item->size >= sizeof *entry &&
+            item->size - sizeof *entry >= bw_get16(entry->name_length))
             take_entry(descent, step, prefix, entry);
     }
 }

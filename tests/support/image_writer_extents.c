@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extent tree's account of tree blocks: one METADATA_ITEM for each, with a reference for every tree that
- * points at it. It describes its own blocks too, so the layout goes on until the account it was made with is
- * the account of what came out.
+ * The extent tree's account of tree blocks: one METADATA_ITEM for each, with a reference for every
+ * tree that points at it. It describes its own blocks too, so the layout goes on until the account
+ * it was made with is the account of what came out.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,15 +38,16 @@ static void add_owner(struct owners *owners, uint64_t root)
     owners->roots[owners->count++] = root;
 }
 
-/* A block belongs to the trees of the nodes that point at it; a root to the tree it is the root of. */
+/* A block belongs to the trees of the nodes that point at it; a root to the tree it is the root of.
+ */
 static struct owners *find_owners(const struct iw_image *image)
 {
     struct owners *owners = iw_zalloc(image->block_count * sizeof *owners);
     for (size_t i = 0; i < image->tree_count; i++)
         add_owner(&owners[image->trees[i]->root], image->trees[i]->id);
     for (size_t i = 0; i < image->block_count; i++)
-        for (size_t child = 0; image->blocks[i].children && child < image->blocks[i].block.item_count;
-             child++)
+        for (size_t child = 0;
+             image->blocks[i].children && child < image->blocks[i].block.item_count; child++)
             add_owner(&owners[image->blocks[i].children[child]], image->blocks[i].block.tree);
     return owners;
 }
@@ -78,7 +79,8 @@ static bool is_same(const struct iw_account *a, const struct iw_account *b)
     if (a->count != b->count)
         return false;
     for (size_t i = 0; i < a->count; i++)
-        if (bw_key_compare(&a->items[i].key, &b->items[i].key) != 0 || a->items[i].size != b->items[i].size ||
+        if (bw_key_compare(&a->items[i].key, &b->items[i].key) != 0 ||
+            a->items[i].size != b->items[i].size ||
             memcmp(a->items[i].bytes, b->items[i].bytes, a->items[i].size) != 0)
             return false;
     return true;
@@ -95,7 +97,8 @@ void iw_free_account(struct iw_account *account)
 bool iw_take_account(struct iw_image *image)
 {
     struct owners *owners = find_owners(image);
-    struct iw_account account = {iw_zalloc(image->block_count * sizeof *account.items), image->block_count};
+    struct iw_account account = {iw_zalloc(image->block_count * sizeof *account.items),
+                                 image->block_count};
     for (size_t i = 0; i < image->block_count; i++) {
         account.items[i] = make_item(&image->blocks[i].block, &owners[i]);
         free(owners[i].roots);

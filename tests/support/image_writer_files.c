@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File trees as the kernel writes them: an inode is INODE_ITEM; a name of it is an INODE_REF or INODE_EXTREF
- * beside it, and a DIR_ITEM (by hash) and a DIR_INDEX (by number) at its directory. Subvolumes add ROOT_ITEM,
- * ROOT_REF and ROOT_BACKREF in the root tree.
+ * File trees as the kernel writes them: an inode is INODE_ITEM; a name of it is an INODE_REF or
+ * INODE_EXTREF beside it, and a DIR_ITEM (by hash) and a DIR_INDEX (by number) at its directory.
+ * Subvolumes add ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree.
  */
 #include <isa-l/crc.h>
 #include <stdlib.h>
@@ -15,8 +15,12 @@
 static uint32_t mode_of(uint8_t type)
 {
     static const uint32_t modes[] = {
-        [BW_FILE_REGULAR] = 0100644,      [BW_FILE_DIRECTORY] = 0040755, [BW_FILE_CHARACTER_DEVICE] = 0020600,
-        [BW_FILE_BLOCK_DEVICE] = 0060600, [BW_FILE_FIFO] = 0010644,      [BW_FILE_SOCKET] = 0140755,
+        [BW_FILE_REGULAR] = 0100644,
+        [BW_FILE_DIRECTORY] = 0040755,
+        [BW_FILE_CHARACTER_DEVICE] = 0020600,
+        [BW_FILE_BLOCK_DEVICE] = 0060600,
+        [BW_FILE_FIFO] = 0010644,
+        [BW_FILE_SOCKET] = 0140755,
         [BW_FILE_SYMLINK] = 0120777,
     };
     return type < sizeof modes / sizeof *modes ? modes[type] : 0;
@@ -81,8 +85,8 @@ static uint8_t *with_name(const void *fixed, size_t fixed_size, const void *name
     return record;
 }
 
-static void append_named(struct iw_tree *tree, struct bw_key key, const void *fixed, size_t fixed_size,
-                         const void *name, size_t length)
+static void append_named(struct iw_tree *tree, struct bw_key key, const void *fixed,
+                         size_t fixed_size, const void *name, size_t length)
 {
     uint8_t *record = with_name(fixed, fixed_size, name, length);
     iw_append(tree, key, record, fixed_size + length);
@@ -115,7 +119,8 @@ static void put_ref(struct iw_tree *tree, uint64_t inode, uint64_t directory, ui
                     const char *name)
 {
     struct bw_disk_inode_ref ref = {bw_put64(index), bw_put16((uint16_t)strlen(name))};
-    append_named(tree, (struct bw_key){inode, BW_INODE_REF, directory}, &ref, sizeof ref, name, strlen(name));
+    append_named(tree, (struct bw_key){inode, BW_INODE_REF, directory}, &ref, sizeof ref, name,
+                 strlen(name));
 }
 
 static void put_extref(struct iw_tree *tree, uint64_t inode, uint64_t directory, uint64_t index,
@@ -123,8 +128,10 @@ static void put_extref(struct iw_tree *tree, uint64_t inode, uint64_t directory,
 {
     size_t length = strlen(name);
     uint32_t hash = crc32_iscsi((unsigned char *)(uintptr_t)name, (int)length, (unsigned)directory);
-    struct bw_disk_inode_extref ref = {bw_put64(directory), bw_put64(index), bw_put16((uint16_t)length)};
-    append_named(tree, (struct bw_key){inode, BW_INODE_EXTREF, hash}, &ref, sizeof ref, name, length);
+    struct bw_disk_inode_extref ref = {bw_put64(directory), bw_put64(index),
+                                       bw_put16((uint16_t)length)};
+    append_named(tree, (struct bw_key){inode, BW_INODE_EXTREF, hash}, &ref, sizeof ref, name,
+                 length);
 }
 
 static uint8_t type_of(const struct iw_tree *tree, uint64_t inode)
@@ -136,16 +143,18 @@ static uint8_t type_of(const struct iw_tree *tree, uint64_t inode)
     return BW_FILE_UNKNOWN;
 }
 
-static void link_inode(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory,
-                       const char *name, bool extended)
+static void link_inode(struct iw_image *image, uint64_t subvolume, uint64_t inode,
+                       uint64_t directory, const char *name, bool extended)
 {
     struct iw_tree *tree = iw_tree(image, subvolume);
     uint8_t type = type_of(tree, inode);
-    uint64_t index = iw_entry(
-        image, subvolume,
-        &(struct iw_entry){
-            .directory = directory, .name = name, .type = type, .location = {inode, BW_INODE_ITEM, 0}});
-    const struct iw_item *refs = iw_find_item(tree, (struct bw_key){inode, BW_INODE_REF, directory});
+    uint64_t index = iw_entry(image, subvolume,
+                              &(struct iw_entry){.directory = directory,
+                                                 .name = name,
+                                                 .type = type,
+                                                 .location = {inode, BW_INODE_ITEM, 0}});
+    const struct iw_item *refs =
+        iw_find_item(tree, (struct bw_key){inode, BW_INODE_REF, directory});
     size_t size = (refs ? refs->size : 0) + sizeof(struct bw_disk_inode_ref) + strlen(name);
     if (extended || size + sizeof(struct bw_disk_item) > iw_leaf_space(image))
         put_extref(tree, inode, directory, index, name);
@@ -156,13 +165,14 @@ static void link_inode(struct iw_image *image, uint64_t subvolume, uint64_t inod
         item->link_count = bw_put32(bw_get32(item->link_count) + 1);
 }
 
-void iw_link(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory, const char *name)
+void iw_link(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory,
+             const char *name)
 {
     link_inode(image, subvolume, inode, directory, name, false);
 }
 
-void iw_link_extended(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t directory,
-                      const char *name)
+void iw_link_extended(struct iw_image *image, uint64_t subvolume, uint64_t inode,
+                      uint64_t directory, const char *name)
 {
     link_inode(image, subvolume, inode, directory, name, true);
 }
@@ -191,13 +201,14 @@ uint64_t iw_file(struct iw_image *image, uint64_t subvolume, uint64_t directory,
     return iw_make(image, subvolume, directory, name, BW_FILE_REGULAR);
 }
 
-uint64_t iw_directory(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name)
+uint64_t iw_directory(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                      const char *name)
 {
     return iw_make(image, subvolume, directory, name, BW_FILE_DIRECTORY);
 }
 
-uint64_t iw_symlink(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name,
-                    const char *target)
+uint64_t iw_symlink(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                    const char *name, const char *target)
 {
     uint64_t inode = iw_make(image, subvolume, directory, name, BW_FILE_SYMLINK);
     iw_inline_data(image, subvolume, inode, target, strlen(target));
@@ -232,13 +243,15 @@ void iw_property(struct iw_image *image, uint64_t subvolume, uint64_t inode, con
     };
     const struct bw_key key = {inode, BW_XATTR_ITEM, bw_name_hash(name, name_length)};
     uint8_t *pair = with_name(name, name_length, value, value_length);
-    append_named(iw_tree(image, subvolume), key, &item, sizeof item, pair, name_length + value_length);
+    append_named(iw_tree(image, subvolume), key, &item, sizeof item, pair,
+                 name_length + value_length);
     free(pair);
 }
 
 /* Removing and moving. */
 
-/* Takes the record that ends with `name` out of an item of packed records; false if it is not there. */
+/* Takes the record that ends with `name` out of an item of packed records; false if it is not
+ * there. */
 static bool cut_record(struct iw_image *image, uint64_t tree, struct bw_key key, size_t fixed_size,
                        size_t length_offset, const char *name)
 {
@@ -260,7 +273,8 @@ static bool cut_record(struct iw_image *image, uint64_t tree, struct bw_key key,
     return false;
 }
 
-void iw_remove_entry(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *name)
+void iw_remove_entry(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                     const char *name)
 {
     const size_t fixed = sizeof(struct bw_disk_dir_item);
     const size_t at = offsetof(struct bw_disk_dir_item, name_length);
@@ -283,13 +297,14 @@ void iw_remove_entry(struct iw_image *image, uint64_t subvolume, uint64_t direct
     change_size(tree, directory, -records * length);
 }
 
-void iw_move(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t from, const char *name,
-             uint64_t to, const char *new_name)
+void iw_move(struct iw_image *image, uint64_t subvolume, uint64_t inode, uint64_t from,
+             const char *name, uint64_t to, const char *new_name)
 {
     struct iw_tree *tree = iw_tree(image, subvolume);
     iw_remove_entry(image, subvolume, from, name);
     if (!cut_record(image, subvolume, (struct bw_key){inode, BW_INODE_REF, from},
-                    sizeof(struct bw_disk_inode_ref), offsetof(struct bw_disk_inode_ref, name_length), name))
+                    sizeof(struct bw_disk_inode_ref),
+                    offsetof(struct bw_disk_inode_ref, name_length), name))
         iw_die("inode %lld has no name \"%s\" in %lld", (long long)inode, name, (long long)from);
     struct bw_disk_inode_item *item = find_inode(tree, inode);
     if (item && type_of(tree, inode) != BW_FILE_DIRECTORY)

@@ -141,14 +141,22 @@ void iw_die(const char *format, ...) __attribute__((format(printf, 1, 2), noretu
 void *iw_zalloc(size_t size);
 /** `array` with room for one more element; capacities are powers of two. */
 void *iw_grow(void *array, size_t count, size_t element_size);
-enum iw_uuid { IW_UUID_PUBLIC = 1, IW_UUID_METADATA, IW_UUID_CHUNK_TREE, IW_UUID_DEVICE, IW_UUID_SUBVOLUME };
-void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number, uint8_t uuid[BW_UUID_SIZE]);
+enum iw_uuid {
+    IW_UUID_PUBLIC = 1,
+    IW_UUID_METADATA,
+    IW_UUID_CHUNK_TREE,
+    IW_UUID_DEVICE,
+    IW_UUID_SUBVOLUME
+};
+void iw_uuid(const struct iw_image *image, enum iw_uuid kind, uint64_t number,
+             uint8_t uuid[BW_UUID_SIZE]);
 /** The id in tree blocks and device items. */
 void iw_metadata_uuid(const struct iw_image *image, uint8_t uuid[BW_UUID_SIZE]);
 struct bw_disk_key iw_disk_key(struct bw_key key);
 struct bw_key iw_host_key(const struct bw_disk_key *key);
 struct iw_tree *iw_find_tree(const struct iw_image *image, uint64_t id);
-/** A tree to be changed: made if there is none, refused if it is an alias or everything is written. */
+/** A tree to be changed: made if there is none, refused if it is an alias or everything is written.
+ */
 struct iw_tree *iw_tree(struct iw_image *image, uint64_t id);
 /** Index of the first item whose key is not less. */
 size_t iw_lower_bound(const struct iw_tree *tree, struct bw_key key);
@@ -167,7 +175,8 @@ void iw_init_inode(const struct iw_image *image, struct bw_disk_inode_item *inod
 void iw_put_top_directory(struct iw_image *image, struct iw_tree *tree);
 
 /* image_writer_subvolumes.c */
-void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags, const struct iw_tree *source);
+void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags,
+                      const struct iw_tree *source);
 /** The ROOT_ITEM of a tree, whatever its offset; NULL if there is none. */
 struct iw_item *iw_find_root_item(const struct iw_image *image, uint64_t id);
 
@@ -178,7 +187,8 @@ void iw_make_chunks(struct iw_image *image, size_t system_chunks, size_t metadat
 /** The items that describe the chunks, in the chunk, device and extent trees. */
 void iw_describe_chunks(struct iw_image *image);
 size_t iw_chunk_item(const struct iw_image *image, const struct iw_chunk *chunk, uint8_t *bytes);
-void iw_fill_device_item(const struct iw_image *image, unsigned device, struct bw_disk_device_item *item);
+void iw_fill_device_item(const struct iw_image *image, unsigned device,
+                         struct bw_disk_device_item *item);
 const struct iw_chunk *iw_find_chunk(const struct iw_image *image, uint64_t logical);
 void iw_map(const struct iw_image *image, uint64_t logical, struct iw_mapping *mapping);
 /** Writes a range to all its copies. `old` is what parity was computed from so far; NULL: zeros. */
@@ -197,7 +207,8 @@ void iw_lay_out(struct iw_image *image);
 void iw_free_layout(struct iw_image *image);
 
 /* image_writer_output.c */
-void iw_build_block(const struct iw_image *image, const struct iw_block_state *state, uint8_t *bytes);
+void iw_build_block(const struct iw_image *image, const struct iw_block_state *state,
+                    uint8_t *bytes);
 /** Puts the checksum in front of a block or superblock. */
 void iw_seal(const struct iw_image *image, uint8_t *bytes, size_t length);
 

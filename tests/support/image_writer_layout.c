@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The layout: items are grouped into leaves, leaves into nodes, and every block gets a logical address.
+ * The layout: items are grouped into leaves, leaves into nodes, and every block gets a logical
+ * address.
  *
- * The chunk, device and extent trees describe chunks and blocks, which depend on how large those trees are;
- * so everything is laid out again until nothing changes any more. Snapshots take over the blocks of their
- * origin that hold the very same things, from the leaves up, as copy on write would have left them.
+ * The chunk, device and extent trees describe chunks and blocks, which depend on how large those
+ * trees are; so everything is laid out again until nothing changes any more. Snapshots take over
+ * the blocks of their origin that hold the very same things, from the leaves up, as copy on write
+ * would have left them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,13 +46,15 @@ static uint64_t allocate(struct iw_image *image, const struct iw_tree *tree)
 
 /* Blocks. */
 
-static struct iw_block_state *new_block(struct iw_image *image, struct iw_tree *tree, unsigned level)
+static struct iw_block_state *new_block(struct iw_image *image, struct iw_tree *tree,
+                                        unsigned level)
 {
     image->blocks = iw_grow(image->blocks, image->block_count, sizeof *image->blocks);
     struct iw_block_state *state = &image->blocks[image->block_count++];
     *state = (struct iw_block_state){
         .tree = tree,
-        .block = {tree->id, level, allocate(image, tree), tree->generation, 0, {0, 0, 0}, {0, 0, 0}},
+        .block =
+            {tree->id, level, allocate(image, tree), tree->generation, 0, {0, 0, 0}, {0, 0, 0}},
     };
     return state;
 }
@@ -61,9 +65,10 @@ static void push(struct iw_level *level, size_t block)
     level->blocks[level->count++] = block;
 }
 
-/* The block of the origin on a level that starts with a key and may be taken over: any but the root. */
-static size_t find_in_origin(const struct iw_image *image, const struct iw_tree *origin, unsigned level,
-                             struct bw_key key)
+/* The block of the origin on a level that starts with a key and may be taken over: any but the
+ * root. */
+static size_t find_in_origin(const struct iw_image *image, const struct iw_tree *origin,
+                             unsigned level, struct bw_key key)
 {
     const struct iw_level *blocks = &origin->levels[level];
     size_t low = 0, high = blocks->count;
@@ -154,12 +159,14 @@ static size_t find_shared_node(const struct iw_image *image, const struct iw_lev
 {
     if (!origin)
         return NONE;
-    size_t index = find_in_origin(image, origin, level, image->blocks[below->blocks[first]].block.first_key);
+    size_t index =
+        find_in_origin(image, origin, level, image->blocks[below->blocks[first]].block.first_key);
     if (index == NONE)
         return NONE;
     const struct iw_block_state *node = &image->blocks[index];
     if (node->block.item_count > below->count - first ||
-        memcmp(node->children, below->blocks + first, node->block.item_count * sizeof *node->children) != 0)
+        memcmp(node->children, below->blocks + first,
+               node->block.item_count * sizeof *node->children) != 0)
         return NONE;
     return index;
 }
@@ -292,7 +299,8 @@ static size_t chunks_for(const struct iw_image *image, uint64_t type, size_t blo
         if (image->chunks[i].type & type) {
             uint64_t places = image->chunks[i].length / step;
             if (!places)
-                iw_die("chunks of %llu bytes are too short", (unsigned long long)image->chunks[i].length);
+                iw_die("chunks of %llu bytes are too short",
+                       (unsigned long long)image->chunks[i].length);
             return (size_t)((blocks + places - 1) / places);
         }
     return 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The bytes: tree blocks made from items and pointers, superblocks, and the devices they are stored on, which
- * are sparse files or memory.
+ * The bytes: tree blocks made from items and pointers, superblocks, and the devices they are stored
+ * on, which are sparse files or memory.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +17,8 @@
 void iw_seal(const struct iw_image *image, uint8_t *bytes, size_t length)
 {
     uint8_t checksum[BW_CSUM_SIZE];
-    bw_checksum_compute(image->options.checksum_type, bytes + BW_CSUM_SIZE, length - BW_CSUM_SIZE, checksum);
+    bw_checksum_compute(image->options.checksum_type, bytes + BW_CSUM_SIZE, length - BW_CSUM_SIZE,
+                        checksum);
     memcpy(bytes, checksum, sizeof checksum);
 }
 
@@ -38,7 +39,8 @@ static void build_header(const struct iw_image *image, const struct iw_block *bl
 }
 
 /* Items grow from the front, their bytes from the back. */
-static void build_leaf(const struct iw_image *image, const struct iw_block_state *state, uint8_t *bytes)
+static void build_leaf(const struct iw_image *image, const struct iw_block_state *state,
+                       uint8_t *bytes)
 {
     struct bw_disk_item *items = (void *)(bytes + sizeof(struct bw_disk_header));
     size_t end = iw_leaf_space(image);
@@ -52,17 +54,19 @@ static void build_leaf(const struct iw_image *image, const struct iw_block_state
     }
 }
 
-static void build_node(const struct iw_image *image, const struct iw_block_state *state, uint8_t *bytes)
+static void build_node(const struct iw_image *image, const struct iw_block_state *state,
+                       uint8_t *bytes)
 {
     struct bw_disk_key_pointer *pointers = (void *)(bytes + sizeof(struct bw_disk_header));
     for (size_t i = 0; i < state->block.item_count; i++) {
         const struct iw_block *child = &image->blocks[state->children[i]].block;
-        pointers[i] = (struct bw_disk_key_pointer){iw_disk_key(child->first_key), bw_put64(child->logical),
-                                                   bw_put64(child->generation)};
+        pointers[i] = (struct bw_disk_key_pointer){
+            iw_disk_key(child->first_key), bw_put64(child->logical), bw_put64(child->generation)};
     }
 }
 
-void iw_build_block(const struct iw_image *image, const struct iw_block_state *state, uint8_t *bytes)
+void iw_build_block(const struct iw_image *image, const struct iw_block_state *state,
+                    uint8_t *bytes)
 {
     memset(bytes, 0, image->options.nodesize);
     build_header(image, &state->block, bytes);
@@ -98,9 +102,10 @@ static uint64_t incompat_flags(const struct iw_image *image)
         RAID1C34 = 1 << 11,
     };
     const struct iw_options *options = &image->options;
-    uint64_t profiles =
-        options->profile | options->system_profile | (options->data_chunks ? options->data_profile : 0);
-    uint64_t flags = MIXED_BACKREF | EXTENDED_IREF | SKINNY_METADATA | NO_HOLES | options->incompat_flags;
+    uint64_t profiles = options->profile | options->system_profile |
+                        (options->data_chunks ? options->data_profile : 0);
+    uint64_t flags =
+        MIXED_BACKREF | EXTENDED_IREF | SKINNY_METADATA | NO_HOLES | options->incompat_flags;
     flags |= options->mixed_groups ? MIXED_GROUPS : 0;
     flags |= options->nodesize > 4096 ? BIG_METADATA : 0;
     flags |= options->separate_metadata_uuid ? METADATA_UUID : 0;
@@ -117,9 +122,10 @@ static size_t fill_system_chunks(const struct iw_image *image, uint8_t *array)
         const struct iw_chunk *chunk = &image->chunks[i];
         if (!(chunk->type & BW_GROUP_SYSTEM))
             continue;
-        struct bw_disk_key key = iw_disk_key((struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical});
-        size_t needed =
-            sizeof key + sizeof(struct bw_disk_chunk) + chunk->stripe_count * sizeof(struct bw_disk_stripe);
+        struct bw_disk_key key =
+            iw_disk_key((struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical});
+        size_t needed = sizeof key + sizeof(struct bw_disk_chunk) +
+                        chunk->stripe_count * sizeof(struct bw_disk_stripe);
         if (size + needed > BW_SYSTEM_CHUNK_ARRAY_SIZE)
             iw_die("the system chunks do not fit the superblock");
         memcpy(array + size, &key, sizeof key);
@@ -163,7 +169,8 @@ static void fill_roots(const struct iw_image *image, struct bw_disk_superblock *
 
 static void fill_backup(const struct iw_image *image, struct bw_disk_superblock *super)
 {
-    struct bw_disk_backup_root *backup = &super->backup_roots[image->options.generation % BW_BACKUP_ROOTS];
+    struct bw_disk_backup_root *backup =
+        &super->backup_roots[image->options.generation % BW_BACKUP_ROOTS];
     FILL_BACKUP(tree_root, BW_ROOT_TREE);
     FILL_BACKUP(chunk_root, BW_CHUNK_TREE);
     FILL_BACKUP(extent_root, BW_EXTENT_TREE);
@@ -175,7 +182,8 @@ static void fill_backup(const struct iw_image *image, struct bw_disk_superblock 
     backup->device_count = super->device_count;
 }
 
-static void build_superblock(const struct iw_image *image, unsigned device, struct bw_disk_superblock *super)
+static void build_superblock(const struct iw_image *image, unsigned device,
+                             struct bw_disk_superblock *super)
 {
     const struct iw_options *options = &image->options;
     *super = (struct bw_disk_superblock){
@@ -199,7 +207,8 @@ static void build_superblock(const struct iw_image *image, unsigned device, stru
     fill_roots(image, super);
     fill_backup(image, super);
     iw_fill_device_item(image, device, &super->device);
-    super->system_chunk_array_size = bw_put32((uint32_t)fill_system_chunks(image, super->system_chunk_array));
+    super->system_chunk_array_size =
+        bw_put32((uint32_t)fill_system_chunks(image, super->system_chunk_array));
 }
 
 static void write_superblocks(struct iw_image *image, unsigned device)
@@ -223,8 +232,8 @@ void iw_device_read(const struct iw_image *image, unsigned device, uint64_t offs
 {
     size_t done = 0;
     while (image->devices[device].fd >= 0 && done < length) {
-        ssize_t got =
-            pread(image->devices[device].fd, (uint8_t *)bytes + done, length - done, (off_t)(offset + done));
+        ssize_t got = pread(image->devices[device].fd, (uint8_t *)bytes + done, length - done,
+                            (off_t)(offset + done));
         if (got < 0)
             iw_die("reading device %u at %llu failed", device, (unsigned long long)offset);
         if (got == 0)
@@ -258,7 +267,8 @@ static void write_devices(struct iw_image *image)
     image->written = true;
     for (unsigned i = 0; i < image->device_count; i++)
         if (ftruncate(image->devices[i].fd, (off_t)image->devices[i].size) < 0)
-            iw_die("device %u can not have %llu bytes", i, (unsigned long long)image->devices[i].size);
+            iw_die("device %u can not have %llu bytes", i,
+                   (unsigned long long)image->devices[i].size);
     write_blocks(image);
     for (unsigned i = 0; i < image->device_count; i++)
         write_superblocks(image, i);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Subvolumes and snapshots: ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree, an entry in the parent.
- * Where the blocks of a snapshot come from is the layout's business; here it is a tree that knows its origin.
+ * Subvolumes and snapshots: ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree, an entry in the
+ * parent. Where the blocks of a snapshot come from is the layout's business; here it is a tree that
+ * knows its origin.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ struct iw_item *iw_find_root_item(const struct iw_image *image, uint64_t id)
     return roots->items[index];
 }
 
-void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags, const struct iw_tree *source)
+void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags,
+                      const struct iw_tree *source)
 {
     uint64_t generation = image->options.generation;
     bool is_file_tree = id == BW_TOP_SUBVOLUME || id == IW_DATA_RELOC_TREE ||
@@ -40,8 +42,10 @@ void iw_put_root_item(struct iw_image *image, uint64_t id, uint64_t flags, const
     iw_put(iw_tree(image, BW_ROOT_TREE), key, &root, sizeof root);
 }
 
-/* Enters a subvolume in a directory of its parent: the entry first, whose index the two references repeat. */
-static void attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory, const char *name)
+/* Enters a subvolume in a directory of its parent: the entry first, whose index the two references
+ * repeat. */
+static void attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
+                   const char *name)
 {
     if (!parent)
         return;
@@ -60,7 +64,8 @@ static void attach(struct iw_image *image, uint64_t id, uint64_t parent, uint64_
     memcpy(record.name, name, length);
     struct iw_tree *roots = iw_tree(image, BW_ROOT_TREE);
     iw_put(roots, (struct bw_key){parent, BW_ROOT_REF, id}, &record, sizeof record.ref + length);
-    iw_put(roots, (struct bw_key){id, BW_ROOT_BACKREF, parent}, &record, sizeof record.ref + length);
+    iw_put(roots, (struct bw_key){id, BW_ROOT_BACKREF, parent}, &record,
+           sizeof record.ref + length);
 }
 
 static struct iw_tree *make_file_tree(struct iw_image *image, uint64_t id)
@@ -70,8 +75,8 @@ static struct iw_tree *make_file_tree(struct iw_image *image, uint64_t id)
     return iw_tree(image, id);
 }
 
-void iw_subvolume(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory, const char *name,
-                  uint64_t flags)
+void iw_subvolume(struct iw_image *image, uint64_t id, uint64_t parent, uint64_t directory,
+                  const char *name, uint64_t flags)
 {
     iw_put_top_directory(image, make_file_tree(image, id));
     iw_put_root_item(image, id, flags, NULL);
@@ -90,11 +95,12 @@ static void note_snapshot(struct iw_image *image, uint64_t id)
 {
     struct iw_item *item = iw_find_root_item(image, id);
     if (item)
-        ((struct bw_disk_root_item *)item->bytes)->last_snapshot = bw_put64(image->options.generation);
+        ((struct bw_disk_root_item *)item->bytes)->last_snapshot =
+            bw_put64(image->options.generation);
 }
 
-void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t parent, uint64_t directory,
-                 const char *name, uint64_t flags)
+void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t parent,
+                 uint64_t directory, const char *name, uint64_t flags)
 {
     const struct iw_tree *source = find_source(image, source_id);
     if (source->alias)
@@ -112,8 +118,8 @@ void iw_snapshot(struct iw_image *image, uint64_t id, uint64_t source_id, uint64
     attach(image, id, parent, directory, name);
 }
 
-void iw_alias(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t parent, uint64_t directory,
-              const char *name)
+void iw_alias(struct iw_image *image, uint64_t id, uint64_t source_id, uint64_t parent,
+              uint64_t directory, const char *name)
 {
     const struct iw_tree *source = find_source(image, source_id);
     struct iw_tree *tree = make_file_tree(image, id);
@@ -149,5 +155,6 @@ void iw_delete_subvolume(struct iw_image *image, uint64_t id)
     struct bw_disk_root_item *root = (void *)item->bytes;
     root->reference_count = bw_put32(0);
     root->flags = bw_put64(bw_get64(root->flags) | BW_ROOT_DEAD);
-    iw_put(iw_tree(image, BW_ROOT_TREE), (struct bw_key){IW_ORPHAN_OBJECTID, BW_ORPHAN_ITEM, id}, NULL, 0);
+    iw_put(iw_tree(image, BW_ROOT_TREE), (struct bw_key){IW_ORPHAN_OBJECTID, BW_ORPHAN_ITEM, id},
+           NULL, 0);
 }

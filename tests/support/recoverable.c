@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What can be told of an image that has lost one block of its top-level subvolume: the model that recovery is
- * measured by. A name is known if its DIR_INDEX is left; or if its INODE_REF is left together with something
- * that says what the inode is, INODE_ITEM or DIR_ITEM. A path is known if each of its names is.
+ * What can be told of an image that has lost one block of its top-level subvolume: the model that
+ * recovery is measured by. A name is known if its DIR_INDEX is left; or if its INODE_REF is left
+ * together with something that says what the inode is, INODE_ITEM or DIR_ITEM. A path is known if
+ * each of its names is.
  */
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
@@ -39,7 +40,8 @@ static bool reference_left(const struct model *model, uint64_t inode, const stru
         if (item->key.objectid != inode || item->key.type > BW_INODE_EXTREF)
             break;
         bool extended = item->key.type == BW_INODE_EXTREF;
-        size_t fixed = extended ? sizeof(struct bw_disk_inode_extref) : sizeof(struct bw_disk_inode_ref);
+        size_t fixed =
+            extended ? sizeof(struct bw_disk_inode_extref) : sizeof(struct bw_disk_inode_ref);
         for (size_t next = 0; next + fixed <= item->size;) {
             const struct bw_disk_inode_extref *ext = (const void *)(item->bytes + next);
             const struct bw_disk_inode_ref *ref = (const void *)(item->bytes + next);
@@ -78,8 +80,8 @@ static void descend(struct model *model, uint64_t directory, const char *prefix)
         if (!name_known(model, item))
             continue;
         char *path = NULL;
-        if (asprintf(&path, "%s/%.*s", prefix, (int)bw_get16(entry->name_length), (const char *)(entry + 1)) <
-            0)
+        if (asprintf(&path, "%s/%.*s", prefix, (int)bw_get16(entry->name_length),
+                     (const char *)(entry + 1)) < 0)
             iw_die("out of memory");
         if (entry->type == BW_FILE_DIRECTORY && entry->location.type == BW_INODE_ITEM)
             descend(model, bw_get64(entry->location.objectid), path);

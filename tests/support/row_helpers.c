@@ -22,7 +22,8 @@ static const char *compression_of(uint64_t number)
     return number % 5 == 0 ? values[number / 5 % COUNT(values)] : NULL;
 }
 
-uint64_t make_numbered(struct iw_image *image, uint64_t subvolume, uint64_t directory, uint64_t number)
+uint64_t make_numbered(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                       uint64_t number)
 {
     char name[32];
     snprintf(name, sizeof name, "f%llu", (unsigned long long)number);
@@ -38,8 +39,8 @@ uint64_t make_numbered(struct iw_image *image, uint64_t subvolume, uint64_t dire
     return number;
 }
 
-void make_numbered_link(struct iw_image *image, uint64_t subvolume, uint64_t directory, uint64_t number,
-                        unsigned which)
+void make_numbered_link(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                        uint64_t number, unsigned which)
 {
     char name[32];
     snprintf(name, sizeof name, "h%llu-%u", (unsigned long long)number, which);
@@ -58,7 +59,8 @@ void fill_numbered(struct iw_image *image, unsigned files)
     }
     for (unsigned i = 0; i < files; i++) {
         uint64_t number = 1000 + (i * 7919u) % files * 3;
-        make_numbered(image, FS, directories[i % 7], number + (number >= 4000 && number < 4010 ? 10000 : 0));
+        make_numbered(image, FS, directories[i % 7],
+                      number + (number >= 4000 && number < 4010 ? 10000 : 0));
     }
     for (unsigned i = 0; i < files; i += 5) {
         uint64_t number = 1000 + (i * 7919u) % files * 3;
@@ -155,7 +157,8 @@ void check_attributes(const struct parsed_row *parsed)
         assert_string_equal(parsed->columns[7], "-");
 }
 
-/* The same paths in the same order, and the rows as `check` says. Returns how many have no attributes. */
+/* The same paths in the same order, and the rows as `check` says. Returns how many have no
+ * attributes. */
 size_t compare_rows(const struct walk_result *rows, const struct walk_result *paths,
                     void (*check)(const struct parsed_row *))
 {

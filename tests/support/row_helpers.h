@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of rows share. Files are named by the number of their inode ("f300", a further link
- * "h300-2"), and their attributes can be computed from it, so that every row can be held against its path.
+ * What the tests of rows share. Files are named by the number of their inode ("f300", a further
+ * link "h300-2"), and their attributes can be computed from it, so that every row can be held
+ * against its path.
  */
 #ifndef BW_TESTS_ROW_HELPERS_H
 #define BW_TESTS_ROW_HELPERS_H
@@ -14,10 +15,11 @@
 enum { ROW_COLUMNS = 8 };
 
 /** Makes a file with that inode number and its attributes. */
-uint64_t make_numbered(struct iw_image *image, uint64_t subvolume, uint64_t directory, uint64_t number);
+uint64_t make_numbered(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                       uint64_t number);
 /** One more link to it. */
-void make_numbered_link(struct iw_image *image, uint64_t subvolume, uint64_t directory, uint64_t number,
-                        unsigned which);
+void make_numbered_link(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                        uint64_t number, unsigned which);
 /** The size such a file has. */
 uint64_t numbered_size(uint64_t number);
 /** Directories with many of them, whose inodes are far from them and in no order, and links. */
@@ -46,7 +48,8 @@ void parse_row(const char *row, struct parsed_row *parsed);
 void check_attributes(const struct parsed_row *parsed);
 /** The same without the compression. */
 void check_inode(const struct parsed_row *parsed);
-/** The same paths in the same order, and rows as `check` says; the answer is how many have no attributes. */
+/** The same paths in the same order, and rows as `check` says; the answer is how many have no
+ * attributes. */
 size_t compare_rows(const struct walk_result *rows, const struct walk_result *paths,
                     void (*check)(const struct parsed_row *));
 /** Compares walks with rows, of one thread and of four, with one without. */

@@ -14,8 +14,8 @@ static void log_report(void *context, enum bw_severity severity, const struct bw
     log->counts[severity]++;
     if (log->text.length)
         log->text.length--; /* the NUL */
-    bw_buffer_format(&log->text, "%s %s %s\n", names[severity], error->way ? error->way->layer : "-",
-                     error->message);
+    bw_buffer_format(&log->text, "%s %s %s\n", names[severity],
+                     error->way ? error->way->layer : "-", error->message);
     bw_buffer_append_byte(&log->text, '\0');
 }
 
@@ -44,7 +44,8 @@ void expect_error(struct bw_error *error, enum bw_error_code code, const char *t
     if (!error)
         fail_msg("an error was expected (%s)", text ? text : "any");
     if (error->code != code || (text && !strstr(error->message, text)))
-        fail_msg("error %d \"%s\", expected %d \"%s\"", error->code, error->message, code, text ? text : "");
+        fail_msg("error %d \"%s\", expected %d \"%s\"", error->code, error->message, code,
+                 text ? text : "");
     bw_error_free(error);
 }
 
@@ -73,8 +74,8 @@ struct bw_error *open_image(const struct iw_image *image, struct report_log *log
     return open_paths(paths, iw_paths_of(image, paths), BW_ANY_SUPERBLOCK_COPY, log, fs);
 }
 
-static void add_change(struct graph_changes *changes, enum bw_graph_edit_kind kind, const char *format,
-                       va_list arguments)
+static void add_change(struct graph_changes *changes, enum bw_graph_edit_kind kind,
+                       const char *format, va_list arguments)
 {
     size_t at = changes->count++, size = sizeof changes->changes[0].text;
     if (at >= COUNT(changes->changes) ||
@@ -99,8 +100,9 @@ void set_option(struct graph_changes *changes, const char *format, ...)
     va_end(arguments);
 }
 
-struct bw_error *open_changed(const char *const *paths, size_t count, const struct graph_changes *changes,
-                              struct report_log *log, struct bw_fs **fs)
+struct bw_error *open_changed(const char *const *paths, size_t count,
+                              const struct graph_changes *changes, struct report_log *log,
+                              struct bw_fs **fs)
 {
     struct bw_graph_edit edits[COUNT(changes->changes)];
     size_t edit_count = changes ? changes->count : 0;
@@ -178,12 +180,14 @@ static size_t count_alone(char **a, size_t a_count, char **b, size_t b_count, co
     return alone;
 }
 
-size_t count_foreign(const struct walk_result *result, const struct iw_paths *expected, const char **example)
+size_t count_foreign(const struct walk_result *result, const struct iw_paths *expected,
+                     const char **example)
 {
     return count_alone(result->paths, result->count, expected->paths, expected->count, example);
 }
 
-size_t count_missing(const struct walk_result *result, const struct iw_paths *expected, const char **example)
+size_t count_missing(const struct walk_result *result, const struct iw_paths *expected,
+                     const char **example)
 {
     return count_alone(expected->paths, expected->count, result->paths, result->count, example);
 }
@@ -226,8 +230,8 @@ void check_walk(const struct iw_image *image, struct report_log *log)
 
 /* Content. */
 
-static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *prefix,
-                       unsigned count)
+static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                       const char *prefix, unsigned count)
 {
     for (unsigned i = 0; i < count; i++) {
         char name[64];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of opening and walking share: collecting messages, collecting paths, comparing them with
- * what the image writer expects, and an image with a bit of everything in it.
+ * What the tests of opening and walking share: collecting messages, collecting paths, comparing
+ * them with what the image writer expects, and an image with a bit of everything in it.
  */
 #ifndef BW_TESTS_WALK_HELPERS_H
 #define BW_TESTS_WALK_HELPERS_H
@@ -32,7 +32,7 @@ enum {
 /** All that was reported. Starts as zeros. */
 struct report_log {
     size_t counts[BW_DAMAGE + 1]; /**< by severity */
-    struct bw_buffer text;        /**< one line a message: "SEVERITY LAYER MESSAGE", NUL at the end */
+    struct bw_buffer text; /**< one line a message: "SEVERITY LAYER MESSAGE", NUL at the end */
 };
 
 struct bw_reporter report_log_reporter(struct report_log *log);
@@ -49,7 +49,8 @@ void expect_success(struct bw_error *error);
 struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy,
                             struct report_log *log, struct bw_fs **fs);
 /** Opens all devices of an image that were not removed. */
-struct bw_error *open_image(const struct iw_image *image, struct report_log *log, struct bw_fs **fs);
+struct bw_error *open_image(const struct iw_image *image, struct report_log *log,
+                            struct bw_fs **fs);
 
 /** Changes of the default graph, as they are given in arguments. Starts as zeros. */
 struct graph_changes {
@@ -64,10 +65,12 @@ struct graph_changes {
 void insert_layer(struct graph_changes *changes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /** Sets an option: "storage/file.io=mmap". */
-void set_option(struct graph_changes *changes, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void set_option(struct graph_changes *changes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /** Opens the devices named through a changed graph; `changes` and `log` may be NULL. */
-struct bw_error *open_changed(const char *const *paths, size_t count, const struct graph_changes *changes,
-                              struct report_log *log, struct bw_fs **fs);
+struct bw_error *open_changed(const char *const *paths, size_t count,
+                              const struct graph_changes *changes, struct report_log *log,
+                              struct bw_fs **fs);
 
 /** What a walk said. */
 struct walk_result {
@@ -82,13 +85,16 @@ struct walk_result {
 struct walk_result walk_fs(struct bw_fs *fs, const struct bw_walk_options *options);
 void walk_result_free(struct walk_result *result);
 /** Paths listed that are not expected; a second time counts as not expected. */
-size_t count_foreign(const struct walk_result *result, const struct iw_paths *expected, const char **example);
+size_t count_foreign(const struct walk_result *result, const struct iw_paths *expected,
+                     const char **example);
 /** Paths expected that are not listed. */
-size_t count_missing(const struct walk_result *result, const struct iw_paths *expected, const char **example);
+size_t count_missing(const struct walk_result *result, const struct iw_paths *expected,
+                     const char **example);
 /** Fails unless the walk lists exactly what the image writer expects. */
 void expect_paths(const struct iw_image *image, const struct walk_result *result);
 
-/** Opens the named devices and walks: no error, exactly the expected paths, no damage. `log` may be NULL. */
+/** Opens the named devices and walks: no error, exactly the expected paths, no damage. `log` may be
+ * NULL. */
 void check_walk_of(const struct iw_image *image, const char *const *paths, size_t count,
                    struct report_log *log);
 /** The same with all devices that were not removed. */
@@ -104,8 +110,8 @@ struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_
 
 /** Group setup for tests that might hang: ends the program after half a minute. */
 int limit_time(void **state);
-/** The same for tests that might eat memory as well: more than 2 GiB are refused. Threads need room for
- * stacks. */
+/** The same for tests that might eat memory as well: more than 2 GiB are refused. Threads need room
+ * for stacks. */
 int limit_resources(void **state);
 
 #endif

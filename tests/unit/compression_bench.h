@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the tests of src/format/compression share: the libraries' own compressors, the frame that btrfs puts
- * around LZO, and unpacking into memory whose ends are watched.
+ * What the tests of src/format/compression share: the libraries' own compressors, the frame that
+ * btrfs puts around LZO, and unpacking into memory whose ends are watched.
  */
 #ifndef BW_TESTS_COMPRESSION_BENCH_H
 #define BW_TESTS_COMPRESSION_BENCH_H
@@ -70,10 +70,11 @@ static inline int tear_down(void **state)
 
 /* Packing. */
 
-static inline size_t pack_zlib_as(const uint8_t *bytes, size_t length, uint8_t *stream, int level, int window,
-                                  int strategy)
+static inline size_t pack_zlib_as(const uint8_t *bytes, size_t length, uint8_t *stream, int level,
+                                  int window, int strategy)
 {
-    z_stream zlib = {.next_in = bytes, .avail_in = (uInt)length, .next_out = stream, .avail_out = ROOM};
+    z_stream zlib = {
+        .next_in = bytes, .avail_in = (uInt)length, .next_out = stream, .avail_out = ROOM};
     assert_int_equal(deflateInit2(&zlib, level, Z_DEFLATED, window, 8, strategy), Z_OK);
     assert_int_equal(deflate(&zlib, Z_FINISH), Z_STREAM_END);
     deflateEnd(&zlib);
@@ -87,19 +88,21 @@ static inline void store_length(uint8_t *place, size_t length)
 }
 
 /* Appends a segment, and where its length would cross a sector, zeros in front. */
-static inline void add_segment(uint8_t *stream, size_t *position, uint32_t sectorsize, const uint8_t *bytes,
-                               size_t length)
+static inline void add_segment(uint8_t *stream, size_t *position, uint32_t sectorsize,
+                               const uint8_t *bytes, size_t length)
 {
     static uint8_t work[LZO1X_1_MEM_COMPRESS];
     lzo_uint packed;
     while (sectorsize - *position % sectorsize < 4)
         stream[(*position)++] = 0;
-    assert_int_equal(lzo1x_1_compress(bytes, length, stream + *position + 4, &packed, work), LZO_E_OK);
+    assert_int_equal(lzo1x_1_compress(bytes, length, stream + *position + 4, &packed, work),
+                     LZO_E_OK);
     store_length(stream + *position, packed);
     *position += 4 + packed;
 }
 
-static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stream, uint32_t sectorsize)
+static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stream,
+                              uint32_t sectorsize)
 {
     size_t position = 4;
     for (size_t at = 0; at < length; at += sectorsize)
@@ -109,8 +112,8 @@ static inline size_t pack_lzo(const uint8_t *bytes, size_t length, uint8_t *stre
     return position;
 }
 
-static inline size_t pack(unsigned compression, const uint8_t *bytes, size_t length, uint8_t *stream,
-                          uint32_t sectorsize)
+static inline size_t pack(unsigned compression, const uint8_t *bytes, size_t length,
+                          uint8_t *stream, uint32_t sectorsize)
 {
     if (compression == BW_COMPRESS_ZLIB)
         return pack_zlib_as(bytes, length, stream, 3, 15, Z_DEFAULT_STRATEGY);
@@ -144,7 +147,8 @@ static inline struct bw_error *unpack(struct bench *bench, unsigned compression,
     return unpack_at(bench, 0, compression, bench->stream, length, ram_bytes);
 }
 
-static inline void expect_corrupt(struct bench *bench, unsigned compression, size_t length, const char *text)
+static inline void expect_corrupt(struct bench *bench, unsigned compression, size_t length,
+                                  const char *text)
 {
     expect_error(unpack(bench, compression, length, 65536), BW_ERROR_CORRUPT, text);
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lost internal nodes: the leaves below them are adopted through the extent tree, so that nothing is missing,
- * nothing comes twice, and the loss is reported all the same. Also the decoding of the extent items this
- * rests on.
+ * Lost internal nodes: the leaves below them are adopted through the extent tree, so that nothing
+ * is missing, nothing comes twice, and the loss is reported all the same. Also the decoding of the
+ * extent items this rests on.
  */
 #include "format/extent.h"
 #include "support/walk_helpers.h"
 
-/* Deep enough that nodes of three levels can be lost; a snapshot shares most of it, and has changed since. */
+/* Deep enough that nodes of three levels can be lost; a snapshot shares most of it, and has changed
+ * since. */
 static struct iw_image *make_image(bool with_snapshot)
 {
-    struct iw_image *image = iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 3});
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 3});
     uint64_t directory = TOP;
     for (unsigned depth = 0; depth < 6; depth++) {
         for (unsigned i = 0; i < 9; i++) {
@@ -79,8 +81,9 @@ static void test_nothing_is_missing(void **state)
 }
 
 /*
- * The image writer leaves children of a node that only a snapshot still uses with the tree they came from, where the
- * kernel would refer to them by that node; so some may be missing here. But nothing may be listed where it is not.
+ * The image writer leaves children of a node that only a snapshot still uses with the tree they
+ * came from, where the kernel would refer to them by that node; so some may be missing here. But
+ * nothing may be listed where it is not.
  */
 static void test_snapshots(void **state)
 {
@@ -88,7 +91,8 @@ static void test_snapshots(void **state)
     lose_each_node(true, false);
 }
 
-/* Many at once, also ones that the walk itself never comes to because the way to their directories is lost. */
+/* Many at once, also ones that the walk itself never comes to because the way to their directories
+ * is lost. */
 static void test_most_nodes(void **state)
 {
     (void)state;
@@ -133,8 +137,9 @@ static void test_extent_items(void **state)
     struct {
         struct bw_disk_extent_item extent;
         struct bw_disk_inline_reference references[2];
-    } bytes = {.extent = {.generation = bw_put64(7), .flags = bw_put64(BW_EXTENT_TREE_BLOCK)},
-               .references = {{BW_TREE_BLOCK_REF, bw_put64(5)}, {BW_SHARED_BLOCK_REF, bw_put64(4096)}}};
+    } bytes = {
+        .extent = {.generation = bw_put64(7), .flags = bw_put64(BW_EXTENT_TREE_BLOCK)},
+        .references = {{BW_TREE_BLOCK_REF, bw_put64(5)}, {BW_SHARED_BLOCK_REF, bw_put64(4096)}}};
     struct bw_item item = {{8192, BW_METADATA_ITEM, 2}, (const void *)&bytes, sizeof bytes};
     struct bw_tree_extent extent;
     struct bw_extent_reference reference;
@@ -165,10 +170,8 @@ static void test_extent_items(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_missing),
-        cmocka_unit_test(test_snapshots),
-        cmocka_unit_test(test_most_nodes),
-        cmocka_unit_test(test_extent_tree_is_lost_too),
+        cmocka_unit_test(test_nothing_is_missing), cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_most_nodes),         cmocka_unit_test(test_extent_tree_is_lost_too),
         cmocka_unit_test(test_extent_items),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows in place of paths, on sound images: the same files in the same order, with the attributes of their
- * inodes.
+ * Rows in place of paths, on sound images: the same files in the same order, with the attributes of
+ * their inodes.
  */
 #include "support/row_helpers.h"
 
@@ -33,10 +33,11 @@ static void test_shapes(void **state)
     (void)state;
     for (uint32_t nodesize = 4096; nodesize <= BW_MAX_NODESIZE; nodesize *= 4)
         for (unsigned items = 0; items <= 7; items++)
-            check_all_known(numbered_image(&(struct iw_options){.nodesize = nodesize,
-                                                                .items_per_leaf = items,
-                                                                .pointers_per_node = items ? items + 2 : 0},
-                                           items ? 100 : 900));
+            check_all_known(
+                numbered_image(&(struct iw_options){.nodesize = nodesize,
+                                                    .items_per_leaf = items,
+                                                    .pointers_per_node = items ? items + 2 : 0},
+                               items ? 100 : 900));
 }
 
 static void test_more_than_a_batch(void **state)
@@ -100,17 +101,18 @@ static void change(struct iw_image *image, uint64_t subvolume, uint64_t number)
 static void check_changed(const struct parsed_row *parsed)
 {
     if (parsed->inode == 1300)
-        assert_int_equal(strtoull(parsed->columns[3], NULL, 10), parsed->subvolume == 256
-                                                                     ? numbered_size(1300)
-                                                                 : parsed->subvolume == 257 ? 2 * CHANGED
-                                                                                            : CHANGED);
+        assert_int_equal(strtoull(parsed->columns[3], NULL, 10),
+                         parsed->subvolume == 256   ? numbered_size(1300)
+                         : parsed->subvolume == 257 ? 2 * CHANGED
+                                                    : CHANGED);
     else
         check_attributes(parsed);
 }
 
 static struct iw_image *snapshot_image(void)
 {
-    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .pointers_per_node = 12});
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.nodesize = 4096, .pointers_per_node = 12});
     fill_numbered(image, 700);
     iw_snapshot(image, 256, FS, FS, TOP, "before", BW_ROOT_READ_ONLY);
     change(image, FS, 1300);
@@ -161,7 +163,8 @@ static void expect_compression(const struct iw_image *image, const char *value, 
     assert_true(parsed.known);
     assert_string_equal(parsed.columns[7], value);
     assert_int_equal(log.counts[BW_DAMAGE], damages);
-    assert_int_equal(report_log_count(&log, "inode 301: its compression property is cut off"), damages);
+    assert_int_equal(report_log_count(&log, "inode 301: its compression property is cut off"),
+                     damages);
     walk_result_free(&result);
     report_log_free(&log);
 }
@@ -182,7 +185,8 @@ static void test_packed_properties(void **state)
         struct iw_image *image = property_image();
         iw_property(image, FS, 301, "user.other", "other");
         size_t size;
-        struct bw_key other = {301, BW_XATTR_ITEM, bw_name_hash("user.other", strlen("user.other"))};
+        struct bw_key other = {301, BW_XATTR_ITEM,
+                               bw_name_hash("user.other", strlen("user.other"))};
         const void *bytes = iw_item_bytes(image, FS, other, &size);
         iw_item(image, FS, key, bytes, size);
         if (ours)
@@ -238,12 +242,13 @@ static void test_consumer_stops(void **state)
         struct counter counter = {0};
         struct bw_fs *fs;
         expect_success(open_image(image, NULL, &fs));
-        expect_error(
-            bw_walk(fs,
-                    &(struct bw_walk_options){
-                        .rows = rows, .threads = threads, .consume = stop_at_once, .context = &counter},
-                    NULL),
-            BW_ERROR_STOPPED, "enough");
+        expect_error(bw_walk(fs,
+                             &(struct bw_walk_options){.rows = rows,
+                                                       .threads = threads,
+                                                       .consume = stop_at_once,
+                                                       .context = &counter},
+                             NULL),
+                     BW_ERROR_STOPPED, "enough");
         assert_int_equal(counter.calls, 1);
         bw_fs_close(fs);
     }

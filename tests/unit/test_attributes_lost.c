@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows of damaged images: what is lost on the way to an inode costs its attributes, and that is said, but it
- * neither hides nor moves a name.
+ * Rows of damaged images: what is lost on the way to an inode costs its attributes, and that is
+ * said, but it neither hides nor moves a name.
  */
 #include "support/row_helpers.h"
 
@@ -19,7 +19,8 @@ static void test_missing_inodes(void **state)
     struct walk_result result = walk_rows(image, &(struct bw_walk_options){.threads = 1}, &log);
     assert_int_equal(report_log_count(&log, "it has no inode item"), 8);
     assert_int_equal(report_log_count(&log, "tree 5: inode 310: it has no inode item"), 1);
-    assert_int_equal(report_log_count(&log, "tree 5: 12 more inodes without readable attributes"), 1);
+    assert_int_equal(report_log_count(&log, "tree 5: 12 more inodes without readable attributes"),
+                     1);
     assert_int_equal(log.counts[BW_DAMAGE], 9);
     walk_result_free(&result);
     report_log_free(&log);
@@ -34,8 +35,8 @@ static void test_dangling(void **state)
     for (size_t i = 0; i < COUNT(numbers); i++) {
         char name[32];
         snprintf(name, sizeof name, "f%llu", (unsigned long long)numbers[i]);
-        struct iw_image *image =
-            iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 5, .pointers_per_node = 3});
+        struct iw_image *image = iw_create(
+            &(struct iw_options){.nodesize = 4096, .items_per_leaf = 5, .pointers_per_node = 3});
         make_numbered(image, FS, TOP, 300);
         iw_entry(image, FS,
                  &(struct iw_entry){.directory = TOP,
@@ -69,12 +70,14 @@ static void test_cut_off_inode(void **state)
     }
 }
 
-/* A leaf without names: the listing does not even notice, the attributes of its inodes are unknown. */
+/* A leaf without names: the listing does not even notice, the attributes of its inodes are unknown.
+ */
 static void test_lost_inode_leaf(void **state)
 {
     (void)state;
     struct iw_image *image = numbered_image(&(struct iw_options){.nodesize = 4096}, 900);
-    const struct iw_block *block = iw_block_of_key(image, FS, (struct bw_key){1300, BW_INODE_ITEM, 0});
+    const struct iw_block *block =
+        iw_block_of_key(image, FS, (struct bw_key){1300, BW_INODE_ITEM, 0});
     assert_true(block->first_key.objectid > 1000 && block->last_key.objectid < 3000);
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
     check_walk(image, NULL);
@@ -82,7 +85,8 @@ static void test_lost_inode_leaf(void **state)
     assert_in_range(unknown, 5, 100);
     for (unsigned threads = 1; threads <= 4; threads++) {
         struct report_log log = {0};
-        struct walk_result result = walk_rows(image, &(struct bw_walk_options){.threads = threads}, &log);
+        struct walk_result result =
+            walk_rows(image, &(struct bw_walk_options){.threads = threads}, &log);
         assert_int_equal(log.counts[BW_DAMAGE], 1);
         assert_int_equal(report_log_count(&log, "no inode item"), 0);
         assert_int_equal(result.summary.lost_blocks, 0);
@@ -94,7 +98,8 @@ static void test_lost_inode_leaf(void **state)
 
 static bool is_in(const struct iw_block *block, struct bw_key key)
 {
-    return bw_key_compare(&key, &block->first_key) >= 0 && bw_key_compare(&key, &block->last_key) <= 0;
+    return bw_key_compare(&key, &block->first_key) >= 0 &&
+           bw_key_compare(&key, &block->last_key) <= 0;
 }
 
 static void check_what_is_left(const char *row, const struct iw_block *lost)
@@ -109,8 +114,8 @@ static void check_what_is_left(const char *row, const struct iw_block *lost)
         assert_string_equal(parsed.columns[7], "-");
 }
 
-/* Any block may be lost: files and order are those of the listing. Of files whose names had to be recovered,
- * attributes are known as of others, unless their own leaf is lost. */
+/* Any block may be lost: files and order are those of the listing. Of files whose names had to be
+ * recovered, attributes are known as of others, unless their own leaf is lost. */
 static void check_lost_block(struct iw_image *image, const struct iw_block *block, bool adopted)
 {
     struct walk_result paths = walk_paths(image, &(struct bw_walk_options){.threads = 1});
@@ -150,12 +155,12 @@ static void test_every_block_lost(void **state)
 {
     (void)state;
     check_every_block(&(struct iw_options){.nodesize = 4096}, 300);
-    check_every_block(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 10, .pointers_per_node = 8},
-                      80);
-    check_every_block(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 1, .pointers_per_node = 5},
-                      15);
-    check_every_block(&(struct iw_options){.nodesize = 16384, .items_per_leaf = 3, .pointers_per_node = 4},
-                      40);
+    check_every_block(
+        &(struct iw_options){.nodesize = 4096, .items_per_leaf = 10, .pointers_per_node = 8}, 80);
+    check_every_block(
+        &(struct iw_options){.nodesize = 4096, .items_per_leaf = 1, .pointers_per_node = 5}, 15);
+    check_every_block(
+        &(struct iw_options){.nodesize = 16384, .items_per_leaf = 3, .pointers_per_node = 4}, 40);
 }
 
 /* Leaves below a lost node are found all the same, but not those that are lost themselves. */
@@ -167,7 +172,8 @@ static void test_node_and_leaf_lost(void **state)
     const struct iw_block *node, *leaf;
     for (size_t i = 0; (node = iw_block_find(image, FS, 1, i)); i++) {
         iw_corrupt(image, node->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-        for (size_t j = 20 * i; j < 20 * i + 20 && (leaf = iw_block_find(image, FS, 0, j)); j += 3) {
+        for (size_t j = 20 * i; j < 20 * i + 20 && (leaf = iw_block_find(image, FS, 0, j));
+             j += 3) {
             iw_corrupt(image, leaf->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
             check_lost_block(image, node, i > 0);
             iw_corrupt(image, leaf->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/check_plan.c and check_output.c: what a plan is refused for, and where. Plans come from volfiles.
+/* src/graph/check_plan.c and check_output.c: what a plan is refused for, and where. Plans come from
+ * volfiles.
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -56,8 +57,8 @@ static const struct bw_xlator_class mix_class = {.type = "cluster/mix",
                                                  .minimum_children = 1,
                                                  .maximum_children = UINT32_MAX};
 
-static const struct bw_xlator_class *const classes[] = {&device_class, &pair_class, &map_class, &writer_class,
-                                                        &needy_class,  &mix_class,  NULL};
+static const struct bw_xlator_class *const classes[] = {
+    &device_class, &pair_class, &map_class, &writer_class, &needy_class, &mix_class, NULL};
 
 static struct bw_error *check_plan(const struct bw_plan *plan, struct bw_registry *registry)
 {
@@ -110,12 +111,15 @@ static const struct {
     {DISK("a") DISK("b") DISK("c") DISK("a"),
      "g.vol:4:8: volume a: another volume before it has this name (g.vol:1:8)"},
     /* Children. */
-    {DISK("a") V("m", "cluster/map", "subvolumes a other"), "g.vol:2:40: volume m: there is no volume other"},
+    {DISK("a") V("m", "cluster/map", "subvolumes a other"),
+     "g.vol:2:40: volume m: there is no volume other"},
     {DISK("device-1") V("m", "cluster/map", "subvolumes devise-1"),
      "g.vol:2:38: volume m: there is no volume devise-1; did you mean device-1?"},
-    {DISK("a") V("m", "cluster/map", "subvolumes a a"), "g.vol:2:40: volume m: subvolume a is listed twice"},
+    {DISK("a") V("m", "cluster/map", "subvolumes a a"),
+     "g.vol:2:40: volume m: subvolume a is listed twice"},
     {V("m", "cluster/map", "subvolumes a") DISK("a"),
-     "g.vol:1:38: volume m: subvolume a is used before it is defined (g.vol:2:8): children come before their "
+     "g.vol:1:38: volume m: subvolume a is used before it is defined (g.vol:2:8): children come "
+     "before their "
      "parents"},
     {V("m", "cluster/map", "subvolumes m"), "g.vol:1:38: volume m: a cycle: m -> m"},
     {V("a", "cluster/mix", "subvolumes b") V("b", "cluster/mix", "subvolumes a"),
@@ -151,13 +155,17 @@ static const struct {
     {DISK("a") V("p", "cluster/pair", "subvolumes a"),
      "g.vol:2:15: volume p: cluster/pair takes 2 to 3 subvolumes, not 1"},
     {V("w", "debug/writer", ""), "g.vol:1:15: volume w: debug/writer takes 1 subvolume, not 0"},
-    {V("w", "cluster/map", ""), "g.vol:1:15: volume w: cluster/map takes at least 1 subvolume, not 0"},
-    {DISK("a") DISK("b") V("w", "debug/writer", "subvolumes a") V("z", "cluster/mix", "subvolumes b w"),
-     "g.vol:4:38: volume z: address spaces do not fit: cluster/mix needs logical addresses below it, "
+    {V("w", "cluster/map", ""),
+     "g.vol:1:15: volume w: cluster/map takes at least 1 subvolume, not 0"},
+    {DISK("a") DISK("b") V("w", "debug/writer", "subvolumes a")
+         V("z", "cluster/mix", "subvolumes b w"),
+     "g.vol:4:38: volume z: address spaces do not fit: cluster/mix needs logical addresses below "
+     "it, "
      "subvolume b takes device addresses"},
     {DISK("a") V("m", "cluster/map", "subvolumes a") V("w", "debug/writer", "subvolumes m")
          V("z", "cluster/map", "subvolumes w"),
-     "g.vol:4:38: volume z: address spaces do not fit: cluster/map needs device addresses below it, "
+     "g.vol:4:38: volume z: address spaces do not fit: cluster/map needs device addresses below "
+     "it, "
      "subvolume w takes logical addresses"},
 };
 
@@ -227,9 +235,10 @@ static void test_long_cycle(void **state)
                          (i + 4095) % 4096);
     struct bw_error *error = check(text.data, text.length);
     assert_non_null(error);
-    assert_string_equal(error->message,
-                        "g.vol:1:39: volume v0: a cycle: v0 -> v4095 -> v4094 -> v4093 -> v4092 -> v4091 -> "
-                        "v4090 -> v4089 -> v4088 -> v4087 -> ... -> v0");
+    assert_string_equal(
+        error->message,
+        "g.vol:1:39: volume v0: a cycle: v0 -> v4095 -> v4094 -> v4093 -> v4092 -> v4091 -> "
+        "v4090 -> v4089 -> v4088 -> v4087 -> ... -> v0");
     bw_error_free(error);
     bw_buffer_free(&text);
 }
@@ -258,7 +267,8 @@ static void make_file(const char *path)
 /* Two nodes of one block device, which need not exist; making nodes needs root. */
 static void expect_block_devices_are_compared(void)
 {
-    if (mknod("disk", S_IFBLK | 0600, makedev(7, 1000)) || mknod("node", S_IFBLK | 0600, makedev(7, 1000)))
+    if (mknod("disk", S_IFBLK | 0600, makedev(7, 1000)) ||
+        mknod("node", S_IFBLK | 0600, makedev(7, 1000)))
         return;
     expect_error(check_output("disk", "node"), BW_ERROR_USAGE, "nothing is ever written");
     expect_success(check_output("image", "node"));
@@ -280,12 +290,14 @@ static void test_outputs(void **state)
     expect_success(check_output("image", "new"));
     expect_success(check_output("missing", "missing"));
     expect_success(check_output("", "image"));
-    expect_error(
-        check_output("image", "image"), BW_ERROR_USAGE,
-        "g.vol:3:13: volume w: option file: image is a file that is read: nothing is ever written to one");
-    expect_error(check_output("image", "symlink"), BW_ERROR_USAGE, "symlink is a file that is read");
+    expect_error(check_output("image", "image"), BW_ERROR_USAGE,
+                 "g.vol:3:13: volume w: option file: image is a file that is read: nothing is ever "
+                 "written to one");
+    expect_error(check_output("image", "symlink"), BW_ERROR_USAGE,
+                 "symlink is a file that is read");
     expect_error(check_output("symlink", "hardlink"), BW_ERROR_USAGE, "nothing is ever written");
-    expect_error(check_output("image", "/proc/self/cwd/image"), BW_ERROR_USAGE, "nothing is ever written");
+    expect_error(check_output("image", "/proc/self/cwd/image"), BW_ERROR_USAGE,
+                 "nothing is ever written");
     expect_block_devices_are_compared();
     static const char *const names[] = {"image", "other", "symlink", "hardlink", "disk", "node"};
     for (size_t i = 0; i < COUNT(names); i++)

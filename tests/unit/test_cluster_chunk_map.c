@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cluster/chunk-map: addresses, copies, cut requests, missing devices and rebuilding for every profile,
- * measured against the image writer, which lays out the same chunks by other code.
+ * cluster/chunk-map: addresses, copies, cut requests, missing devices and rebuilding for every
+ * profile, measured against the image writer, which lays out the same chunks by other code.
  */
 #include <stdio.h>
 #include <sys/mman.h>
@@ -47,10 +47,11 @@ struct bench {
 
 static struct bench make_bench(const struct shape *shape)
 {
-    struct bench bench = {.image = iw_create(&(struct iw_options){.data_chunks = 2,
-                                                                  .data_profile = shape->profile,
-                                                                  .device_count = shape->devices,
-                                                                  .device_extent_length = 5 << 16})};
+    struct bench bench = {.image =
+                              iw_create(&(struct iw_options){.data_chunks = 2,
+                                                             .data_profile = shape->profile,
+                                                             .device_count = shape->devices,
+                                                             .device_extent_length = 5 << 16})};
     iw_write_memory(bench.image);
     const struct iw_chunk *chunk = iw_chunk(bench.image, 0);
     bench.start = chunk->logical;
@@ -69,14 +70,16 @@ static void free_bench(struct bench *bench)
     free(bench->bytes);
 }
 
-static void describe(struct bw_xlator *map, const struct iw_image *image, unsigned missing, unsigned stale)
+static void describe(struct bw_xlator *map, const struct iw_image *image, unsigned missing,
+                     unsigned stale)
 {
     size_t child = 0;
     for (unsigned i = 0; i < iw_device_count(image); i++) {
         uint8_t uuid[BW_UUID_SIZE];
         iw_uuid(image, IW_UUID_DEVICE, iw_devid(image, i), uuid);
         if (!(missing >> i & 1))
-            expect_success(bw_chunk_map_add_device(map, iw_devid(image, i), uuid, child++, stale >> i & 1));
+            expect_success(
+                bw_chunk_map_add_device(map, iw_devid(image, i), uuid, child++, stale >> i & 1));
     }
     for (size_t i = 0; i < iw_chunk_count(image); i++) {
         uint8_t item[2048];
@@ -87,8 +90,8 @@ static void describe(struct bw_xlator *map, const struct iw_image *image, unsign
     }
 }
 
-/* The chunk map of a bench, without the devices of one bit mask, those of another being stale; `spoiled`: and
- * nothing on those is as it should be. */
+/* The chunk map of a bench, without the devices of one bit mask, those of another being stale;
+ * `spoiled`: and nothing on those is as it should be. */
 static struct bw_xlator *add_map_with_stale(struct bw_graph *graph, const struct bench *bench,
                                             unsigned missing, unsigned stale, const char *spoiled)
 {
@@ -105,14 +108,15 @@ static struct bw_xlator *add_map_with_stale(struct bw_graph *graph, const struct
     return map;
 }
 
-static struct bw_xlator *add_map(struct bw_graph *graph, const struct bench *bench, unsigned missing)
+static struct bw_xlator *add_map(struct bw_graph *graph, const struct bench *bench,
+                                 unsigned missing)
 {
     return add_map_with_stale(graph, bench, missing, 0, NULL);
 }
 
 /* Reads a range of one copy and compares. */
-static void check_range(struct bw_xlator *map, const struct bench *bench, uint64_t offset, uint32_t length,
-                        unsigned copy)
+static void check_range(struct bw_xlator *map, const struct bench *bench, uint64_t offset,
+                        uint32_t length, unsigned copy)
 {
     uint8_t *buffer = malloc(length);
     struct bw_request request = {.kind = BW_REQUEST_RAW,
@@ -163,7 +167,8 @@ static void test_addresses(void **state)
             assert_int_equal(reply.copies, copy - 1 + parity);
             for (unsigned more = 0; more < parity; more++) {
                 expect_success(bw_wind_map(NULL, map, bench.start + at, 100, copy + more, &reply));
-                assert_true(iw_locate_parity(bench.image, bench.start + at, more > 0, &device, &offset));
+                assert_true(
+                    iw_locate_parity(bench.image, bench.start + at, more > 0, &device, &offset));
                 assert_true(reply.location.present && reply.location.rebuilt);
                 assert_int_equal(reply.location.devid, iw_devid(bench.image, device));
                 assert_int_equal(reply.location.offset, offset);
@@ -207,18 +212,20 @@ static void test_batch(void **state)
         for (size_t at = 0; at < COUNT(requests); at++)
             requests[at] = (struct bw_request){
                 .kind = BW_REQUEST_RAW,
-                .address = at % 10 == 7 ? 4096 : bench.start + at * 7919 * 5 % (bench.length - 3000),
+                .address =
+                    at % 10 == 7 ? 4096 : bench.start + at * 7919 * 5 % (bench.length - 3000),
                 .length = 3000,
                 .buffer = buffers + at * 3000};
         bw_wind(NULL, map, requests, COUNT(requests));
         for (size_t at = 0; at < COUNT(requests); at++) {
             if (at % 10 == 7) {
-                expect_error(requests[at].error, BW_ERROR_CORRUPT, "no chunk holds logical address 4096");
+                expect_error(requests[at].error, BW_ERROR_CORRUPT,
+                             "no chunk holds logical address 4096");
                 continue;
             }
             expect_success(requests[at].error);
-            assert_memory_equal(requests[at].buffer, bench.bytes + (requests[at].address - bench.start),
-                                3000);
+            assert_memory_equal(requests[at].buffer,
+                                bench.bytes + (requests[at].address - bench.start), 3000);
         }
         free(buffers);
         bw_graph_destroy(graph);
@@ -243,8 +250,8 @@ static void test_missing_devices(void **state)
     }
 }
 
-/* Each set of devices that the profile can do without is stale: what is on them is not used. And if others
- * are missing, it is. */
+/* Each set of devices that the profile can do without is stale: what is on them is not used. And if
+ * others are missing, it is. */
 static void test_stale_devices(void **state)
 {
     (void)state;
@@ -270,7 +277,8 @@ static void test_stale_devices(void **state)
     close(zeros);
 }
 
-/* One device more than can be missing: some ranges fail, those that can be read are right, none is wrong. */
+/* One device more than can be missing: some ranges fail, those that can be read are right, none is
+ * wrong. */
 static void test_too_many_missing(void **state)
 {
     (void)state;
@@ -298,7 +306,8 @@ static void test_too_many_missing(void **state)
     }
 }
 
-/* Rows of which a stripe cannot be read: that is not a missing device, even if one is missing besides. */
+/* Rows of which a stripe cannot be read: that is not a missing device, even if one is missing
+ * besides. */
 static void test_too_many_unreadable(void **state)
 {
     (void)state;
@@ -343,9 +352,11 @@ static void test_length_of_nowhere(void **state)
         const struct iw_chunk *chunk = iw_chunk(bench.image, i);
         end = end > chunk->logical + chunk->length ? end : chunk->logical + chunk->length;
     }
-    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 4096, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 4096, 1, &reply), BW_ERROR_CORRUPT,
+                 "no chunk");
     assert_int_equal(reply.length, 4096);
-    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 1 << 20, 1, &reply), BW_ERROR_CORRUPT, NULL);
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 1 << 20, 1, &reply), BW_ERROR_CORRUPT,
+                 NULL);
     assert_int_equal(reply.length, 8192);
     expect_error(bw_wind_map(NULL, map, end, UINT32_MAX, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
     assert_int_equal(reply.length, UINT32_MAX);
@@ -408,7 +419,8 @@ static void test_copies_that_are_none(void **state)
         .kind = BW_REQUEST_RAW, .copy = 3, .address = bench.start, .length = 1, .buffer = &byte};
     bw_wind(NULL, map, &request, 1);
     expect_error(request.error, BW_ERROR_USAGE, "there is no copy 3");
-    expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT, "no chunk holds logical address 0");
+    expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT,
+                 "no chunk holds logical address 0");
     expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT, "no chunk holds");
     bw_graph_destroy(graph);
     free_bench(&bench);
@@ -470,8 +482,10 @@ static void test_hints_go_to_the_devices(void **state)
         .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
     expect_success(bw_graph_add(graph, &layer, &map));
     describe(map, bench.image, 0, 0);
-    const struct bw_range ranges[] = {
-        {bench.start + 60000, 80000}, {0, 4096}, {bench.start, UINT64_MAX}, {bench.start + 4096, 0}};
+    const struct bw_range ranges[] = {{bench.start + 60000, 80000},
+                                      {0, 4096},
+                                      {bench.start, UINT64_MAX},
+                                      {bench.start + 4096, 0}};
     bw_wind_advise(NULL, map, ranges, 1);
     assert_int_equal(fakes[0].hint_count + fakes[1].hint_count, 3);
     bw_wind_advise(NULL, map, ranges, COUNT(ranges));

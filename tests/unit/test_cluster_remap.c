@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* cluster/remap: ranges that have moved, requests that straddle their borders, and ranges that make no sense.
+/* cluster/remap: ranges that have moved, requests that straddle their borders, and ranges that make
+ * no sense.
  */
 #include "support/fake_layer.h"
 #include "xlators/cluster/remap.h"
@@ -21,7 +22,8 @@ static struct bench *make_bench(void)
         bench->bytes[i] = (uint8_t)(i * 40503u >> 8);
     bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = SIZE};
     bench->graph = fake_graph(NULL);
-    bench->top = add_layer(bench->graph, "cluster/remap", add_fake(bench->graph, &bench->fake), NULL);
+    bench->top =
+        add_layer(bench->graph, "cluster/remap", add_fake(bench->graph, &bench->fake), NULL);
     return bench;
 }
 
@@ -95,7 +97,8 @@ static void test_batch(void **state)
         }
         expect_success(requests[i].error);
         for (size_t at = 0; at < 300; at++)
-            assert_int_equal(((uint8_t *)requests[i].buffer)[at], bench->bytes[moved(i * 180 + at)]);
+            assert_int_equal(((uint8_t *)requests[i].buffer)[at],
+                             bench->bytes[moved(i * 180 + at)]);
     }
     free(buffers);
     free_bench(bench);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * src/format/compression, all algorithms alike: what the libraries' own compressors and the kernel have
- * packed comes out again; streams that are short, long, cut off or damaged do what the header promises. What
- * only one algorithm has is in test_compression_frames.c.
+ * src/format/compression, all algorithms alike: what the libraries' own compressors and the kernel
+ * have packed comes out again; streams that are short, long, cut off or damaged do what the header
+ * promises. What only one algorithm has is in test_compression_frames.c.
  */
 #include "compression_bench.h"
 #include "data/kernel_streams.h"
@@ -11,8 +11,8 @@ static const unsigned algorithms[] = {BW_COMPRESS_ZLIB, BW_COMPRESS_LZO, BW_COMP
 
 /* Streams that are good. */
 
-static void check_lengths_of_output(struct bench *bench, size_t sector, unsigned compression, size_t packed,
-                                    size_t length)
+static void check_lengths_of_output(struct bench *bench, size_t sector, unsigned compression,
+                                    size_t packed, size_t length)
 {
     const size_t outputs[] = {length, 1, length / 2, length - 1, length + 1, LARGEST};
     for (size_t i = 0; i < COUNT(outputs); i++) {
@@ -23,7 +23,8 @@ static void check_lengths_of_output(struct bench *bench, size_t sector, unsigned
 }
 
 /* As it is, and with zeros or other bytes behind it in its last sector. */
-static void check_round_trip(struct bench *bench, size_t sector, unsigned compression, size_t length)
+static void check_round_trip(struct bench *bench, size_t sector, unsigned compression,
+                             size_t length)
 {
     uint32_t size = sectorsizes[sector];
     size_t packed = pack(compression, bench->text, length, bench->stream, size);
@@ -39,8 +40,9 @@ static void check_round_trip(struct bench *bench, size_t sector, unsigned compre
 
 static void test_round_trips(void **state)
 {
-    static const size_t lengths[] = {1,     2,     100,   4095,  4096,  4097,   8192,        16384,
-                                     16385, 30000, 65536, 65537, 70000, 100000, LARGEST - 1, LARGEST};
+    static const size_t lengths[] = {1,     2,      100,         4095,   4096,  4097,
+                                     8192,  16384,  16385,       30000,  65536, 65537,
+                                     70000, 100000, LARGEST - 1, LARGEST};
     for (size_t sector = 0; sector < COUNT(sectorsizes); sector++)
         for (size_t i = 0; i < COUNT(algorithms); i++)
             for (size_t k = 0; k < COUNT(lengths); k++)
@@ -50,9 +52,11 @@ static void test_round_trips(void **state)
 static void test_none(void **state)
 {
     struct bench *bench = *state;
-    static const size_t lengths[][2] = {{1000, 1000}, {1000, 4096}, {4096, 10}, {2 * LARGEST, 2 * LARGEST}};
+    static const size_t lengths[][2] = {
+        {1000, 1000}, {1000, 4096}, {4096, 10}, {2 * LARGEST, 2 * LARGEST}};
     for (size_t i = 0; i < COUNT(lengths); i++) {
-        size_t stored = lengths[i][0], wanted = lengths[i][1], most = wanted < LARGEST ? wanted : LARGEST;
+        size_t stored = lengths[i][0], wanted = lengths[i][1],
+               most = wanted < LARGEST ? wanted : LARGEST;
         expect_success(unpack_at(bench, 0, BW_COMPRESS_NONE, bench->text, stored, wanted));
         expect_text(bench, stored < most ? stored : most, most);
     }
@@ -67,7 +71,8 @@ static void test_streams_of_the_kernel(void **state)
         size_t padded = kernel_streams[i].ram_bytes == 1000 ? kernel_streams[i].length : 4096;
         memset(bench->stream, 0, padded);
         memcpy(bench->stream, kernel_streams[i].bytes, kernel_streams[i].length);
-        expect_success(unpack(bench, kernel_streams[i].compression, padded, kernel_streams[i].ram_bytes));
+        expect_success(
+            unpack(bench, kernel_streams[i].compression, padded, kernel_streams[i].ram_bytes));
         for (size_t at = 0; at < kernel_streams[i].text_length; at++) {
             size_t line = at / 20, column = at % 20;
             char wanted = column ? ": a line of a file\n"[column - 1] : (char)('0' + line % 10);
@@ -114,7 +119,8 @@ static void test_flipped_bits(void **state)
     for (size_t i = 0; i < COUNT(algorithms); i++) {
         size_t failures = 0;
         for (unsigned source = 0; source < 2; source++) {
-            size_t packed = pack(algorithms[i], bench->text + source * 30000, 5000, bench->stream, 4096);
+            size_t packed =
+                pack(algorithms[i], bench->text + source * 30000, 5000, bench->stream, 4096);
             for (size_t bit = 0; bit < 8 * packed; bit++) {
                 bench->stream[bit / 8] ^= (uint8_t)(1 << bit % 8);
                 failures += fails_well(unpack(bench, algorithms[i], packed, 8192));
@@ -168,11 +174,13 @@ static void test_limits(void **state)
         expect_error(unpack(bench, algorithms[i], packed, LARGEST + 1), BW_ERROR_CORRUPT, "131073");
         expect_error(unpack(bench, algorithms[i], LARGEST + 1, 4096), BW_ERROR_CORRUPT, "131073");
     }
-    expect_error(unpack(bench, BW_COMPRESS_TYPES, 10, 10), BW_ERROR_UNSUPPORTED, "unknown compression 4");
+    expect_error(unpack(bench, BW_COMPRESS_TYPES, 10, 10), BW_ERROR_UNSUPPORTED,
+                 "unknown compression 4");
     expect_error(unpack(bench, UINT32_MAX, 10, 10), BW_ERROR_UNSUPPORTED, "unknown compression");
     static const uint32_t bad[] = {0, 1, 2048, 4097, 12288, 131072, UINT32_MAX};
     for (size_t i = 0; i < COUNT(bad); i++)
-        expect_error(bw_decompressor_create(bad[i], &decompressor), BW_ERROR_USAGE, "invalid sectorsize");
+        expect_error(bw_decompressor_create(bad[i], &decompressor), BW_ERROR_USAGE,
+                     "invalid sectorsize");
     bw_decompressor_destroy(NULL);
     assert_string_equal(bw_compression_name(BW_COMPRESS_ZLIB), "zlib");
     assert_null(bw_compression_name(BW_COMPRESS_TYPES));

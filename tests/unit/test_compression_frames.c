@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * src/format/compression, one algorithm at a time: headers and encoders of zlib, segments of LZO, frames and
- * windows of zstd.
+ * src/format/compression, one algorithm at a time: headers and encoders of zlib, segments of LZO,
+ * frames and windows of zstd.
  */
 #include "compression_bench.h"
 
 /* zlib. */
 
-/* All windows, stored blocks, the fixed code that hardware encoders like, streams of many flushes. */
+/* All windows, stored blocks, the fixed code that hardware encoders like, streams of many flushes.
+ */
 static void test_zlib_encoders(void **state)
 {
     struct bench *bench = *state;
@@ -15,8 +16,9 @@ static void test_zlib_encoders(void **state)
                      strategies[] = {Z_DEFAULT_STRATEGY, Z_FIXED, Z_HUFFMAN_ONLY, Z_RLE};
     for (int window = 9; window <= 15; window++)
         for (size_t i = 0; i < COUNT(levels) * COUNT(strategies); i++) {
-            size_t packed = pack_zlib_as(bench->text, 70000, bench->stream, levels[i % COUNT(levels)], window,
-                                         strategies[i / COUNT(levels)]);
+            size_t packed =
+                pack_zlib_as(bench->text, 70000, bench->stream, levels[i % COUNT(levels)], window,
+                             strategies[i / COUNT(levels)]);
             expect_success(unpack(bench, BW_COMPRESS_ZLIB, packed, 73728));
             expect_text(bench, 70000, 73728);
         }
@@ -79,7 +81,8 @@ static void test_lzo_segments(void **state)
     expect_success(unpack(bench, BW_COMPRESS_LZO, packed, 16384));
     expect_text(bench, 10293, 16384);
     packed = pack_segments(bench, long_one, COUNT(long_one));
-    expect_error(unpack(bench, BW_COMPRESS_LZO, packed, 16384), BW_ERROR_CORRUPT, "longer than a sector");
+    expect_error(unpack(bench, BW_COMPRESS_LZO, packed, 16384), BW_ERROR_CORRUPT,
+                 "longer than a sector");
     expect_success(unpack(bench, BW_COMPRESS_LZO, packed, 4096));
     expect_text(bench, 4096, 4096);
 }
@@ -156,8 +159,9 @@ static void test_zstd_windows(void **state)
         expect_text(bench, 50001, 50001);
     }
     for (int window = 22; window <= 27; window++)
-        expect_error(unpack(bench, BW_COMPRESS_ZSTD, pack_zstd_as(bench, 100000, window, false), LARGEST),
-                     BW_ERROR_CORRUPT, "zstd: Frame requires too much memory");
+        expect_error(
+            unpack(bench, BW_COMPRESS_ZSTD, pack_zstd_as(bench, 100000, window, false), LARGEST),
+            BW_ERROR_CORRUPT, "zstd: Frame requires too much memory");
 }
 
 static void test_zstd_frames(void **state)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume is
- * destroyed in turn. The walk must list what the model in tests/support/recoverable.c can still tell, nothing
- * besides, and say that something is lost.
+ * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume
+ * is destroyed in turn. The walk must list what the model in tests/support/recoverable.c can still
+ * tell, nothing besides, and say that something is lost.
  */
 #include "support/walk_helpers.h"
 
 enum { FILES = 8 };
 
-static void make_file(struct iw_image *image, uint64_t directory, const char *prefix, unsigned number)
+static void make_file(struct iw_image *image, uint64_t directory, const char *prefix,
+                      unsigned number)
 {
     char name[64];
     snprintf(name, sizeof name, "%s-%u", prefix, number);
@@ -41,7 +42,8 @@ static struct iw_image *make_image(const struct iw_options *options)
     return image;
 }
 
-static struct walk_result walk_image(const struct iw_image *image, struct report_log *log, unsigned threads)
+static struct walk_result walk_image(const struct iw_image *image, struct report_log *log,
+                                     unsigned threads)
 {
     struct bw_fs *fs;
     expect_success(open_image(image, log, &fs));
@@ -59,13 +61,13 @@ static void check_lost_block(const struct iw_image *image, const struct iw_block
     const char *example = "";
     size_t foreign = count_foreign(&result, &all, &example);
     if (foreign)
-        fail_msg("block of level %u at (%llu %u %llu) lost: %zu paths too many, as \"%s\"", lost->level,
-                 (unsigned long long)lost->first_key.objectid, lost->first_key.type,
+        fail_msg("block of level %u at (%llu %u %llu) lost: %zu paths too many, as \"%s\"",
+                 lost->level, (unsigned long long)lost->first_key.objectid, lost->first_key.type,
                  (unsigned long long)lost->first_key.offset, foreign, example);
     size_t missing = count_missing(&result, &recoverable, &example);
     if (missing)
-        fail_msg("block of level %u at (%llu %u %llu) lost: %zu of %zu paths missing, as \"%s\"", lost->level,
-                 (unsigned long long)lost->first_key.objectid, lost->first_key.type,
+        fail_msg("block of level %u at (%llu %u %llu) lost: %zu of %zu paths missing, as \"%s\"",
+                 lost->level, (unsigned long long)lost->first_key.objectid, lost->first_key.type,
                  (unsigned long long)lost->first_key.offset, missing, recoverable.count, example);
     /* A leaf without directory entries need not be read. */
     if (result.count < all.count) {
@@ -113,7 +115,8 @@ static void test_every_block_lost(void **state)
 static void test_pairs_of_leaves_lost(void **state)
 {
     (void)state;
-    struct iw_image *image = make_image(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 12});
+    struct iw_image *image =
+        make_image(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 12});
     struct iw_paths all = iw_expected_paths(image);
     const struct iw_block *first, *second;
     for (size_t i = 0; (first = iw_block_find(image, FS, 0, i)); i++)
@@ -146,8 +149,8 @@ static void test_pairs_of_leaves_lost(void **state)
 static void test_threads_agree_on_damage(void **state)
 {
     (void)state;
-    struct iw_image *image =
-        make_image(&(struct iw_options){.nodesize = 4096, .items_per_leaf = 5, .pointers_per_node = 4});
+    struct iw_image *image = make_image(
+        &(struct iw_options){.nodesize = 4096, .items_per_leaf = 5, .pointers_per_node = 4});
     for (size_t nth = 0; nth < 20; nth += 3) {
         const struct iw_block *leaf = iw_block_find(image, FS, 0, nth);
         iw_corrupt(image, leaf->logical, 1, 64, 64, IW_FLIP);
@@ -171,7 +174,8 @@ static void test_lost_subvolume_entry(void **state)
     iw_subvolume(image, 256, FS, directory, "nest", 0);
     iw_file(image, 256, TOP, "egg");
     iw_write_memory(image);
-    const struct iw_block *leaf = iw_block_of_key(image, FS, (struct bw_key){directory, BW_DIR_INDEX, 2});
+    const struct iw_block *leaf =
+        iw_block_of_key(image, FS, (struct bw_key){directory, BW_DIR_INDEX, 2});
     assert_non_null(leaf);
     iw_corrupt(image, leaf->logical, 1, 0, 4096, IW_ZERO);
     struct report_log log = {0};
@@ -193,7 +197,8 @@ static void test_shared_block_is_reported_once(void **state)
     iw_snapshot(image, 256, FS, FS, TOP, "one", 0);
     iw_snapshot(image, 257, FS, FS, TOP, "two", 0);
     iw_write_memory(image);
-    const struct iw_block *leaf = iw_block_of_key(image, 256, (struct bw_key){TOP, BW_DIR_INDEX, 12});
+    const struct iw_block *leaf =
+        iw_block_of_key(image, 256, (struct bw_key){TOP, BW_DIR_INDEX, 12});
     assert_int_equal(leaf->tree, FS);
     iw_corrupt(image, leaf->logical, 1, 64, 64, IW_FLIP);
     struct report_log log = {0};
@@ -206,7 +211,8 @@ static void test_shared_block_is_reported_once(void **state)
     iw_destroy(image);
 }
 
-/* The root tree: a lost leaf costs the subvolumes in it, or their names if the other side is lost as well. */
+/* The root tree: a lost leaf costs the subvolumes in it, or their names if the other side is lost
+ * as well. */
 static void test_lost_blocks_of_the_root_tree(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Data through every profile with bad copies: replaced sector by sector, rebuilt from parity, or told. */
+/* Data through every profile with bad copies: replaced sector by sector, rebuilt from parity, or
+ * told. */
 #include "support/data_image.h"
 #include "support/image_writer_internal.h"
 
@@ -76,8 +77,9 @@ static void test_bad_copy(void **state)
         struct data_image *image = make(profiles[i].profile, BW_CHECKSUM_CRC32C, spoil_first_copy);
         expect_whole(image);
         assert_true(report_log_count(&image->log, "data at ") >= 2);
-        assert_int_equal(report_log_count(&image->log, "used copy 2 instead of a bad one (copy 1 on device "),
-                         image->log.counts[BW_NOTE]);
+        assert_int_equal(
+            report_log_count(&image->log, "used copy 2 instead of a bad one (copy 1 on device "),
+            image->log.counts[BW_NOTE]);
         assert_int_equal(image->log.counts[BW_DAMAGE], 0);
         data_image_free(image);
     }
@@ -179,8 +181,9 @@ static void test_read_errors(void **state)
         unsigned device;
         uint64_t offset;
         iw_locate(image->image, image->logical + 4 * copy * SECTOR, copy, &device, &offset);
-        insert_layer(&changes, "debug/error-gen@device-%u,action=eio,start=%llu,end=%llu", device + 1,
-                     (unsigned long long)offset, (unsigned long long)offset + SECTOR - 1);
+        insert_layer(&changes, "debug/error-gen@device-%u,action=eio,start=%llu,end=%llu",
+                     device + 1, (unsigned long long)offset,
+                     (unsigned long long)offset + SECTOR - 1);
     }
     expect_success(open_changed(paths, count, &changes, &image->log, &image->fs));
     expect_whole(image);
@@ -213,7 +216,8 @@ static uint64_t stripe_start(const struct data_image *image, unsigned device)
 }
 
 /* Whether there is no way to a sector: neither a copy, nor a row of which only one part is gone. */
-static bool is_gone(const struct data_image *image, const struct degraded *degraded, unsigned sector)
+static bool is_gone(const struct data_image *image, const struct degraded *degraded,
+                    unsigned sector)
 {
     unsigned device;
     uint64_t offset, logical = image->logical + (uint64_t)sector * SECTOR;
@@ -237,8 +241,8 @@ static void spoil_sector(struct data_image *image, const struct degraded *degrad
     memset(bytes, 0x5a, sizeof bytes);
     if (unreadable)
         insert_layer(&changes, "debug/error-gen@device-%u,kind=any,action=eio,start=%llu,end=%llu",
-                     degraded->device + (degraded->device < degraded->missing), (unsigned long long)offset,
-                     (unsigned long long)offset + SECTOR - 1);
+                     degraded->device + (degraded->device < degraded->missing),
+                     (unsigned long long)offset, (unsigned long long)offset + SECTOR - 1);
     else
         iw_device_write(image->image, degraded->device, offset, bytes, sizeof bytes);
     iw_remove_device(image->image, degraded->missing);
@@ -269,8 +273,8 @@ static void check_degraded(uint64_t profile, const struct degraded *degraded, bo
     data_image_free(image);
 }
 
-/* Each device in turn is missing, and a sector of each other one is bad: that costs the sectors to which
- * there is no way, and no good one beside them. */
+/* Each device in turn is missing, and a sector of each other one is bad: that costs the sectors to
+ * which there is no way, and no good one beside them. */
 static void test_degraded(void **state)
 {
     (void)state;
@@ -311,7 +315,8 @@ static void test_missing_stripes(void **state)
     assert_true(lost > 0);
     assert_in_range(result.bad, (lost - 1) * SECTOR, lost * SECTOR);
     /* The file is read three times, in five requests. */
-    assert_in_range(bw_xlator_counters(image->fs->reader.top, BW_REQUEST_DATA).requests, 3 * 5, 3 * 6);
+    assert_in_range(bw_xlator_counters(image->fs->reader.top, BW_REQUEST_DATA).requests, 3 * 5,
+                    3 * 6);
     data_result_free(&result);
     data_image_free(image);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files of every kind of extent, good ones and hostile ones: damage costs its own range, and nothing else. */
+/* Files of every kind of extent, good ones and hostile ones: damage costs its own range, and
+ * nothing else. */
 #include <zstd.h>
 
 #include "format/inode_flags.h"
@@ -27,7 +28,8 @@ static void finish(struct data_image *image, struct data_result *result)
     data_image_free(image);
 }
 
-static void expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes, size_t length)
+static void expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes,
+                         size_t length)
 {
     assert_true(result->bytes.length >= offset + length);
     assert_memory_equal(result->bytes.data + offset, bytes, length);
@@ -46,7 +48,8 @@ static void test_holes_and_parts(void **state)
     struct data_image *image = begin();
     struct data_result result;
     data_image_plain(image, 0, 0, 2 * SECTOR);
-    /* A gap; a hole that is written down; a part of an extent; one never written; the end inside a sector. */
+    /* A gap; a hole that is written down; a part of an extent; one never written; the end inside a
+     * sector. */
     data_image_extent(image, &(struct data_extent){.offset = 4 * SECTOR,
                                                    .type = BW_FILE_EXTENT_REGULAR,
                                                    .ram = 2 * SECTOR,
@@ -228,8 +231,9 @@ static void test_nonsense(void **state)
     data_image_plain(image, SECTOR, 0, 0);                   /* of no length */
     data_image_plain(image, 2 * SECTOR, 77, SECTOR);         /* unaligned */
     data_image_plain(image, 3 * SECTOR, 1ull << 50, SECTOR); /* nowhere */
-    data_image_plain(image, 4 * SECTOR, 0, 1ull << 62);      /* larger than anything; past the end */
-    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 6 * SECTOR}, "short", 5);
+    data_image_plain(image, 4 * SECTOR, 0, 1ull << 62); /* larger than anything; past the end */
+    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 6 * SECTOR}, "short",
+            5);
     data_image_plain(image, 7 * SECTOR, 98 * SECTOR, 4 * SECTOR); /* half without checksums */
     read_all(image, 20 * SECTOR, &result);
     expect_bytes(&result, 0, image->data, SECTOR);
@@ -276,7 +280,8 @@ static void test_disorder(void **state)
     data_image_open(image, NULL);
     bw_fs_close(image->fs);
     const struct bw_key key = {image->inode, BW_EXTENT_DATA, 3 * SECTOR};
-    iw_rewrite_block(image->image, iw_block_of_key(image->image, FS, key)->logical, swap_keys, NULL, true);
+    iw_rewrite_block(image->image, iw_block_of_key(image->image, FS, key)->logical, swap_keys, NULL,
+                     true);
     expect_success(open_image(image->image, &image->log, &image->fs));
     const struct bw_data_file file = data_image_file(image, 4 * SECTOR, false);
     data_image_read(image, &file, 0, UINT64_MAX, &result);
@@ -383,7 +388,8 @@ static void test_behind_chunk(void **state)
     finish(image, &result);
 }
 
-/* All pieces up to the end of all that there can be; the answer is the end of the last that is not a hole. */
+/* All pieces up to the end of all that there can be; the answer is the end of the last that is not
+ * a hole. */
 static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
 {
     const struct bw_data_file file = data_image_file(image, size, false);
@@ -420,7 +426,8 @@ static void test_bad_end(void **state)
     iw_shape(image->image, FS, 4, 0, 0);
     for (unsigned i = 0; i < 40; i++)
         data_image_plain(image, i * SECTOR, i * SECTOR, SECTOR);
-    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 44 * SECTOR}, "short", 5);
+    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 44 * SECTOR}, "short",
+            5);
     data_image_inode(image, size, 0);
     data_image_open(image, NULL);
     /* A bad item behind the end is told, with one sector. */
@@ -430,7 +437,8 @@ static void test_bad_end(void **state)
     assert_int_equal(last_end(image, 47 * SECTOR, &bad), 47 * SECTOR);
     bw_fs_close(image->fs);
     const struct bw_key key = {image->inode, BW_EXTENT_DATA, 44 * SECTOR};
-    iw_corrupt(image->image, iw_block_of_key(image->image, FS, key)->logical, IW_ALL_COPIES, 0, 100, IW_FLIP);
+    iw_corrupt(image->image, iw_block_of_key(image->image, FS, key)->logical, IW_ALL_COPIES, 0, 100,
+               IW_FLIP);
     expect_success(open_image(image->image, &image->log, &image->fs));
     assert_int_equal(last_end(image, size, &bad), 40 * SECTOR);
     assert_int_equal(last_end(image, 47 * SECTOR - 1, &bad), 47 * SECTOR);
@@ -440,8 +448,8 @@ static void test_bad_end(void **state)
 
 static void spoil_checksum_tree(struct data_image *image)
 {
-    iw_corrupt(image->image, iw_root_block(image->image, BW_CSUM_TREE)->logical, IW_ALL_COPIES, 0, 100,
-               IW_FLIP);
+    iw_corrupt(image->image, iw_root_block(image->image, BW_CSUM_TREE)->logical, IW_ALL_COPIES, 0,
+               100, IW_FLIP);
 }
 
 /* That a block of the checksum tree is lost is another thing than that it has no checksums. */
@@ -460,7 +468,8 @@ static void test_lost_checksum_leaf(void **state)
     for (size_t i = 0; i < COUNT(starts); i++) {
         const struct bw_data_file file = data_image_file(image, 10 * SECTOR + TEXT, false);
         data_image_read(image, &file, starts[i], 10 * SECTOR, &result);
-        snprintf(expected, sizeof expected, ": tree block %llu of the checksum tree, which would tell",
+        snprintf(expected, sizeof expected,
+                 ": tree block %llu of the checksum tree, which would tell",
                  (unsigned long long)iw_root_block(image->image, BW_CSUM_TREE)->logical);
         assert_non_null(strstr(result.first_error, expected));
         assert_int_equal(result.bad, 10 * SECTOR);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The stream: many files in order, work on the workers, errors, and every file ended exactly once. */
+/* The stream: many files in order, work on the workers, errors, and every file ended exactly once.
+ */
 #include "support/data_image.h"
 
 enum { FILES = 700, LARGE = 300, LARGE_SIZE = 6 << 20 };
@@ -67,7 +68,8 @@ static struct bw_error *count_bytes(void *context, const struct bw_data_part *pa
     return NULL;
 }
 
-static struct bw_error *work(void *context, struct bw_data_reader *reader, const struct bw_stream_file *file)
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
 {
     struct job *job = context;
     size_t number = (uintptr_t)file->user;
@@ -110,10 +112,11 @@ static void test_order(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_success(bw_stream_run(
-            image->fs,
-            &(struct bw_stream){
-                .threads = threads[i], .next = next, .take = take, .finish = finish, .context = &job}));
+        expect_success(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
+                                                                    .next = next,
+                                                                    .take = take,
+                                                                    .finish = finish,
+                                                                    .context = &job}));
         assert_int_equal(job.ended, FILES);
         assert_int_equal(job.complete, FILES);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Data whose places the raid stripe tree tells: every profile that has one, items of old and new kernels,
- * copies that are bad or missing, and trees that are damaged or lie.
+ * Data whose places the raid stripe tree tells: every profile that has one, items of old and new
+ * kernels, copies that are bad or missing, and trees that are damaged or lie.
  */
 #include "format/features.h"
 #include "format/stripe_extent.h"
@@ -43,7 +43,8 @@ static struct bw_disk_raid_stride place_of(const struct shape *shape, const stru
                                            unsigned copy)
 {
     uint64_t row = (uint64_t)copy * SECTORS + (SECTORS - extent->first - extent->count);
-    return (struct bw_disk_raid_stride){.devid = bw_put64(1 + (extent->number + copy) % shape->devices),
+    return (struct bw_disk_raid_stride){.devid =
+                                            bw_put64(1 + (extent->number + copy) % shape->devices),
                                         .physical = bw_put64(FAR + row * SECTOR)};
 }
 
@@ -56,10 +57,10 @@ static void add_extents(struct data_image *image, const struct shape *shape, siz
             const struct bw_disk_raid_stride place = place_of(shape, &extent, copy);
             memcpy(item + head + copy * sizeof place, &place, sizeof place);
         }
-        iw_item(
-            image->image, BW_RAID_STRIPE_TREE,
-            (struct bw_key){image->logical + extent.first * SECTOR, BW_RAID_STRIPE, extent.count * SECTOR},
-            item, head + shape->copies * sizeof(struct bw_disk_raid_stride));
+        iw_item(image->image, BW_RAID_STRIPE_TREE,
+                (struct bw_key){image->logical + extent.first * SECTOR, BW_RAID_STRIPE,
+                                extent.count * SECTOR},
+                item, head + shape->copies * sizeof(struct bw_disk_raid_stride));
     }
 }
 
@@ -77,11 +78,13 @@ static void place_data(struct data_image *image, const struct shape *shape)
     while (next_extent(&extent))
         for (unsigned copy = 0; copy < shape->copies; copy++) {
             const struct bw_disk_raid_stride place = place_of(shape, &extent, copy);
-            iw_device_write(image->image, (unsigned)bw_get64(place.devid) - 1, bw_get64(place.physical),
-                            image->data + extent.first * SECTOR, extent.count * SECTOR);
+            iw_device_write(image->image, (unsigned)bw_get64(place.devid) - 1,
+                            bw_get64(place.physical), image->data + extent.first * SECTOR,
+                            extent.count * SECTOR);
         }
     for (unsigned sector = 0; sector < SECTORS; sector++)
-        iw_corrupt(image->image, image->logical + sector * SECTOR, IW_ALL_COPIES, 0, SECTOR, IW_FLIP);
+        iw_corrupt(image->image, image->logical + sector * SECTOR, IW_ALL_COPIES, 0, SECTOR,
+                   IW_FLIP);
     iw_superblock_edit(image->image, IW_ALL_DEVICES, 1, set_feature, NULL, true);
 }
 
@@ -114,7 +117,8 @@ static struct data_image *open_with(struct data_image *image, const struct shape
 }
 
 /* Reads all of the file, of which the sectors from `first` on are bad. */
-static void expect_bad(struct data_image *image, unsigned first, unsigned count, const char *message)
+static void expect_bad(struct data_image *image, unsigned first, unsigned count,
+                       const char *message)
 {
     const struct bw_data_file file = data_image_file(image, FILE_SIZE, false);
     struct data_result result;
@@ -122,7 +126,8 @@ static void expect_bad(struct data_image *image, unsigned first, unsigned count,
     assert_int_equal(result.bytes.length, FILE_SIZE);
     assert_int_equal(result.bad, count * SECTOR);
     for (size_t i = 0; i < FILE_SIZE; i++)
-        assert_int_equal((uint8_t)result.bytes.data[i], i / SECTOR - first < count ? '!' : image->data[i]);
+        assert_int_equal((uint8_t)result.bytes.data[i],
+                         i / SECTOR - first < count ? '!' : image->data[i]);
     if (!strstr(result.first_error, message))
         fail_msg("%s", result.first_error);
     data_result_free(&result);
@@ -153,8 +158,8 @@ static void test_map(void **state)
                 uint64_t inside = extent.count > 1 ? SECTOR : 0;
                 struct bw_map_reply reply;
                 expect_success(bw_wind_map(NULL, image->fs->reader.top,
-                                           image->logical + extent.first * SECTOR + inside, 1 << 20, copy + 1,
-                                           &reply));
+                                           image->logical + extent.first * SECTOR + inside, 1 << 20,
+                                           copy + 1, &reply));
                 assert_int_equal(reply.copies, shapes[i].copies);
                 assert_int_equal(reply.location.devid, bw_get64(place.devid));
                 assert_int_equal(reply.location.offset, bw_get64(place.physical) + inside);
@@ -172,8 +177,8 @@ static void place_and_spoil(struct data_image *image)
     place(image);
     while (next_extent(&extent)) {
         const struct bw_disk_raid_stride place = place_of(shape_of_hook, &extent, 0);
-        iw_device_write(image->image, (unsigned)bw_get64(place.devid) - 1, bw_get64(place.physical), "bad",
-                        3);
+        iw_device_write(image->image, (unsigned)bw_get64(place.devid) - 1, bw_get64(place.physical),
+                        "bad", 3);
     }
 }
 
@@ -191,7 +196,8 @@ static void test_copies(void **state)
             continue;
         struct data_image *image = open_with(make(&shapes[i], 0), &shapes[i], place_and_spoil);
         expect_bad(image, 0, 0, "");
-        assert_true(report_log_count(&image->log, "used copy 2 instead of a bad one (copy 1 on device ") > 0);
+        assert_true(report_log_count(&image->log,
+                                     "used copy 2 instead of a bad one (copy 1 on device ") > 0);
         data_image_free(image);
     }
     struct data_image *image = open_with(make(&shapes[2], 0), &shapes[2], place_and_remove);
@@ -205,7 +211,8 @@ static struct bw_key key_of(const struct data_image *image, unsigned number, str
     *extent = (struct extent){0};
     while (next_extent(extent) && extent->number < number)
         ;
-    return (struct bw_key){image->logical + extent->first * SECTOR, BW_RAID_STRIPE, extent->count * SECTOR};
+    return (struct bw_key){image->logical + extent->first * SECTOR, BW_RAID_STRIPE,
+                           extent->count * SECTOR};
 }
 
 static void test_no_item(void **state)
@@ -215,7 +222,8 @@ static void test_no_item(void **state)
     struct extent extent;
     iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, 4, &extent));
     open_with(image, &shapes[2], place);
-    expect_bad(image, extent.first, extent.count, "the raid stripe tree has no place for logical address ");
+    expect_bad(image, extent.first, extent.count,
+               "the raid stripe tree has no place for logical address ");
     data_image_free(image);
 }
 
@@ -231,7 +239,9 @@ static void test_bad_items(void **state)
         {{{{0}}, {{0}}}, 15, "invalid size 15"},
         {{{{0}}, {{0}}}, 17, "invalid size 17"},
         {{{{0}}, {{0}}}, 5 * 16, "invalid size 80"},
-        {{{{1}}, {{255, 255, 255, 255, 255, 255, 255, 255}}}, 16, "invalid place 18446744073709551615"},
+        {{{{1}}, {{255, 255, 255, 255, 255, 255, 255, 255}}},
+         16,
+         "invalid place 18446744073709551615"},
         {{{{9}}, {{0}}}, 16, "device 9 is missing"},
         {{{{1}}, {{255, 255, 255, 255, 255, 0}}}, 16, " ends at "},
     };
@@ -248,11 +258,13 @@ static void test_bad_items(void **state)
     }
 }
 
-/* What was written again, in place, has extents within the first one; of these some are longer, too. */
+/* What was written again, in place, has extents within the first one; of these some are longer,
+ * too. */
 static const struct {
     unsigned first, count;
     uint64_t row; /* of the place */
-} nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210}, {20, 0, 300}, {60, 1, 220}, {73, 1, 230}};
+} nested[] = {{0, SECTORS, 0}, {10, 30, 100}, {12, 1, 200}, {14, 2, 210},
+              {20, 0, 300},    {60, 1, 220},  {73, 1, 230}};
 
 /* The place of a sector is that of the last extent to begin that holds it. */
 static unsigned extent_at(unsigned sector)
@@ -268,7 +280,8 @@ static void place_nested(struct data_image *image)
     place(image);
     for (unsigned sector = 0; sector < SECTORS; sector++) {
         unsigned at = extent_at(sector);
-        iw_device_write(image->image, 0, FAR + (nested[at].row + sector - nested[at].first) * SECTOR,
+        iw_device_write(image->image, 0,
+                        FAR + (nested[at].row + sector - nested[at].first) * SECTOR,
                         image->data + sector * SECTOR, SECTOR);
     }
 }
@@ -281,8 +294,8 @@ static void test_nested(void **state)
     while (next_extent(&extent))
         iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, extent.number, &extent));
     for (size_t i = 0; i < COUNT(nested); i++) {
-        const struct bw_disk_raid_stride item = {.devid = bw_put64(1),
-                                                 .physical = bw_put64(FAR + nested[i].row * SECTOR)};
+        const struct bw_disk_raid_stride item = {
+            .devid = bw_put64(1), .physical = bw_put64(FAR + nested[i].row * SECTOR)};
         iw_item(image->image, BW_RAID_STRIPE_TREE,
                 (struct bw_key){image->logical + nested[i].first * SECTOR, BW_RAID_STRIPE,
                                 nested[i].count * SECTOR},
@@ -306,11 +319,13 @@ static void test_long_extent(void **state)
     enum { BEFORE = 16 << 20 };
     struct data_image *image = make(&shapes[1], 0);
     struct extent extent = {0};
-    const struct bw_disk_raid_stride item = {.devid = bw_put64(1), .physical = bw_put64(FAR - BEFORE)};
+    const struct bw_disk_raid_stride item = {.devid = bw_put64(1),
+                                             .physical = bw_put64(FAR - BEFORE)};
     while (next_extent(&extent))
         iw_remove_item(image->image, BW_RAID_STRIPE_TREE, key_of(image, extent.number, &extent));
     iw_item(image->image, BW_RAID_STRIPE_TREE,
-            (struct bw_key){image->logical - BEFORE, BW_RAID_STRIPE, BEFORE + FILE_SIZE}, &item, sizeof item);
+            (struct bw_key){image->logical - BEFORE, BW_RAID_STRIPE, BEFORE + FILE_SIZE}, &item,
+            sizeof item);
     open_with(image, &shapes[1], place_in_a_row);
     expect_bad(image, 0, 0, "");
     data_image_free(image);
@@ -321,23 +336,25 @@ static struct extent extent_of_leaf(const struct data_image *image, const struct
 {
     return (struct extent){
         .first = (unsigned)((leaf->first_key.objectid - image->logical) / SECTOR),
-        .count =
-            (unsigned)((leaf->last_key.objectid + leaf->last_key.offset - leaf->first_key.objectid) / SECTOR),
+        .count = (unsigned)((leaf->last_key.objectid + leaf->last_key.offset -
+                             leaf->first_key.objectid) /
+                            SECTOR),
     };
 }
 
 static void lose_leaf(struct data_image *image)
 {
     place(image);
-    iw_corrupt(image->image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 0, 1)->logical, IW_ALL_COPIES,
-               100, 100, IW_FLIP);
+    iw_corrupt(image->image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 0, 1)->logical,
+               IW_ALL_COPIES, 100, 100, IW_FLIP);
 }
 
 static void test_lost_leaf(void **state)
 {
     (void)state;
     struct data_image *image = open_with(make(&shapes[2], 0), &shapes[2], lose_leaf);
-    const struct extent lost = extent_of_leaf(image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 0, 1));
+    const struct extent lost =
+        extent_of_leaf(image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 0, 1));
     assert_in_range(lost.count, 3, 40);
     expect_bad(image, lost.first, lost.count, " of the raid stripe tree");
     assert_int_equal(image->log.counts[BW_DAMAGE], 1);
@@ -348,8 +365,8 @@ static void test_lost_leaf(void **state)
 static void lose_node(struct data_image *image)
 {
     place(image);
-    iw_corrupt(image->image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 1, 0)->logical, IW_ALL_COPIES,
-               100, 100, IW_FLIP);
+    iw_corrupt(image->image, iw_block_find(image->image, BW_RAID_STRIPE_TREE, 1, 0)->logical,
+               IW_ALL_COPIES, 100, 100, IW_FLIP);
 }
 
 static void test_lost_node(void **state)
@@ -378,8 +395,8 @@ static void point_into_data(uint8_t *block, uint32_t nodesize, void *closure)
 
 static void point_to_itself(struct data_image *image)
 {
-    const struct iw_block *leaf =
-        iw_block_of_key(image->image, BW_ROOT_TREE, (struct bw_key){BW_RAID_STRIPE_TREE, BW_ROOT_ITEM, 0});
+    const struct iw_block *leaf = iw_block_of_key(
+        image->image, BW_ROOT_TREE, (struct bw_key){BW_RAID_STRIPE_TREE, BW_ROOT_ITEM, 0});
     place(image);
     iw_rewrite_block(image->image, leaf->logical, point_into_data, image, true);
 }

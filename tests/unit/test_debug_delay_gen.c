@@ -43,8 +43,8 @@ static void test_fixed(void **state)
     struct bw_graph *graph = make_graph(options, &top);
     struct bw_request requests[5];
     for (size_t i = 0; i < COUNT(requests); i++)
-        requests[i] =
-            (struct bw_request){.kind = BW_REQUEST_DATA, .length = 16, .address = i, .buffer = buffer};
+        requests[i] = (struct bw_request){
+            .kind = BW_REQUEST_DATA, .length = 16, .address = i, .buffer = buffer};
     uint64_t begin = now();
     bw_wind(NULL, top, requests, COUNT(requests));
     assert_true(now() - begin >= 10000000);
@@ -108,7 +108,8 @@ static void test_kinds(void **state)
 }
 
 /* The delays of addresses 0, 4096, ... read one after the other, or from the last to the first. */
-static void find_delays(const char *distribution, const char *seed, bool backwards, uint64_t *delays)
+static void find_delays(const char *distribution, const char *seed, bool backwards,
+                        uint64_t *delays)
 {
     uint8_t buffer[16];
     struct bw_xlator *top;
@@ -161,7 +162,8 @@ static void test_exponential(void **state)
     uint64_t mean = sum_of(delays) / ADDRESSES;
     assert_true(mean > 900 && mean < 1100);
     assert_int_equal(count_between(delays, 0, 10000), ADDRESSES);
-    size_t below_half = count_between(delays, 0, 692), above_three = count_between(delays, 3000, 10000);
+    size_t below_half = count_between(delays, 0, 692),
+           above_three = count_between(delays, 3000, 10000);
     assert_true(below_half > 450 && below_half < 550);
     assert_true(above_three > 25 && above_three < 80);
 }
@@ -210,8 +212,10 @@ static void test_range_of_delays(void **state)
     expect_success(read_range(top, 0, buffer, 16));
     assert_int_equal(delayed_requests(top), 1);
     assert_int_equal(delay_so_far(top), 0);
-    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "61s"), BW_ERROR_USAGE, "'61s'");
-    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "5"), BW_ERROR_USAGE, "a time like 10ms");
+    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "61s"), BW_ERROR_USAGE,
+                 "'61s'");
+    expect_error(try_option(graph, "debug/delay-gen", child, "delay", "5"), BW_ERROR_USAGE,
+                 "a time like 10ms");
     expect_success(try_option(graph, "debug/delay-gen", child, "delay", "1m"));
     bw_graph_destroy(graph);
 }
@@ -223,7 +227,8 @@ static void test_passes(void **state)
     struct block_bench *blocks = block_bench_create(3, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(NULL);
     const struct bw_option_value options[] = {{"delay", "1ns"}, {0}};
-    struct bw_xlator *top = add_layer(graph, "debug/delay-gen", add_fake(graph, &blocks->fake), options);
+    struct bw_xlator *top =
+        add_layer(graph, "debug/delay-gen", add_fake(graph, &blocks->fake), options);
     struct bw_xlator *device =
         add_layer(graph, "debug/delay-gen", add_fake_device(graph, &blocks->fake), options);
     uint8_t buffer[16];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* debug/error-gen: what its actions make of a reply. Whom a rule hits is in test_debug_error_gen.c. */
+/* debug/error-gen: what its actions make of a reply. Whom a rule hits is in test_debug_error_gen.c.
+ */
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
 #include "xlators/classes.h"
@@ -12,15 +13,16 @@ struct action_bench {
     uint8_t buffer[BENCH_NODESIZE + 16];
 };
 
-static struct action_bench *make_bench(const char *action, const char *seed, enum bw_checksum_type type)
+static struct action_bench *make_bench(const char *action, const char *seed,
+                                       enum bw_checksum_type type)
 {
     struct action_bench *bench = calloc(1, sizeof *bench);
     const struct bw_option_value options[] = {{"action", action}, {"seed", seed}, {0}};
     bw_checksum_prepare(type);
     bench->blocks = block_bench_create(2, type);
     bench->graph = fake_graph(NULL);
-    bench->top =
-        add_layer(bench->graph, "debug/error-gen", add_fake(bench->graph, &bench->blocks->fake), options);
+    bench->top = add_layer(bench->graph, "debug/error-gen",
+                           add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;
 }
 
@@ -31,10 +33,11 @@ static void free_bench(struct action_bench *bench)
     free(bench);
 }
 
-static struct bw_error *read_kind(struct action_bench *bench, enum bw_request_kind kind, uint64_t address,
-                                  uint32_t length)
+static struct bw_error *read_kind(struct action_bench *bench, enum bw_request_kind kind,
+                                  uint64_t address, uint32_t length)
 {
-    struct bw_request request = {.kind = kind, .length = length, .address = address, .buffer = bench->buffer};
+    struct bw_request request = {
+        .kind = kind, .length = length, .address = address, .buffer = bench->buffer};
     memset(bench->buffer, 0xee, sizeof bench->buffer);
     bw_wind(NULL, bench->top, &request, 1);
     for (size_t i = length; i < sizeof bench->buffer; i++)
@@ -118,10 +121,12 @@ static void check_stale_block(enum bw_checksum_type type)
     for (size_t block = 0; block < 20; block++) {
         const uint8_t *original = block_bench_bytes(bench->blocks, 1, block);
         const struct bw_disk_header *header = (const void *)bench->buffer;
-        expect_success(read_kind(bench, BW_REQUEST_TREE_BLOCK, block * BENCH_NODESIZE, BENCH_NODESIZE));
+        expect_success(
+            read_kind(bench, BW_REQUEST_TREE_BLOCK, block * BENCH_NODESIZE, BENCH_NODESIZE));
         assert_int_equal(bw_get64(header->generation), BENCH_GENERATION - 1);
         assert_true(bw_checksum_matches_block(type, bench->buffer, BENCH_NODESIZE));
-        assert_memory_equal(bench->buffer + BW_CSUM_SIZE, original + BW_CSUM_SIZE, at - BW_CSUM_SIZE);
+        assert_memory_equal(bench->buffer + BW_CSUM_SIZE, original + BW_CSUM_SIZE,
+                            at - BW_CSUM_SIZE);
         assert_memory_equal(bench->buffer + at + 8, original + at + 8, BENCH_NODESIZE - at - 8);
     }
     assert_int_equal(faults(bench), 20);
@@ -135,8 +140,8 @@ static void test_stale_blocks(void **state)
         check_stale_block((enum bw_checksum_type)type);
 }
 
-static void expect_untouched(struct action_bench *bench, enum bw_request_kind kind, uint64_t address,
-                             uint32_t length)
+static void expect_untouched(struct action_bench *bench, enum bw_request_kind kind,
+                             uint64_t address, uint32_t length)
 {
     uint64_t before = faults(bench);
     expect_success(read_kind(bench, kind, address, length));
@@ -180,7 +185,8 @@ static void test_stale_superblock(void **state)
     const struct bw_disk_superblock *super = (const void *)bench->buffer;
     assert_int_equal(bw_get64(super->generation), UINT32_MAX);
     assert_true(bw_checksum_matches_block(BW_CHECKSUM_XXHASH64, bench->buffer, BW_SUPERBLOCK_SIZE));
-    assert_memory_equal(bench->buffer + at + 8, (uint8_t *)stored + at + 8, BW_SUPERBLOCK_SIZE - at - 8);
+    assert_memory_equal(bench->buffer + at + 8, (uint8_t *)stored + at + 8,
+                        BW_SUPERBLOCK_SIZE - at - 8);
     assert_int_equal(faults(bench), 1);
     free_bench(bench);
 }
@@ -218,8 +224,8 @@ static void test_batch(void **state)
     bw_wind(NULL, top, requests, BATCH);
     for (size_t i = 0; i < BATCH; i++) {
         expect_success(requests[i].error);
-        assert_memory_equal(requests[i].buffer, (i + 1) % 4 ? block_bench_bytes(bench->blocks, 1, i) : zeros,
-                            64);
+        assert_memory_equal(requests[i].buffer,
+                            (i + 1) % 4 ? block_bench_bytes(bench->blocks, 1, i) : zeros, 64);
     }
     assert_int_equal(bench->blocks->fake.calls, 3);
     assert_int_equal(bench->blocks->fake.read_count, BATCH);
@@ -237,7 +243,8 @@ static void check_under_verify(const char *action, const char *copy, const char 
     const struct bw_option_value options[] = {{"action", action}, {"copy", copy}, {0}};
     struct block_bench *blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(&log);
-    struct bw_xlator *rule = add_layer(graph, "debug/error-gen", add_fake(graph, &blocks->fake), options);
+    struct bw_xlator *rule =
+        add_layer(graph, "debug/error-gen", add_fake(graph, &blocks->fake), options);
     struct bw_xlator *top = add_layer(graph, "features/verify", rule, NULL);
     expect_success(bw_verify_allow_fsid(top, blocks->fsid));
     struct bw_error *error = block_bench_read(top, 9, &wanted, false, buffer);

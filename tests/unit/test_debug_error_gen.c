@@ -22,8 +22,8 @@ static struct rule_bench *make_bench(const struct bw_option_value *options)
     struct rule_bench *bench = calloc(1, sizeof *bench);
     bench->blocks = block_bench_create(COPIES, BW_CHECKSUM_CRC32C);
     bench->graph = fake_graph(NULL);
-    bench->top =
-        add_layer(bench->graph, "debug/error-gen", add_fake(bench->graph, &bench->blocks->fake), options);
+    bench->top = add_layer(bench->graph, "debug/error-gen",
+                           add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;
 }
 
@@ -35,8 +35,8 @@ static void free_bench(struct rule_bench *bench)
 }
 
 /* Whether a request is hit; one that is not must get its bytes. */
-static bool is_hit(struct rule_bench *bench, enum bw_request_kind kind, uint64_t address, uint32_t length,
-                   uint8_t copy)
+static bool is_hit(struct rule_bench *bench, enum bw_request_kind kind, uint64_t address,
+                   uint32_t length, uint8_t copy)
 {
     char wanted[80];
     size_t before = bench->blocks->fake.calls;
@@ -48,10 +48,12 @@ static bool is_hit(struct rule_bench *bench, enum bw_request_kind kind, uint64_t
     assert_int_equal(bench->blocks->fake.calls - before, !hit);
     if (hit) {
         assert_int_equal(request.error->system, EIO);
-        snprintf(wanted, sizeof wanted, "injected I/O error at %" PRIu64 ": Input/output error", address);
+        snprintf(wanted, sizeof wanted, "injected I/O error at %" PRIu64 ": Input/output error",
+                 address);
         expect_error(request.error, BW_ERROR_SYSTEM, wanted);
     } else if (!request.error) {
-        assert_memory_equal(bench->buffer, bench->blocks->copies[copy ? copy - 1 : 0] + address, length);
+        assert_memory_equal(bench->buffer, bench->blocks->copies[copy ? copy - 1 : 0] + address,
+                            length);
     }
     if (!hit)
         bw_error_free(request.error);
@@ -133,11 +135,17 @@ static void test_refused_options(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = bw_graph_layer(graph, 0), *made = NULL;
     const struct bw_option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
-    const struct bw_layer layer = {
-        .type = "debug/error-gen", .name = "rule", .options = options, .children = &child, .child_count = 1};
-    expect_error(bw_graph_add(graph, &layer, &made), BW_ERROR_USAGE, "start 8192 is not below end 8192");
-    expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE, "'256'");
-    expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE, "'101%'");
+    const struct bw_layer layer = {.type = "debug/error-gen",
+                                   .name = "rule",
+                                   .options = options,
+                                   .children = &child,
+                                   .child_count = 1};
+    expect_error(bw_graph_add(graph, &layer, &made), BW_ERROR_USAGE,
+                 "start 8192 is not below end 8192");
+    expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE,
+                 "'256'");
+    expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE,
+                 "'101%'");
     expect_error(try_option(graph, "debug/error-gen", child, "action", "explode"), BW_ERROR_USAGE,
                  "'explode' is not one of: eio, flip, zero, short, stale");
     assert_int_equal(bw_graph_size(graph), 1);
@@ -365,7 +373,8 @@ static void test_devices(void **state)
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
     const struct bw_option_value options[] = {{"start", "32"}, {"end", "33"}, {0}};
     struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *top = add_layer(graph, "debug/error-gen", add_fake_device(graph, &fake), options);
+    struct bw_xlator *top =
+        add_layer(graph, "debug/error-gen", add_fake_device(graph, &fake), options);
     expect_success(read_range(top, 0, buffer, 16));
     assert_memory_equal(buffer, bytes, 16);
     expect_error(read_range(top, 30, buffer, 16), BW_ERROR_SYSTEM, "injected I/O error");
@@ -413,7 +422,8 @@ static void test_threads(void **state)
     struct bw_xlator *top = add_layer(graph, "debug/error-gen", bw_graph_layer(graph, 0), rate);
     for (unsigned thread = 0; thread < THREADS; thread++)
         read_in_thread(top, thread);
-    assert_int_equal(faults_of_threads(rate), dump_number(&bw_debug_error_gen_class, top, "faults"));
+    assert_int_equal(faults_of_threads(rate),
+                     dump_number(&bw_debug_error_gen_class, top, "faults"));
     bw_graph_destroy(graph);
 }
 

@@ -133,9 +133,11 @@ static void read_some(struct bw_xlator *top)
 
 static const char blocks_wanted[] =
     "\"kinds\":{\"tree-block\":{\"calls\":2,\"requests\":4,\"bytes\":16384,\"errors\":1,"
-    "\"request_bytes\":{\"histogram\":[{\"from\":4096,\"count\":4}]},\"call_nanoseconds\":{\"minimum\":";
+    "\"request_bytes\":{\"histogram\":[{\"from\":4096,\"count\":4}]},\"call_nanoseconds\":{"
+    "\"minimum\":";
 static const char data_wanted[] =
-    "\"data\":{\"calls\":1,\"requests\":5,\"bytes\":1048586,\"errors\":0,\"request_bytes\":{\"histogram\":["
+    "\"data\":{\"calls\":1,\"requests\":5,\"bytes\":1048586,\"errors\":0,\"request_bytes\":{"
+    "\"histogram\":["
     "{\"from\":1,\"count\":1},{\"from\":2,\"count\":2},{\"from\":4,\"count\":1},"
     "{\"from\":1048576,\"count\":1}]},\"call_nanoseconds\":{\"minimum\":";
 
@@ -188,7 +190,8 @@ static void test_delayed_calls(void **state)
     (void)state;
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
-    const struct bw_option_value delay[] = {{"delay", "3ms"}, {0}}, format[] = {{"file", output.path}, {0}};
+    const struct bw_option_value delay[] = {{"delay", "3ms"}, {0}},
+                                 format[] = {{"file", output.path}, {0}};
     struct bw_xlator *below = add_layer(graph, "debug/delay-gen", bw_graph_layer(graph, 0), delay);
     struct bw_xlator *top = add_layer(graph, "debug/io-stats", below, format);
     expect_success(read_range(top, 0, room, 100));
@@ -202,21 +205,25 @@ static void test_delayed_calls(void **state)
 static void test_text(void **state)
 {
     (void)state;
-    static const char wanted[] = "  data: calls 1, requests 5, bytes 1048586, errors 0\n"
-                                 "    bytes of a request\n"
-                                 "               value  ------------- Distribution ------------- count\n"
-                                 "                   1 |@@@@@@@@                                 1\n"
-                                 "                   2 |@@@@@@@@@@@@@@@@                         2\n"
-                                 "                   4 |@@@@@@@@                                 1\n"
-                                 "                   8 |                                         0\n";
+    static const char wanted[] =
+        "  data: calls 1, requests 5, bytes 1048586, errors 0\n"
+        "    bytes of a request\n"
+        "               value  ------------- Distribution ------------- count\n"
+        "                   1 |@@@@@@@@                                 1\n"
+        "                   2 |@@@@@@@@@@@@@@@@                         2\n"
+        "                   4 |@@@@@@@@                                 1\n"
+        "                   8 |                                         0\n";
     struct stats_bench bench = make_bench("text");
     read_some(bench.top);
     char *text = finish_bench(&bench);
-    assert_memory_equal(text, "layer-1\n  tree-block: calls 2, requests 4, bytes 16384, errors 1\n", 64);
-    assert_non_null(strstr(text, "                4096 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@ 4\n"));
+    assert_memory_equal(text, "layer-1\n  tree-block: calls 2, requests 4, bytes 16384, errors 1\n",
+                        64);
+    assert_non_null(
+        strstr(text, "                4096 |@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@ 4\n"));
     assert_non_null(strstr(text, "\n    nanoseconds of a call: minimum "));
     assert_non_null(strstr(text, wanted));
-    assert_non_null(strstr(text, "             1048576 |@@@@@@@@                                 1\n"));
+    assert_non_null(
+        strstr(text, "             1048576 |@@@@@@@@                                 1\n"));
     assert_null(strstr(text, "super"));
     assert_null(strstr(text, "raw"));
     free(text);
@@ -234,9 +241,10 @@ static void test_mixed_kinds(void **state)
     bw_wind(NULL, bench.top, requests, COUNT(requests));
     char *text = finish_bench(&bench);
     expect_json_line(text);
-    assert_non_null(strstr(text, "\"super\":{\"calls\":0,\"requests\":2,\"bytes\":65600,\"errors\":0,"
-                                 "\"request_bytes\":{\"histogram\":[{\"from\":64,\"count\":1},"
-                                 "{\"from\":65536,\"count\":1}]}},"));
+    assert_non_null(strstr(text,
+                           "\"super\":{\"calls\":0,\"requests\":2,\"bytes\":65600,\"errors\":0,"
+                           "\"request_bytes\":{\"histogram\":[{\"from\":64,\"count\":1},"
+                           "{\"from\":65536,\"count\":1}]}},"));
     assert_non_null(strstr(text, "\"tree-block\":{\"calls\":0,\"requests\":1,"));
     assert_non_null(strstr(text, "\"raw\":{\"calls\":1,\"requests\":3,\"bytes\":60,\"errors\":0,"
                                  "\"request_bytes\":{\"histogram\":[{\"from\":8,\"count\":1},"
@@ -252,7 +260,8 @@ static void test_passes(void **state)
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
     const struct bw_option_value options[] = {{"file", output.path}, {0}};
-    struct bw_xlator *top = add_layer(graph, "debug/io-stats", add_fake(graph, &blocks->fake), options);
+    struct bw_xlator *top =
+        add_layer(graph, "debug/io-stats", add_fake(graph, &blocks->fake), options);
     struct bw_request requests[200];
     for (size_t i = 0; i < COUNT(requests); i++)
         requests[i] = request_of(BW_REQUEST_TREE_BLOCK, BENCH_NODESIZE);
@@ -276,7 +285,8 @@ static void test_devices(void **state)
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
     const struct bw_option_value options[] = {{"file", output.path}, {0}};
-    struct bw_xlator *top = add_layer(graph, "debug/io-stats", add_fake_device(graph, &fake), options);
+    struct bw_xlator *top =
+        add_layer(graph, "debug/io-stats", add_fake_device(graph, &fake), options);
     expect_success(read_range(top, 1, buffer, 5));
     assert_memory_equal(buffer, bytes + 1, 5);
     assert_int_equal(dump_number(&bw_debug_io_stats_class, top, "bytes"), 5);
@@ -292,10 +302,11 @@ static void read_in_thread(struct bw_xlator *top, unsigned thread)
     struct bw_request requests[3];
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (size_t i = 0; i < COUNT(requests); i++)
-            requests[i] = (struct bw_request){.kind = thread % 2 ? BW_REQUEST_DATA : BW_REQUEST_TREE_BLOCK,
-                                              .length = 1 + round % 64,
-                                              .address = round,
-                                              .buffer = buffer};
+            requests[i] =
+                (struct bw_request){.kind = thread % 2 ? BW_REQUEST_DATA : BW_REQUEST_TREE_BLOCK,
+                                    .length = 1 + round % 64,
+                                    .address = round,
+                                    .buffer = buffer};
         bw_wind(NULL, top, requests, COUNT(requests));
     }
 }
@@ -332,8 +343,9 @@ static void test_refused_file(void **state)
     (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
-    expect_error(try_option(graph, "debug/io-stats", bw_graph_layer(graph, 0), "file", "/nowhere/stats"),
-                 BW_ERROR_SYSTEM, "cannot open /nowhere/stats");
+    expect_error(
+        try_option(graph, "debug/io-stats", bw_graph_layer(graph, 0), "file", "/nowhere/stats"),
+        BW_ERROR_SYSTEM, "cannot open /nowhere/stats");
     expect_error(try_option(graph, "debug/io-stats", bw_graph_layer(graph, 0), "format", "xml"),
                  BW_ERROR_USAGE, "'xml' is not one of: text, json");
     bw_graph_destroy(graph);

@@ -46,8 +46,8 @@ static struct probe_bench *make_bench(const char *each)
     bench->graph = fake_graph(NULL);
     bw_graph_set_probes(bench->graph, bench->probes);
     const struct bw_option_value options[] = {{each ? "each" : NULL, each}, {0}};
-    bench->top =
-        add_layer(bench->graph, "debug/probe", add_fake(bench->graph, &bench->blocks->fake), options);
+    bench->top = add_layer(bench->graph, "debug/probe",
+                           add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;
 }
 
@@ -84,8 +84,9 @@ static char *describe(const struct watcher *watcher)
     struct bw_buffer text = {0};
     for (size_t i = 0; i < watcher->count; i++) {
         const struct bw_fopinfo *seen = &watcher->seen[i];
-        bw_buffer_format(&text, "%s %s %s %s %d at %d", watcher->names[i], watcher->unwound[i] ? "<" : ">",
-                         seen->operation, seen->kind ? seen->kind : "-", (int)seen->requests,
+        bw_buffer_format(&text, "%s %s %s %s %d at %d", watcher->names[i],
+                         watcher->unwound[i] ? "<" : ">", seen->operation,
+                         seen->kind ? seen->kind : "-", (int)seen->requests,
                          (int)seen->address / BENCH_NODESIZE);
         bw_buffer_format(&text, " call %d in %d error %s\n", (int)seen->call, (int)seen->parent,
                          seen->error ? "yes" : "no");
@@ -173,7 +174,8 @@ static void test_devices(void **state)
     bw_wind(NULL, top, NULL, 0);
     assert_int_equal(bench->watcher.count, 0);
     assert_int_equal(device.calls, 0);
-    expect_error(try_option(bench->graph, "debug/probe", top, "each", "some"), BW_ERROR_USAGE, "each");
+    expect_error(try_option(bench->graph, "debug/probe", top, "each", "some"), BW_ERROR_USAGE,
+                 "each");
     free_bench(bench);
 }
 

@@ -23,8 +23,8 @@ static struct trace_bench *make_bench(const char *key, const char *value)
     bench->output = output_create();
     bench->graph = fake_graph(NULL);
     const struct bw_option_value options[] = {{"file", bench->output.path}, {key, value}, {0}};
-    bench->top =
-        add_layer(bench->graph, "debug/trace", add_fake(bench->graph, &bench->blocks->fake), options);
+    bench->top = add_layer(bench->graph, "debug/trace",
+                           add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;
 }
 
@@ -36,8 +36,8 @@ static void free_bench(struct trace_bench *bench)
     free(bench);
 }
 
-static struct bw_request request_of(struct trace_bench *bench, enum bw_request_kind kind, uint64_t address,
-                                    uint8_t copy)
+static struct bw_request request_of(struct trace_bench *bench, enum bw_request_kind kind,
+                                    uint64_t address, uint8_t copy)
 {
     return (struct bw_request){
         .kind = kind, .copy = copy, .length = 512, .address = address, .buffer = bench->buffer};
@@ -48,9 +48,10 @@ static void test_lines(void **state)
     (void)state;
     struct trace_bench *bench = make_bench(NULL, NULL);
     const struct bw_tree_block_expectation wanted = {.owner = 257, .level = 3, .generation = 99};
-    struct bw_request requests[] = {
-        request_of(bench, BW_REQUEST_TREE_BLOCK, 4096, 0), request_of(bench, BW_REQUEST_SUPER, 65536, 1),
-        request_of(bench, BW_REQUEST_DATA, 1 << 20, 2), request_of(bench, BW_REQUEST_RAW, UINT64_MAX, 0)};
+    struct bw_request requests[] = {request_of(bench, BW_REQUEST_TREE_BLOCK, 4096, 0),
+                                    request_of(bench, BW_REQUEST_SUPER, 65536, 1),
+                                    request_of(bench, BW_REQUEST_DATA, 1 << 20, 2),
+                                    request_of(bench, BW_REQUEST_RAW, UINT64_MAX, 0)};
     requests[0].expectation = &wanted;
     requests[0].length = 1024;
     bench->blocks->fake.broken[1] = true;
@@ -69,7 +70,8 @@ static void test_lines(void **state)
         "layer-1 < tree-block address 4096 length 1024 copy any ok\n"
         "layer-1 < super address 65536 length 512 copy 1 ok\n"
         "layer-1 < data address 1048576 length 512 copy 2 error: fake copy 2 is broken\n"
-        "layer-1 < raw address 18446744073709551615 length 512 copy any error: behind the fake's end\n");
+        "layer-1 < raw address 18446744073709551615 length 512 copy any error: behind the fake's "
+        "end\n");
     free_bench(bench);
 }
 
@@ -90,9 +92,10 @@ static void test_kinds(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct trace_bench *bench = make_bench("kind", cases[i].choice);
-        struct bw_request requests[] = {
-            request_of(bench, BW_REQUEST_SUPER, 1, 0), request_of(bench, BW_REQUEST_TREE_BLOCK, 2, 0),
-            request_of(bench, BW_REQUEST_DATA, 3, 0), request_of(bench, BW_REQUEST_RAW, 4, 0)};
+        struct bw_request requests[] = {request_of(bench, BW_REQUEST_SUPER, 1, 0),
+                                        request_of(bench, BW_REQUEST_TREE_BLOCK, 2, 0),
+                                        request_of(bench, BW_REQUEST_DATA, 3, 0),
+                                        request_of(bench, BW_REQUEST_RAW, 4, 0)};
         bw_wind(NULL, bench->top, requests, COUNT(requests));
         assert_int_equal(bench->blocks->fake.read_count, COUNT(requests));
         expect_output(&bench->output, cases[i].wanted);
@@ -109,10 +112,11 @@ static void test_other_operations(void **state)
     free_bench(bench);
     bench = make_bench("operations", "all");
     expect_passes(bench->top, &bench->blocks->fake);
-    expect_output(&bench->output, "layer-1 > map address 8192 length 512 copy 3\n"
-                                  "layer-1 < map address 8192 length 512 copy 3 ok: copies 2 device 3 offset "
-                                  "8192 length 512\n"
-                                  "layer-1 > advise address 4096 length 100\n");
+    expect_output(&bench->output,
+                  "layer-1 > map address 8192 length 512 copy 3\n"
+                  "layer-1 < map address 8192 length 512 copy 3 ok: copies 2 device 3 offset "
+                  "8192 length 512\n"
+                  "layer-1 > advise address 4096 length 100\n");
     free_bench(bench);
 }
 
@@ -127,10 +131,12 @@ static void test_mappings(void **state)
     expect_success(bw_wind_map(NULL, top, 5, 2, 7, &reply));
     expect_success(bw_wind_map(NULL, top, 5, 2, 8, &reply));
     expect_output(
-        &output, "layer-1 > map address 5 length 2 copy 7\n"
-                 "layer-1 < map address 5 length 2 copy 7 ok: copies 9 device 7 offset 5 length 2 missing\n"
-                 "layer-1 > map address 5 length 2 copy 8\n"
-                 "layer-1 < map address 5 length 2 copy 8 ok: copies 9 device 8 offset 5 length 2 rebuilt\n");
+        &output,
+        "layer-1 > map address 5 length 2 copy 7\n"
+        "layer-1 < map address 5 length 2 copy 7 ok: copies 9 device 7 offset 5 length 2 missing\n"
+        "layer-1 > map address 5 length 2 copy 8\n"
+        "layer-1 < map address 5 length 2 copy 8 ok: copies 9 device 8 offset 5 length 2 "
+        "rebuilt\n");
     bw_graph_destroy(graph);
     output_free(&output);
 }
@@ -150,16 +156,18 @@ static void test_devices(void **state)
     expect_success(read_range(top, 3, buffer, 5));
     assert_memory_equal(buffer, bytes + 3, 5);
     expect_error(bw_wind_map(NULL, top, 1, 2, 300, &reply), BW_ERROR_USAGE, "no layer below");
-    expect_output(&output, "layer-1 > raw address 3 length 5 copy any\n"
-                           "layer-1 < raw address 3 length 5 copy any ok\n"
-                           "layer-1 > map address 1 length 2 copy 300\n"
-                           "layer-1 < map address 1 length 2 copy 300 error: no layer below layer-0 maps "
-                           "addresses\n");
+    expect_output(&output,
+                  "layer-1 > raw address 3 length 5 copy any\n"
+                  "layer-1 < raw address 3 length 5 copy any ok\n"
+                  "layer-1 > map address 1 length 2 copy 300\n"
+                  "layer-1 < map address 1 length 2 copy 300 error: no layer below layer-0 maps "
+                  "addresses\n");
     bw_graph_destroy(graph);
     output_free(&output);
 }
 
-/* The deeper the layer, the farther to the right; and a layer below is asked and answers in between. */
+/* The deeper the layer, the farther to the right; and a layer below is asked and answers in
+ * between. */
 static void test_depth(void **state)
 {
     (void)state;
@@ -184,14 +192,18 @@ static void test_escapes(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = bw_graph_layer(graph, 0), *top = NULL;
     const struct bw_option_value options[] = {{"file", output.path}, {0}};
-    const struct bw_layer layer = {
-        .type = "debug/trace", .name = "a\nb \x1b", .options = options, .children = &child, .child_count = 1};
+    const struct bw_layer layer = {.type = "debug/trace",
+                                   .name = "a\nb \x1b",
+                                   .options = options,
+                                   .children = &child,
+                                   .child_count = 1};
     expect_success(bw_graph_add(graph, &layer, &top));
     struct bw_request request = {.kind = BW_REQUEST_DATA, .copy = 9, .length = 8, .buffer = buffer};
     bw_wind(NULL, top, &request, 1);
     expect_error(request.error, BW_ERROR_CORRUPT, "red\n");
-    expect_output(&output, "a\\nb \\033 > data address 0 length 8 copy 9\n"
-                           "a\\nb \\033 < data address 0 length 8 copy 9 error: no \\033[31mred\\n copy\n");
+    expect_output(&output,
+                  "a\\nb \\033 > data address 0 length 8 copy 9\n"
+                  "a\\nb \\033 < data address 0 length 8 copy 9 error: no \\033[31mred\\n copy\n");
     bw_graph_destroy(graph);
     output_free(&output);
 }
@@ -204,7 +216,8 @@ static size_t receive(int socket, char *text, size_t size)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* However large the batch, its lines go to stderr in one write on the way down and one on the way up. */
+/* However large the batch, its lines go to stderr in one write on the way down and one on the way
+ * up. */
 static void test_one_write_to_stderr(void **state)
 {
     (void)state;
@@ -217,8 +230,8 @@ static void test_one_write_to_stderr(void **state)
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *top = add_layer(graph, "debug/trace", bw_graph_layer(graph, 0), NULL);
     for (size_t i = 0; i < BATCH; i++)
-        requests[i] =
-            (struct bw_request){.kind = BW_REQUEST_RAW, .length = 16, .address = i, .buffer = buffers[i]};
+        requests[i] = (struct bw_request){
+            .kind = BW_REQUEST_RAW, .length = 16, .address = i, .buffer = buffers[i]};
     dup2(sockets[0], STDERR_FILENO);
     bw_wind(NULL, top, requests, BATCH);
     bw_graph_destroy(graph);
@@ -266,7 +279,8 @@ static void test_file_is_appended_to(void **state)
 
 static const char *find_block_device(void)
 {
-    static const char *const paths[] = {"/dev/loop0", "/dev/sda", "/dev/vda", "/dev/nvme0n1", "/dev/ram0"};
+    static const char *const paths[] = {"/dev/loop0", "/dev/sda", "/dev/vda", "/dev/nvme0n1",
+                                        "/dev/ram0"};
     struct stat status;
     for (size_t i = 0; i < COUNT(paths); i++)
         if (stat(paths[i], &status) == 0 && S_ISBLK(status.st_mode))
@@ -304,9 +318,10 @@ static void test_full_disk(void **state)
         expect_success(read_range(top, 0, buffer, 8));
     bw_graph_destroy(graph);
     assert_int_equal(log.counts[BW_WARNING], 1);
-    assert_int_equal(report_log_count(&log, "output of layer-1 to /dev/full is incomplete: cannot write: No "
-                                            "space left"),
-                     1);
+    assert_int_equal(
+        report_log_count(&log, "output of layer-1 to /dev/full is incomplete: cannot write: No "
+                               "space left"),
+        1);
     report_log_free(&log);
 }
 

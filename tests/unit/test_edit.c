@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/{plan,edit,build}: changing a plan by arguments, making it in two steps, taking unused parts out.
+/* src/graph/{plan,edit,build}: changing a plan by arguments, making it in two steps, taking unused
+ * parts out.
  */
 #include "support/fake_layer.h"
 
@@ -31,7 +32,8 @@ static void expect_plan(const char *expected)
     for (size_t i = 0; i < plan.count; i++) {
         bw_buffer_format(&text, "%s%s", i ? " " : "", plan.volumes[i].name.text);
         for (size_t child = 0; child < plan.volumes[i].child_count; child++)
-            bw_buffer_format(&text, "%s%s", child ? " " : "(", plan.volumes[i].children[child].text);
+            bw_buffer_format(&text, "%s%s", child ? " " : "(",
+                             plan.volumes[i].children[child].text);
         if (plan.volumes[i].child_count)
             bw_buffer_append_byte(&text, ')');
     }
@@ -50,8 +52,9 @@ static const struct bw_volume *volume(const char *name)
 static void test_default(void **state)
 {
     (void)state;
-    expect_plan("device-1 device-2 chunk-map(device-1 device-2) verify(chunk-map) read-ahead(verify) "
-                "node-cache(read-ahead)");
+    expect_plan(
+        "device-1 device-2 chunk-map(device-1 device-2) verify(chunk-map) read-ahead(verify) "
+        "node-cache(read-ahead)");
     assert_string_equal(bw_volume_option(volume("device-2"), "path"), "b.img");
     assert_null(bw_volume_option(volume("device-2"), "io"));
 }
@@ -79,29 +82,30 @@ static void test_bad_options(void **state)
     (void)state;
     static const char *const none[] = {"", "x", "x=1", ".a=1", "verify.=1", "verify", "verify.a"};
     for (size_t i = 0; i < COUNT(none); i++)
-        expect_error(bw_plan_edit_option(&plan, none[i]), BW_ERROR_USAGE, "the form NAME.KEY=VALUE");
-    expect_error(
-        bw_plan_edit_option(&plan, "device-3.io=mmap"), BW_ERROR_USAGE,
-        "--xlator-option device-3.io=mmap: there is no volume device-3; there are: device-1, device-2, "
-        "chunk-map");
+        expect_error(bw_plan_edit_option(&plan, none[i]), BW_ERROR_USAGE,
+                     "the form NAME.KEY=VALUE");
+    expect_error(bw_plan_edit_option(&plan, "device-3.io=mmap"), BW_ERROR_USAGE,
+                 "--xlator-option device-3.io=mmap: there is no volume device-3; there are: "
+                 "device-1, device-2, "
+                 "chunk-map");
 }
 
 static void test_insert(void **state)
 {
     (void)state;
     expect_success(bw_plan_edit_insert(&plan, "debug/trace@device-2,kind=raw,file=a\\,b\\\\c"));
-    expect_plan(
-        "device-1 device-2 trace@device-2(device-2) chunk-map(device-1 trace@device-2) verify(chunk-map) "
-        "read-ahead(verify) node-cache(read-ahead)");
+    expect_plan("device-1 device-2 trace@device-2(device-2) chunk-map(device-1 trace@device-2) "
+                "verify(chunk-map) "
+                "read-ahead(verify) node-cache(read-ahead)");
     assert_string_equal(volume("trace@device-2")->type.text, "debug/trace");
     assert_string_equal(bw_volume_option(volume("trace@device-2"), "kind"), "raw");
     assert_string_equal(bw_volume_option(volume("trace@device-2"), "file"), "a,b\\c");
     expect_success(bw_plan_edit_insert(&plan, "debug/trace@device-2"));
     expect_success(bw_plan_edit_insert(&plan, "debug/io-stats@node-cache"));
-    expect_plan(
-        "device-1 device-2 trace@device-2-2(device-2) trace@device-2(trace@device-2-2) "
-        "chunk-map(device-1 trace@device-2) verify(chunk-map) read-ahead(verify) node-cache(read-ahead) "
-        "io-stats@node-cache(node-cache)");
+    expect_plan("device-1 device-2 trace@device-2-2(device-2) trace@device-2(trace@device-2-2) "
+                "chunk-map(device-1 trace@device-2) verify(chunk-map) read-ahead(verify) "
+                "node-cache(read-ahead) "
+                "io-stats@node-cache(node-cache)");
     assert_int_equal(volume("trace@device-2-2")->option_count, 0);
 }
 
@@ -109,9 +113,9 @@ static void test_insert_everywhere(void **state)
 {
     (void)state;
     expect_success(bw_plan_edit_insert(&plan, "x/s@device-*"));
-    expect_plan(
-        "device-1 s@device-1(device-1) device-2 s@device-2(device-2) chunk-map(s@device-1 s@device-2) "
-        "verify(chunk-map) read-ahead(verify) node-cache(read-ahead)");
+    expect_plan("device-1 s@device-1(device-1) device-2 s@device-2(device-2) chunk-map(s@device-1 "
+                "s@device-2) "
+                "verify(chunk-map) read-ahead(verify) node-cache(read-ahead)");
     expect_success(bw_plan_edit_insert(&plan, "x/u@storage/file"));
     assert_string_equal(volume("s@device-2")->children[0].text, "u@device-2");
     expect_success(bw_plan_edit_insert(&plan, "x/t@*"));
@@ -213,8 +217,8 @@ static void test_failed_build(void **state)
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_volume *made;
     bw_plan_free(&plan);
-    expect_success(
-        bw_plan_add(&plan, 0, "disk", (struct bw_place){bw_plan_source(&plan, "g.vol"), 7, 3}, &made));
+    expect_success(bw_plan_add(&plan, 0, "disk",
+                               (struct bw_place){bw_plan_source(&plan, "g.vol"), 7, 3}, &made));
     expect_success(bw_volume_set_type(made, "storage/file", (struct bw_place){0}));
     expect_success(
         bw_volume_set_option(made, "path", (struct bw_place){0}, "/no/such", (struct bw_place){0}));

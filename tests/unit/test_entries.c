@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Walks that list more, or less, than all regular files: types, where to start, depth, selections, order. */
+/* Walks that list more, or less, than all regular files: types, where to start, depth, selections,
+ * order. */
 #include "btrfs-walk/selection.h"
 #include "support/walk_helpers.h"
 #include "walk/entries.h"
@@ -27,7 +28,8 @@ static struct bw_error *take(void *context, const struct bw_file *file)
 }
 
 typedef struct bw_error *walker(struct bw_fs *fs, const struct bw_walk_options *options,
-                                bw_entry_visitor *visit, void *context, struct bw_walk_summary *summary);
+                                bw_entry_visitor *visit, void *context,
+                                struct bw_walk_summary *summary);
 
 static struct listing list_with(const struct iw_image *image, walker *walk,
                                 const struct bw_walk_options *options, struct report_log *log)
@@ -107,13 +109,15 @@ static void test_types(void **state)
     (void)state;
     struct iw_image *image = make_image(0);
     expect_listing(image, &(struct bw_walk_options){.types = BW_WALK_ALL}, everything);
-    expect_listing(image, &(struct bw_walk_options){0},
-                   "f 5:259 /hard\nf 5:259 /a/b/file\nf 258:257 /snapshot/in sub\nf 256:257 /a/b/sub/in sub\n"
-                   "f 257:257 /a/b/sub/inner/in inner\n");
+    expect_listing(
+        image, &(struct bw_walk_options){0},
+        "f 5:259 /hard\nf 5:259 /a/b/file\nf 258:257 /snapshot/in sub\nf 256:257 /a/b/sub/in sub\n"
+        "f 257:257 /a/b/sub/inner/in inner\n");
     expect_listing(image, &(struct bw_walk_options){.types = BW_WALK_SYMLINKS | BW_WALK_FIFOS},
                    "l 5:265 /to-a\nl 5:260 /a/link\np 5:261 /a/b/pipe\n");
-    expect_listing(image, &(struct bw_walk_options){.types = BW_WALK_DIRECTORIES, .no_snapshots = true},
-                   "d 5:256 /\nd 5:257 /a\nd 5:258 /a/b\nd 256:256 /a/b/sub\nd 257:256 /a/b/sub/inner\n");
+    expect_listing(
+        image, &(struct bw_walk_options){.types = BW_WALK_DIRECTORIES, .no_snapshots = true},
+        "d 5:256 /\nd 5:257 /a\nd 5:258 /a/b\nd 256:256 /a/b/sub\nd 257:256 /a/b/sub/inner\n");
     iw_destroy(image);
 }
 
@@ -123,8 +127,8 @@ static void test_order(void **state)
     (void)state;
     for (unsigned items = 1; items < 6; items++) {
         struct iw_image *image = make_image(items);
-        struct listing listing =
-            list_with(image, bw_walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
+        struct listing listing = list_with(image, bw_walk_entries,
+                                           &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
         assert_int_equal(listing.count, 18);
         for (char *line = listing.text.data; *line; line = strchr(line, '\n') + 1) {
             char parent[128];
@@ -186,7 +190,8 @@ static void test_start(void **state)
         {"256", "inner", "d 257:256 /a/b/sub/inner\nf 257:257 /a/b/sub/inner/in inner\n"},
         {"256", "/in sub", "f 256:257 /a/b/sub/in sub\n"},
         {"256", NULL, "d 256:256 /a/b/sub\nf 256:257 /a/b/sub/in sub\nd 257:256 /a/b/sub/inner\n"},
-        {"/snapshot", "/", "d 258:256 /snapshot\nf 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\n"},
+        {"/snapshot", "/",
+         "d 258:256 /snapshot\nf 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\n"},
         {NULL, "/to-a/",
          "d 5:257 /a\nd 5:258 /a/b\nl 5:260 /a/link\nf 5:259 /a/b/file\np 5:261 /a/b/pipe\n"
          "b 5:262 /a/b/disk\nd 256:256 /a/b/sub\nf 256:257 /a/b/sub/in sub\n"
@@ -195,25 +200,29 @@ static void test_start(void **state)
     struct iw_image *image = make_image(0);
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_listing(image,
-                       &(struct bw_walk_options){
-                           .subvolume = cases[i].subvolume, .start = cases[i].start, .types = BW_WALK_ALL},
+                       &(struct bw_walk_options){.subvolume = cases[i].subvolume,
+                                                 .start = cases[i].start,
+                                                 .types = BW_WALK_ALL},
                        cases[i].text);
     expect_listing(image, &(struct bw_walk_options){.start = "/a/link"}, "");
-    expect_listing(image, &(struct bw_walk_options){.start = "/a", .subvolume = "5"},
-                   "f 5:259 /a/b/file\nf 256:257 /a/b/sub/in sub\nf 257:257 /a/b/sub/inner/in inner\n");
+    expect_listing(
+        image, &(struct bw_walk_options){.start = "/a", .subvolume = "5"},
+        "f 5:259 /a/b/file\nf 256:257 /a/b/sub/in sub\nf 257:257 /a/b/sub/inner/in inner\n");
     iw_destroy(image);
 }
 
 static void test_no_such_start(void **state)
 {
     (void)state;
-    static const char *const starts[] = {"/nothing", "/a/b/file/", "/a/b/file/x", "/snapshot/inner/x"};
+    static const char *const starts[] = {"/nothing", "/a/b/file/", "/a/b/file/x",
+                                         "/snapshot/inner/x"};
     struct iw_image *image = make_image(0);
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
     for (size_t i = 0; i < COUNT(starts); i++) {
         struct listing listing = {0};
-        expect_error(bw_walk_entries(fs, &(struct bw_walk_options){.start = starts[i]}, take, &listing, NULL),
+        expect_error(bw_walk_entries(fs, &(struct bw_walk_options){.start = starts[i]}, take,
+                                     &listing, NULL),
                      BW_ERROR_NOT_FOUND, starts[i]);
         assert_int_equal(listing.count, 0);
     }
@@ -230,9 +239,10 @@ static void test_maxdepth(void **state)
     options.maxdepth = 1;
     expect_listing(image, &options, "d 5:256 /\nd 5:257 /a\nd 258:256 /snapshot\n");
     options.maxdepth = 3;
-    expect_listing(image, &options,
-                   "d 5:256 /\nd 5:257 /a\nd 5:258 /a/b\nd 258:256 /snapshot\nd 258:2 /snapshot/inner\n"
-                   "d 256:256 /a/b/sub\n");
+    expect_listing(
+        image, &options,
+        "d 5:256 /\nd 5:257 /a\nd 5:258 /a/b\nd 258:256 /snapshot\nd 258:2 /snapshot/inner\n"
+        "d 256:256 /a/b/sub\n");
     options.start = "/a";
     options.types = BW_WALK_ALL;
     options.maxdepth = 1;
@@ -246,8 +256,8 @@ static void test_maxdepth(void **state)
     iw_destroy(image);
 }
 
-static void expect_selected(const struct iw_image *image, const char *condition, const char *argument,
-                            const char *text)
+static void expect_selected(const struct iw_image *image, const char *condition,
+                            const char *argument, const char *text)
 {
     struct bw_walk_options options = {.types = BW_WALK_ALL};
     struct bw_selection *selection;
@@ -262,16 +272,18 @@ static void test_selection(void **state)
 {
     (void)state;
     struct iw_image *image = make_image(0);
-    expect_selected(image, "name", "in*",
-                    "f 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\nf 256:257 /a/b/sub/in sub\n"
-                    "d 257:256 /a/b/sub/inner\nf 257:257 /a/b/sub/inner/in inner\n");
+    expect_selected(
+        image, "name", "in*",
+        "f 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\nf 256:257 /a/b/sub/in sub\n"
+        "d 257:256 /a/b/sub/inner\nf 257:257 /a/b/sub/inner/in inner\n");
     expect_selected(image, "name", "/", "d 5:256 /\n");
     expect_selected(image, "inum", "2", "d 258:2 /snapshot/inner\n");
     expect_selected(image, "links", "2", "f 5:259 /hard\nf 5:259 /a/b/file\n");
-    expect_selected(image, "exclude", "b",
-                    "d 5:256 /\nd 5:257 /a\nf 5:259 /hard\nc 5:263 /null\ns 5:264 /sock\nl 5:265 /to-a\n"
-                    "l 5:260 /a/link\nd 258:256 /snapshot\nf 258:257 /snapshot/in sub\n"
-                    "d 258:2 /snapshot/inner\n");
+    expect_selected(
+        image, "exclude", "b",
+        "d 5:256 /\nd 5:257 /a\nf 5:259 /hard\nc 5:263 /null\ns 5:264 /sock\nl 5:265 /to-a\n"
+        "l 5:260 /a/link\nd 258:256 /snapshot\nf 258:257 /snapshot/in sub\n"
+        "d 258:2 /snapshot/inner\n");
     expect_selected(image, "exclude", "/a*",
                     "d 5:256 /\nf 5:259 /hard\nc 5:263 /null\ns 5:264 /sock\nl 5:265 /to-a\n"
                     "d 258:256 /snapshot\nf 258:257 /snapshot/in sub\nd 258:2 /snapshot/inner\n");
@@ -286,8 +298,9 @@ static void test_stop(void **state)
     struct listing listing = {.stop_at = 3};
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
-    expect_error(bw_walk_entries(fs, &(struct bw_walk_options){.types = BW_WALK_ALL}, take, &listing, NULL),
-                 BW_ERROR_STOPPED, "enough");
+    expect_error(
+        bw_walk_entries(fs, &(struct bw_walk_options){.types = BW_WALK_ALL}, take, &listing, NULL),
+        BW_ERROR_STOPPED, "enough");
     assert_int_equal(listing.count, 3);
     bw_buffer_free(&listing.text);
     bw_fs_close(fs);
@@ -303,17 +316,20 @@ static void test_sorted(void **state)
     static const char content[] = "0123456789";
     uint64_t directory = iw_directory(image, FS, TOP, "a ");
     for (size_t i = 0; i < COUNT(names); i++)
-        iw_inline_data(image, FS, iw_file(image, FS, i == 1 ? directory : TOP, names[i]), content, 9 - i);
+        iw_inline_data(image, FS, iw_file(image, FS, i == 1 ? directory : TOP, names[i]), content,
+                       9 - i);
     iw_file(image, FS, TOP, "none");
     iw_file(image, FS, TOP, "nothing");
     iw_write_memory(image);
+    expect_listing(image,
+                   &(struct bw_walk_options){.order = BW_WALK_BY_PATH,
+                                             .types = BW_WALK_FILES | BW_WALK_DIRECTORIES},
+                   "d 5:256 /\nd 5:257 /a \nf 5:259 /a /a\nf 5:261 /a b\nf 5:260 /a-\nf 5:258 "
+                   "/b\nf 5:262 /none\n"
+                   "f 5:263 /nothing\n");
     expect_listing(
-        image,
-        &(struct bw_walk_options){.order = BW_WALK_BY_PATH, .types = BW_WALK_FILES | BW_WALK_DIRECTORIES},
-        "d 5:256 /\nd 5:257 /a \nf 5:259 /a /a\nf 5:261 /a b\nf 5:260 /a-\nf 5:258 /b\nf 5:262 /none\n"
-        "f 5:263 /nothing\n");
-    expect_listing(image, &(struct bw_walk_options){.order = BW_WALK_BY_SIZE},
-                   "f 5:262 /none\nf 5:263 /nothing\nf 5:261 /a b\nf 5:260 /a-\nf 5:259 /a /a\nf 5:258 /b\n");
+        image, &(struct bw_walk_options){.order = BW_WALK_BY_SIZE},
+        "f 5:262 /none\nf 5:263 /nothing\nf 5:261 /a b\nf 5:260 /a-\nf 5:259 /a /a\nf 5:258 /b\n");
     expect_listing(image, &(struct bw_walk_options){.order = BW_WALK_BY_MTIME, .start = "/a "},
                    "f 5:259 /a /a\n");
     iw_destroy(image);
@@ -353,8 +369,8 @@ static void test_each_leaf_lost(void **state)
             return;
         }
         iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-        struct listing listing =
-            list_with(image, bw_walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+        struct listing listing = list_with(image, bw_walk_entries,
+                                           &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
         expect_part(listing.text.data, everything);
         assert_true(listing.count >= 16);
         bw_buffer_free(&listing.text);
@@ -374,8 +390,8 @@ static void test_two_leaves_lost(void **state)
         if (one && other) {
             iw_corrupt(image, one->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
             iw_corrupt(image, other->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-            struct listing listing =
-                list_with(image, bw_walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+            struct listing listing = list_with(
+                image, bw_walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
             expect_part(listing.text.data, everything);
             assert_true(listing.count >= 12);
             bw_buffer_free(&listing.text);
@@ -389,7 +405,8 @@ static void test_lost_and_left_out(void **state)
 {
     (void)state;
     struct iw_image *image = make_image(1);
-    const struct iw_block *block = iw_block_of_key(image, FS, (struct bw_key){257, BW_DIR_INDEX, 2});
+    const struct iw_block *block =
+        iw_block_of_key(image, FS, (struct bw_key){257, BW_DIR_INDEX, 2});
     struct bw_walk_options options = {.types = BW_WALK_ALL, .has_maxdepth = true, .maxdepth = 2};
     struct bw_selection *selection;
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What export/ does without an image: hashes against known ones, the table of hard links, lines of mtree. */
+/* What export/ does without an image: hashes against known ones, the table of hard links, lines of
+ * mtree. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,9 +20,11 @@ static void test_hashes(void **state)
         enum bw_hash_algorithm algorithm;
         const char *name, *empty, *abc;
     } cases[] = {
-        {BW_HASH_SHA256, "sha256", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        {BW_HASH_SHA256, "sha256",
+         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
          "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {BW_HASH_MD5, "md5", "d41d8cd98f00b204e9800998ecf8427e", "900150983cd24fb0d6963f7d28e17f72"},
+        {BW_HASH_MD5, "md5", "d41d8cd98f00b204e9800998ecf8427e",
+         "900150983cd24fb0d6963f7d28e17f72"},
         {BW_HASH_BLAKE2B, "blake2b",
          "786a02f742015903c6c6fd852552d272912f4740e15847618a86e217f71f5419"
          "d25e1031afee585313896444934eb04b903a685b1448b755d56f701afe9be2ce",
@@ -72,7 +75,8 @@ static void test_links(void **state)
     (void)state;
     bw_links_init(&links);
     assert_false(bw_links_find(&links, 5, 257, &link));
-    static const char *const names[] = {"top", "a/b/first", "a/b/second", "a/c/third", "a/b/fourth"};
+    static const char *const names[] = {"top", "a/b/first", "a/b/second", "a/c/third",
+                                        "a/b/fourth"};
     for (uint64_t i = 0; i < 5; i++) {
         assert_true(bw_links_meet(&links, 5, 300 + i, names[i], &link));
         assert_true(link.is_first);
@@ -88,7 +92,8 @@ static void test_links(void **state)
     uint64_t other = 400 ^ 257 * UINT64_C(0x9E3779B97F4A7C15) ^ 258 * UINT64_C(0x9E3779B97F4A7C15);
     assert_true(bw_links_meet(&links, 257, 400, "one", &link) && link.is_first);
     assert_true(bw_links_meet(&links, 258, other, "two", &link) && link.is_first);
-    assert_true(bw_links_meet(&links, 257, 400, "one's other", &link) && !link.is_first && link.number == 6);
+    assert_true(bw_links_meet(&links, 257, 400, "one's other", &link) && !link.is_first &&
+                link.number == 6);
     assert_true(bw_links_meet(&links, 258, other, "two's other", &link) && !link.is_first &&
                 link.number == 7);
     assert_true(bw_links_find(&links, 5, 301, &link));
@@ -113,8 +118,9 @@ static void test_mtree(void **state)
     bw_mtree_append_head(&text);
     bw_mtree_append(&text, &entry);
     bw_buffer_append_byte(&text, '\0');
-    assert_string_equal(text.data, "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
-                                   "time=-1.999999999 size=3 sha256digest=00ff\n");
+    assert_string_equal(text.data,
+                        "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
+                        "time=-1.999999999 size=3 sha256digest=00ff\n");
     bw_buffer_free(&text);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What export/ takes out of an image: each file once, whatever is named; odd attributes and times; and
- * archives of files that are nearly all hole. */
+/* What export/ takes out of an image: each file once, whatever is named; odd attributes and times;
+ * and archives of files that are nearly all hole. */
 #include "support/walk_helpers.h"
 
 #include <sys/stat.h>
@@ -19,8 +19,8 @@ static void ignore(void *context, struct bw_error *error)
 }
 
 /* Paths as a feed brings them, a line each. */
-static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk, const char *const *paths,
-                        size_t count, const char *text)
+static void expect_feed(struct bw_fs *fs, const struct bw_walk_options *walk,
+                        const char *const *paths, size_t count, const char *text)
 {
     static const unsigned passes[] = {BW_WALK_ALL, 0};
     struct bw_buffer lines = {0};
@@ -75,18 +75,23 @@ static void test_each_comes_once(void **state)
     expect_feed(fs, &all, PATHS("/a", "/a"), whole);
     expect_feed(fs, &all, PATHS("/a", "a//b/./f", "/a/b/sub/g", "/a/../a/"), whole);
     expect_feed(fs, &all, PATHS("/a/b/sub", "/a/b", "/a"), whole);
-    expect_feed(fs, &all, PATHS("/link/sub", "/a/b/f", "/link/"), "/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
-    /* A link itself is not what it leads to; names that begin alike are no folder and its content. */
+    expect_feed(fs, &all, PATHS("/link/sub", "/a/b/f", "/link/"),
+                "/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
+    /* A link itself is not what it leads to; names that begin alike are no folder and its content.
+     */
     expect_feed(fs, &all, PATHS("/link", "/ab", "/a/b/f", "ab"), "/link\n/ab\n/a/b/f\n");
     expect_feed(fs, &all, PATHS("/a/b/f", "/none", "/a/b/f", ""), "/a/b/f\nmissed: 2\n");
-    expect_feed(fs, &all, PATHS("/ab", "/"), "/\n/a\n/ab\n/link\n/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
+    expect_feed(fs, &all, PATHS("/ab", "/"),
+                "/\n/a\n/ab\n/link\n/a/b\n/a/b/f\n/a/b/sub\n/a/b/sub/g\n");
     /* What lies too deep for the one comes with the other. */
     expect_feed(fs, &one_deep, PATHS("/a", "/a/b"), "/a\n/a/b\n/a/b/f\n/a/b/sub\n");
     expect_feed(fs, &one_deep, PATHS("/a/b", "/a/b/sub", "/a", "/a"),
                 "/a/b/f\n/a/b/sub\n/a/b/sub/g\n/a\n/a/b\n");
-    expect_feed(fs, &(struct bw_walk_options){.has_maxdepth = true}, PATHS("/a", "/a/b"), "/a\n/a/b\n");
+    expect_feed(fs, &(struct bw_walk_options){.has_maxdepth = true}, PATHS("/a", "/a/b"),
+                "/a\n/a/b\n");
     /* Within a subvolume paths are others. */
-    expect_feed(fs, &(struct bw_walk_options){.subvolume = "256"}, PATHS("g", "/g"), "/a/b/sub/g\n");
+    expect_feed(fs, &(struct bw_walk_options){.subvolume = "256"}, PATHS("g", "/g"),
+                "/a/b/sub/g\n");
     bw_fs_close(fs);
     iw_destroy(image);
 }
@@ -100,7 +105,8 @@ static void test_attribute_without_a_name(void **state)
     struct {
         struct bw_disk_dir_item item;
         char name[sizeof name];
-    } odd = {.item = {.data_length = bw_put16(1), .name_length = bw_put16(sizeof name - 1), .type = 8}};
+    } odd = {
+        .item = {.data_length = bw_put16(1), .name_length = bw_put16(sizeof name - 1), .type = 8}};
     memcpy(odd.name, name, sizeof name);
     iw_property(image, FS, file, "user.good", "value");
     iw_item(image, FS, (struct bw_key){file, BW_XATTR_ITEM, 77}, &odd, sizeof odd);
@@ -197,11 +203,13 @@ static void free_ranges(struct ranges_bench *bench)
 
 static void set_size(struct iw_image *image, uint64_t file, uint64_t size)
 {
-    struct bw_disk_inode_item *item = iw_item_bytes(image, FS, (struct bw_key){file, BW_INODE_ITEM, 0}, NULL);
+    struct bw_disk_inode_item *item =
+        iw_item_bytes(image, FS, (struct bw_key){file, BW_INODE_ITEM, 0}, NULL);
     item->size = bw_put64(size);
 }
 
-/* Data that end in the middle of a unit, in front of a hole: GNU tar would read the rest of it as data. */
+/* Data that end in the middle of a unit, in front of a hole: GNU tar would read the rest of it as
+ * data. */
 static void test_inline_before_a_hole(void **state)
 {
     (void)state;
@@ -219,7 +227,8 @@ static void test_inline_before_a_hole(void **state)
     iw_destroy(image);
 }
 
-/* Of a file of 4 EiB nobody knows where its data are: that is a hole, and not zeros in an archive. */
+/* Of a file of 4 EiB nobody knows where its data are: that is a hole, and not zeros in an archive.
+ */
 static void test_lost_extents(void **state)
 {
     (void)state;
@@ -246,15 +255,19 @@ static bool has_text(const struct bw_buffer *text, const char *wanted)
     return memmem(text->data, text->length, wanted, strlen(wanted)) != NULL;
 }
 
-/* Ends of a file of 4 EiB: the archive has its map and the data, and counting the hole takes no time. */
+/* Ends of a file of 4 EiB: the archive has its map and the data, and counting the hole takes no
+ * time. */
 static void test_large_hole(void **state)
 {
     (void)state;
     const uint64_t size = UINT64_C(1) << 62;
     const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = size, .link_count = 1};
     const struct bw_archive_range ranges[] = {{0, 4096}, {size / 2, 8192}, {size - 4096, 4096}};
-    const struct bw_archive_entry entry = {
-        .path = "large", .inode = &inode, .ranges = ranges, .range_count = COUNT(ranges), .is_sparse = true};
+    const struct bw_archive_entry entry = {.path = "large",
+                                           .inode = &inode,
+                                           .ranges = ranges,
+                                           .range_count = COUNT(ranges),
+                                           .is_sparse = true};
     const struct bw_inode small_inode = {.mode = S_IFREG | 0644, .size = 5, .link_count = 1};
     const struct bw_archive_entry small = {.path = "small", .inode = &small_inode};
     static char block[4096];
@@ -275,7 +288,8 @@ static void test_large_hole(void **state)
     expect_success(bw_archive_end(archive));
     bw_archive_destroy(archive);
     assert_int_equal(text.length, 2 * 10240); /* data of 16 KiB, headers, the map, the end */
-    assert_true(has_text(&text, "3\n0\n4096\n2305843009213693952\n8192\n4611686018427383808\n4096\n"));
+    assert_true(
+        has_text(&text, "3\n0\n4096\n2305843009213693952\n8192\n4611686018427383808\n4096\n"));
     assert_true(has_text(&text, "GNU.sparse.realsize=4611686018427387904\n"));
     size_t written = 0;
     for (size_t i = 0; i < text.length; i++)
@@ -318,7 +332,8 @@ static void test_long_sparse_names(void **state)
 static void test_given_up(void **state)
 {
     (void)state;
-    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = UINT64_C(1) << 40, .link_count = 1};
+    const struct bw_inode inode = {
+        .mode = S_IFREG | 0644, .size = UINT64_C(1) << 40, .link_count = 1};
     const struct bw_archive_entry entry = {.path = "broken", .inode = &inode};
     for (enum bw_archive_format format = BW_ARCHIVE_PAX; format <= BW_ARCHIVE_MTREE; format++) {
         struct bw_buffer text = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Injected faults that a profile can make up for: a device, a copy, or as many of them as may be lost,
- * failing in every way and for every kind of request. The listing must be the healthy one, byte for byte;
- * nothing is damage; and a note says what was used instead.
+ * Injected faults that a profile can make up for: a device, a copy, or as many of them as may be
+ * lost, failing in every way and for every kind of request. The listing must be the healthy one,
+ * byte for byte; nothing is damage; and a note says what was used instead.
  */
 #include "support/walk_helpers.h"
 
@@ -11,9 +11,10 @@ static const struct profile {
     unsigned devices;
     unsigned expendable; /* how many devices may fail, whichever they are */
 } profiles[] = {
-    {BW_GROUP_DUP, 1, 0},     {BW_GROUP_RAID1, 2, 1},  {BW_GROUP_RAID1, 3, 1},  {BW_GROUP_RAID1C3, 3, 2},
-    {BW_GROUP_RAID1C4, 4, 3}, {BW_GROUP_RAID10, 4, 1}, {BW_GROUP_RAID10, 6, 1}, {BW_GROUP_RAID5, 2, 1},
-    {BW_GROUP_RAID5, 3, 1},   {BW_GROUP_RAID5, 6, 1},  {BW_GROUP_RAID6, 3, 2},  {BW_GROUP_RAID6, 4, 2},
+    {BW_GROUP_DUP, 1, 0},     {BW_GROUP_RAID1, 2, 1},   {BW_GROUP_RAID1, 3, 1},
+    {BW_GROUP_RAID1C3, 3, 2}, {BW_GROUP_RAID1C4, 4, 3}, {BW_GROUP_RAID10, 4, 1},
+    {BW_GROUP_RAID10, 6, 1},  {BW_GROUP_RAID5, 2, 1},   {BW_GROUP_RAID5, 3, 1},
+    {BW_GROUP_RAID5, 6, 1},   {BW_GROUP_RAID6, 3, 2},   {BW_GROUP_RAID6, 4, 2},
     {BW_GROUP_RAID6, 7, 2},
 };
 
@@ -43,8 +44,8 @@ static struct walk_result walk_changed(const struct iw_image *image, unsigned mi
     return result;
 }
 
-/* Blocks in every stripe of the chunks, over several rows. All 32 bytes of a sha256 are compared, so that no
- * flipped bit goes unnoticed. */
+/* Blocks in every stripe of the chunks, over several rows. All 32 bytes of a sha256 are compared,
+ * so that no flipped bit goes unnoticed. */
 static struct subject make_subject(const struct profile *profile, uint64_t device_size)
 {
     static const uint64_t devids[] = {4, 2, 9, 1, 77, 3, 5};
@@ -72,7 +73,8 @@ static void free_subject(struct subject *subject)
 
 /* Fails unless a walk through the changed graph is as complete as the healthy one. */
 static void expect_identical(const struct subject *subject, unsigned missing,
-                             const struct graph_changes *changes, unsigned threads, struct report_log *log)
+                             const struct graph_changes *changes, unsigned threads,
+                             struct report_log *log)
 {
     struct walk_result result = walk_changed(subject->image, missing, changes, threads, log);
     const struct bw_buffer *healthy = &subject->healthy.bytes;
@@ -132,8 +134,8 @@ static void fail_tree_blocks(const struct subject *subject)
         for (size_t i = 0; i < COUNT(actions); i++) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
-            insert_layer(&changes, "debug/error-gen@device-%u,kind=tree-block,action=%s", device + 1,
-                         actions[i]);
+            insert_layer(&changes, "debug/error-gen@device-%u,kind=tree-block,action=%s",
+                         device + 1, actions[i]);
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(log.counts[BW_WARNING], 0);
             expect_notes(subject->image, device, log.counts[BW_NOTE]);
@@ -155,7 +157,8 @@ static void fail_raw_reads(const struct subject *subject)
         for (size_t i = 0; i < COUNT(actions); i++) {
             struct graph_changes alone = {0}, both = {0};
             struct report_log log = {0};
-            insert_layer(&alone, "debug/error-gen@device-%u,kind=raw,action=%s", device + 1, actions[i]);
+            insert_layer(&alone, "debug/error-gen@device-%u,kind=raw,action=%s", device + 1,
+                         actions[i]);
             expect_identical(subject, 0, &alone, 1, &log);
             assert_int_equal(log.text.length, 0);
             fail_device(&both, device + 1, actions[i]);
@@ -185,7 +188,8 @@ static void fail_superblock(const struct subject *subject)
                          kinds[i % COUNT(kinds)], action);
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(report_log_count(&log, "is not used: no superblock"), !stale);
-            assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"), !stale);
+            assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"),
+                             !stale);
             assert_int_equal(report_log_count(&log, "is stale: device"), stale);
             report_log_free(&log);
         }
@@ -206,7 +210,8 @@ static void test_first_superblock_copies_fail(void **state)
         for (size_t action = 0; action < COUNT(actions); action++) {
             struct graph_changes changes = {0};
             struct report_log log = {0};
-            insert_layer(&changes, "debug/error-gen@device-*,kind=super,start=64K,end=68K,action=%s",
+            insert_layer(&changes,
+                         "debug/error-gen@device-*,kind=super,start=64K,end=68K,action=%s",
                          actions[action]);
             expect_identical(&subject, 0, &changes, 1, &log);
             assert_int_equal(log.counts[BW_WARNING], profiles[i].devices);
@@ -242,8 +247,9 @@ static void fail_copy(const struct subject *subject)
                          kinds[i % COUNT(kinds)], copy, actions[i / COUNT(kinds)]);
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(log.counts[BW_WARNING], 0);
-            assert_int_equal(report_log_count(&log, ": used copy 2 instead of a bad one (copy 1 on device"),
-                             log.counts[BW_NOTE]);
+            assert_int_equal(
+                report_log_count(&log, ": used copy 2 instead of a bad one (copy 1 on device"),
+                log.counts[BW_NOTE]);
             assert_true(copy == 1 ? log.counts[BW_NOTE] > 5 : log.counts[BW_NOTE] == 0);
             report_log_free(&log);
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Faults that nothing checks: injected above features/verify, or on disk under a graph that has no such
- * layer. Then bytes that are wrong reach the btree and the walk. What they list may be wrong, but they must
- * end, stay inside their blocks (which the sanitizers see), and print nothing but absolute paths. Where a
- * fault can be seen without any check, even so nothing wrong is listed.
+ * Faults that nothing checks: injected above features/verify, or on disk under a graph that has no
+ * such layer. Then bytes that are wrong reach the btree and the walk. What they list may be wrong,
+ * but they must end, stay inside their blocks (which the sanitizers see), and print nothing but
+ * absolute paths. Where a fault can be seen without any check, even so nothing wrong is listed.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,8 +48,9 @@ static struct walk_result walk_if_open(struct bw_error *error, struct bw_fs *fs,
     return result;
 }
 
-static struct walk_result walk_with(const struct iw_image *image, const char *rule, const char *layer,
-                                    unsigned seed, const char *rate, struct report_log *log)
+static struct walk_result walk_with(const struct iw_image *image, const char *rule,
+                                    const char *layer, unsigned seed, const char *rate,
+                                    struct report_log *log)
 {
     const char *paths[IW_MAX_DEVICES];
     struct graph_changes changes = {0};
@@ -80,17 +81,18 @@ static void for_rules(const char *const *actions, size_t count,
     iw_destroy(image);
 }
 
-/* A block that fails is lost, wherever it failed; an old one fails if it is a node, or does as well as the
- * new. */
-static void expect_subset(const struct iw_image *image, const struct walk_result *result, const char *action,
-                          const struct report_log *log)
+/* A block that fails is lost, wherever it failed; an old one fails if it is a node, or does as well
+ * as the new. */
+static void expect_subset(const struct iw_image *image, const struct walk_result *result,
+                          const char *action, const struct report_log *log)
 {
     struct iw_paths all = iw_expected_paths(image);
     const char *example = "";
     if (count_foreign(result, &all, &example))
         fail_msg("%s above verify: \"%s\" is too much\n%s", action, example, log->text.data);
     if (result->count < all.count && !log->counts[BW_DAMAGE])
-        fail_msg("%s above verify: %zu of %zu paths, and no damage", action, result->count, all.count);
+        fail_msg("%s above verify: %zu of %zu paths, and no damage", action, result->count,
+                 all.count);
     iw_paths_free(&all);
 }
 
@@ -101,8 +103,8 @@ static void test_failed_reads(void **state)
     for_rules(actions, COUNT(actions), expect_subset);
 }
 
-static void expect_an_end(const struct iw_image *image, const struct walk_result *result, const char *action,
-                          const struct report_log *log)
+static void expect_an_end(const struct iw_image *image, const struct walk_result *result,
+                          const char *action, const struct report_log *log)
 {
     (void)image;
     (void)result;
@@ -139,11 +141,13 @@ static int write_volfile(const struct iw_image *image, const char *top, char *na
     return descriptor;
 }
 
-static struct walk_result walk_unverified(const struct iw_image *image, const char *top, unsigned threads)
+static struct walk_result walk_unverified(const struct iw_image *image, const char *top,
+                                          unsigned threads)
 {
     char name[64];
     int descriptor = write_volfile(image, top, name, sizeof name);
-    const struct bw_fs_options options = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY, .graph.file = name};
+    const struct bw_fs_options options = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+                                          .graph.file = name};
     struct bw_fs *fs = NULL;
     struct bw_error *error = bw_fs_open(&options, &fs);
     close(descriptor);
@@ -169,7 +173,8 @@ static uint64_t next_number(uint64_t *state)
     return *state >> 33;
 }
 
-/* Turns around some bytes: mostly in the header and the first items, where they do most. Twice restores. */
+/* Turns around some bytes: mostly in the header and the first items, where they do most. Twice
+ * restores. */
 static void damage(struct iw_image *image, uint64_t seed)
 {
     uint64_t state = seed;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Injected faults that hit every copy of one block, under each profile: the walk loses at most what only that
- * block can tell, reports it and nothing else, and lists all the rest. Also what an error says of the way it
- * came, and of what led to it.
+ * Injected faults that hit every copy of one block, under each profile: the walk loses at most what
+ * only that block can tell, reports it and nothing else, and lists all the rest. Also what an error
+ * says of the way it came, and of what led to it.
  */
 #include "support/walk_helpers.h"
 
@@ -23,7 +23,8 @@ static const char *const actions[] = {"eio", "flip", "zero", "short", "stale"};
 
 enum { NODESIZE = 4096, SUBVOLUME = 256 };
 
-static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t directory, const char *prefix)
+static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t directory,
+                       const char *prefix)
 {
     for (unsigned i = 0; i < 9; i++) {
         char name[64];
@@ -32,7 +33,8 @@ static void make_files(struct iw_image *image, uint64_t subvolume, uint64_t dire
     }
 }
 
-/* Directories in directories, one that was moved, links; a subvolume in one of them; many chunks. */
+/* Directories in directories, one that was moved, links; a subvolume in one of them; many chunks.
+ */
 static struct iw_image *make_image(const struct profile *profile)
 {
     struct iw_image *image = iw_create(&(struct iw_options){.nodesize = NODESIZE,
@@ -66,7 +68,8 @@ static struct bw_error *open_without(const struct iw_image *image, const struct 
     const char *paths[IW_MAX_DEVICES];
     struct graph_changes changes = {0};
     insert_layer(&changes, "debug/error-gen@chunk-map,start=%llu,end=%llu,action=%s",
-                 (unsigned long long)lost->logical, (unsigned long long)lost->logical + NODESIZE, action);
+                 (unsigned long long)lost->logical, (unsigned long long)lost->logical + NODESIZE,
+                 action);
     return open_changed(paths, iw_paths_of(image, paths), &changes, log, fs);
 }
 
@@ -86,7 +89,8 @@ static bool in_subvolume(const char *path)
     return strncmp(path, "/subvolume/", strlen("/subvolume/")) == 0;
 }
 
-/* Which paths must be there: of the tree that lost the block, what the model can tell; all of the other. */
+/* Which paths must be there: of the tree that lost the block, what the model can tell; all of the
+ * other. */
 static struct iw_paths required_paths(const struct iw_image *image, const struct iw_block *lost)
 {
     struct iw_paths required = iw_expected_paths(image), told = {0};
@@ -109,7 +113,8 @@ static struct iw_paths required_paths(const struct iw_image *image, const struct
     return required;
 }
 
-/* Nothing that is not there, nothing missing that can be told; the answer is whether all is there. */
+/* Nothing that is not there, nothing missing that can be told; the answer is whether all is there.
+ */
 static bool expect_between(const struct iw_image *image, const struct iw_block *lost,
                            const struct walk_result *result, const char *action)
 {
@@ -128,7 +133,8 @@ static bool expect_between(const struct iw_image *image, const struct iw_block *
 }
 
 /* That block is named, once, and nothing else is said. */
-static void expect_report(const struct iw_block *lost, const struct report_log *log, const char *action)
+static void expect_report(const struct iw_block *lost, const struct report_log *log,
+                          const char *action)
 {
     char start[128];
     snprintf(start, sizeof start,
@@ -176,7 +182,8 @@ static void test_blocks_of_subvolumes(void **state)
     }
 }
 
-/* Without a leaf of the chunk tree, either the chunks of metadata are unknown, or nothing is missing. */
+/* Without a leaf of the chunk tree, either the chunks of metadata are unknown, or nothing is
+ * missing. */
 static void test_leaves_of_the_chunk_tree(void **state)
 {
     (void)state;
@@ -187,7 +194,8 @@ static void test_leaves_of_the_chunk_tree(void **state)
         for (size_t nth = 0; (lost = iw_block_find(image, BW_CHUNK_TREE, 0, nth)); nth++) {
             struct report_log log = {0};
             struct bw_fs *fs;
-            struct bw_error *error = open_without(image, lost, actions[nth % COUNT(actions)], &log, &fs);
+            struct bw_error *error =
+                open_without(image, lost, actions[nth % COUNT(actions)], &log, &fs);
             bw_fs_close(fs);
             expect_report(lost, &log, actions[nth % COUNT(actions)]);
             report_log_free(&log);
@@ -195,7 +203,8 @@ static void test_leaves_of_the_chunk_tree(void **state)
                 bw_error_free(error);
                 continue;
             }
-            struct walk_result result = walk_without(image, lost, actions[nth % COUNT(actions)], NULL);
+            struct walk_result result =
+                walk_without(image, lost, actions[nth % COUNT(actions)], NULL);
             expect_paths(image, &result);
             walk_result_free(&result);
             complete++;
@@ -212,7 +221,8 @@ static void test_roots_that_all_depends_on(void **state)
     static const uint64_t trees[] = {BW_CHUNK_TREE, BW_ROOT_TREE};
     for (size_t i = 0; i < COUNT(profiles) * COUNT(trees) * COUNT(actions); i++) {
         struct iw_image *image = make_image(&profiles[i % COUNT(profiles)]);
-        const struct iw_block *lost = iw_root_block(image, trees[i / COUNT(profiles) % COUNT(trees)]);
+        const struct iw_block *lost =
+            iw_root_block(image, trees[i / COUNT(profiles) % COUNT(trees)]);
         const char *action = actions[i / COUNT(profiles) / COUNT(trees)];
         struct bw_fs *fs;
         char text[64];
@@ -232,8 +242,8 @@ static void test_extent_tree(void **state)
     for (size_t i = 0; i < COUNT(profiles) * COUNT(actions); i++) {
         struct iw_image *image = make_image(&profiles[i % COUNT(profiles)]);
         struct report_log log = {0};
-        struct walk_result result =
-            walk_without(image, iw_root_block(image, BW_EXTENT_TREE), actions[i / COUNT(profiles)], &log);
+        struct walk_result result = walk_without(image, iw_root_block(image, BW_EXTENT_TREE),
+                                                 actions[i / COUNT(profiles)], &log);
         expect_paths(image, &result);
         assert_int_equal(log.text.length, 0);
         walk_result_free(&result);
@@ -247,7 +257,8 @@ static void append_error(struct bw_buffer *text, const struct bw_error *error, i
 {
     bw_buffer_format(text, "%*s%d:", depth, "", error->code);
     for (const struct bw_error_hop *hop = error->way; hop; hop = hop->next)
-        bw_buffer_format(text, " %s/%s at %llu", hop->layer, hop->volume, (unsigned long long)hop->address);
+        bw_buffer_format(text, " %s/%s at %llu", hop->layer, hop->volume,
+                         (unsigned long long)hop->address);
     bw_buffer_format(text, "\n");
     for (const struct bw_error *cause = error->causes; cause; cause = cause->next)
         append_error(text, cause, depth + 1);
@@ -284,11 +295,14 @@ static void expect_ways(const struct iw_image *image, const struct graph_changes
     bw_buffer_free(&text);
 }
 
-/* The way of a tree block's error through the default graph; read-ahead only takes hints, reads go past it.
+/* The way of a tree block's error through the default graph; read-ahead only takes hints, reads go
+ * past it.
  */
-#define WAY_FROM_VERIFY " features/verify/verify at %llu performance/node-cache/node-cache at %llu\n"
+#define WAY_FROM_VERIFY \
+    " features/verify/verify at %llu performance/node-cache/node-cache at %llu\n"
 
-/* Both copies fail, each in its own way: one is not read, the other one is not what it should be. */
+/* Both copies fail, each in its own way: one is not read, the other one is not what it should be.
+ */
 static void test_way_through_two_copies(void **state)
 {
     (void)state;
@@ -300,15 +314,15 @@ static void test_way_through_two_copies(void **state)
     struct graph_changes changes = {0};
     for (unsigned copy = 0; copy < 2; copy++) {
         assert_true(iw_locate(image, at, copy + 1, &devices[copy], &offsets[copy]));
-        insert_layer(&changes, "debug/error-gen@device-%u,start=%llu,end=%llu,action=%s", devices[copy] + 1,
-                     (unsigned long long)offsets[copy], (unsigned long long)offsets[copy] + NODESIZE,
-                     copy ? "flip" : "eio");
+        insert_layer(&changes, "debug/error-gen@device-%u,start=%llu,end=%llu,action=%s",
+                     devices[copy] + 1, (unsigned long long)offsets[copy],
+                     (unsigned long long)offsets[copy] + NODESIZE, copy ? "flip" : "eio");
     }
     snprintf(expected, sizeof expected,
              "%d:" WAY_FROM_VERIFY " %d: debug/error-gen/error-gen@device-%u at %llu "
              "cluster/chunk-map/chunk-map at %llu\n %d: features/verify/verify at %llu\n",
-             BW_ERROR_CORRUPT, at, at, BW_ERROR_SYSTEM, devices[0] + 1, (unsigned long long)offsets[0], at,
-             BW_ERROR_CORRUPT, at);
+             BW_ERROR_CORRUPT, at, at, BW_ERROR_SYSTEM, devices[0] + 1,
+             (unsigned long long)offsets[0], at, BW_ERROR_CORRUPT, at);
     expect_ways(image, &changes, expected);
     iw_destroy(image);
 }
@@ -327,14 +341,16 @@ static void test_way_through_parity(void **state)
     assert_true(iw_locate_parity(image, at, 0, &parity_device, &parity_offset));
     insert_layer(&changes, "debug/error-gen@device-%u,start=%llu,end=%llu,action=short", device + 1,
                  (unsigned long long)offset, (unsigned long long)offset + NODESIZE);
-    insert_layer(&changes, "debug/error-gen@device-%u,start=%llu,end=%llu,kind=raw", parity_device + 1,
-                 (unsigned long long)parity_offset, (unsigned long long)parity_offset + NODESIZE);
+    insert_layer(&changes, "debug/error-gen@device-%u,start=%llu,end=%llu,kind=raw",
+                 parity_device + 1, (unsigned long long)parity_offset,
+                 (unsigned long long)parity_offset + NODESIZE);
     snprintf(expected, sizeof expected,
              "%d:" WAY_FROM_VERIFY " %d: debug/error-gen/error-gen@device-%u at %llu "
              "cluster/chunk-map/chunk-map at %llu\n %d: cluster/chunk-map/chunk-map at %llu\n"
              "  %d: debug/error-gen/error-gen@device-%u at %llu\n",
              BW_ERROR_SYSTEM, at, at, BW_ERROR_CORRUPT, device + 1, (unsigned long long)offset, at,
-             BW_ERROR_SYSTEM, at, BW_ERROR_SYSTEM, parity_device + 1, (unsigned long long)parity_offset);
+             BW_ERROR_SYSTEM, at, BW_ERROR_SYSTEM, parity_device + 1,
+             (unsigned long long)parity_offset);
     expect_ways(image, &changes, expected);
     iw_destroy(image);
 }
@@ -342,9 +358,12 @@ static void test_way_through_parity(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_of_subvolumes),      cmocka_unit_test(test_leaves_of_the_chunk_tree),
-        cmocka_unit_test(test_roots_that_all_depends_on), cmocka_unit_test(test_extent_tree),
-        cmocka_unit_test(test_way_through_two_copies),    cmocka_unit_test(test_way_through_parity),
+        cmocka_unit_test(test_blocks_of_subvolumes),
+        cmocka_unit_test(test_leaves_of_the_chunk_tree),
+        cmocka_unit_test(test_roots_that_all_depends_on),
+        cmocka_unit_test(test_extent_tree),
+        cmocka_unit_test(test_way_through_two_copies),
+        cmocka_unit_test(test_way_through_parity),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * features/verify: every kind of mismatch leads to the next copy, an error tells of all copies, and a repair
- * is worth one note.
+ * features/verify: every kind of mismatch leads to the next copy, an error tells of all copies, and
+ * a repair is worth one note.
  */
 #include "support/block_bench.h"
 #include "xlators/features/verify.h"
@@ -19,8 +19,8 @@ static struct verify_bench *make_bench(unsigned copies, enum bw_checksum_type ty
     struct verify_bench *bench = calloc(1, sizeof *bench);
     bench->blocks = block_bench_create(copies, type);
     bench->graph = fake_graph(&bench->log);
-    bench->top =
-        add_layer(bench->graph, "features/verify", add_fake(bench->graph, &bench->blocks->fake), NULL);
+    bench->top = add_layer(bench->graph, "features/verify",
+                           add_fake(bench->graph, &bench->blocks->fake), NULL);
     bw_verify_set_checksum(bench->top, type);
     expect_success(bw_verify_allow_fsid(bench->top, bench->blocks->fsid));
     return bench;
@@ -104,7 +104,8 @@ static void test_good_blocks(void **state)
         struct verify_bench *bench = make_bench(2, (enum bw_checksum_type)type);
         for (size_t block = 0; block < 20; block++) {
             expect_success(read_block(bench, block));
-            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, 1, block), BENCH_NODESIZE);
+            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, 1, block),
+                                BENCH_NODESIZE);
         }
         assert_int_equal(bench->blocks->fake.read_count, 20);
         assert_int_equal(bench->log.text.length, 0);
@@ -122,11 +123,13 @@ static void test_each_mismatch_leads_on(void **state)
             for (unsigned copy = 1; copy < copies; copy++)
                 spoil(bench, copy, way, way, BW_CHECKSUM_CRC32C);
             expect_success(read_block(bench, way));
-            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, copies, way), BENCH_NODESIZE);
+            assert_memory_equal(bench->buffer, block_bench_bytes(bench->blocks, copies, way),
+                                BENCH_NODESIZE);
             assert_int_equal(report_log_count(&bench->log, ways[way].text), copies - 1);
             assert_int_equal(bench->log.counts[BW_NOTE], way + 1);
         }
-        assert_int_equal(report_log_count(&bench->log, "note features/verify tree block"), COUNT(ways));
+        assert_int_equal(report_log_count(&bench->log, "note features/verify tree block"),
+                         COUNT(ways));
         free_bench(bench);
     }
 }
@@ -162,7 +165,8 @@ static void test_copies_that_cannot_be_read(void **state)
     assert_int_equal(report_log_count(&bench->log, "used copy 2"), 1);
     assert_int_equal(report_log_count(&bench->log, "fake copy 1 is broken"), 1);
     bench->blocks->fake.broken[1] = bench->blocks->fake.broken[2] = true;
-    expect_error(read_block(bench, 8), BW_ERROR_SYSTEM, "copy 3 on device 3 at 32768: fake copy 3 is broken");
+    expect_error(read_block(bench, 8), BW_ERROR_SYSTEM,
+                 "copy 3 on device 3 at 32768: fake copy 3 is broken");
     free_bench(bench);
 }
 
@@ -178,7 +182,9 @@ static void test_repair_is_reported_once(void **state)
     }
     assert_int_equal(bench->log.counts[BW_NOTE], 2);
     assert_int_equal(
-        report_log_count(&bench->log, "tree block 0 of tree 5 (level 0): used copy 2 instead of a bad one"), 1);
+        report_log_count(&bench->log,
+                         "tree block 0 of tree 5 (level 0): used copy 2 instead of a bad one"),
+        1);
     free_bench(bench);
 }
 
@@ -218,11 +224,12 @@ static void test_batch(void **state)
             spoil(bench, 1, i, 7, BW_CHECKSUM_SHA256);
         if (i % 4 >= 2)
             spoil(bench, 2, i, 7, BW_CHECKSUM_SHA256);
-        requests[i] = (struct bw_request){.kind = i % 4 == 3 ? BW_REQUEST_RAW : BW_REQUEST_TREE_BLOCK,
-                                          .length = BENCH_NODESIZE,
-                                          .address = i * BENCH_NODESIZE,
-                                          .buffer = buffers + i * BENCH_NODESIZE,
-                                          .expectation = &wanted[i]};
+        requests[i] =
+            (struct bw_request){.kind = i % 4 == 3 ? BW_REQUEST_RAW : BW_REQUEST_TREE_BLOCK,
+                                .length = BENCH_NODESIZE,
+                                .address = i * BENCH_NODESIZE,
+                                .buffer = buffers + i * BENCH_NODESIZE,
+                                .expectation = &wanted[i]};
     }
     bw_wind(NULL, bench->top, requests, COUNT(requests));
     for (size_t i = 0; i < COUNT(requests); i++) {
@@ -231,7 +238,8 @@ static void test_batch(void **state)
         else
             expect_success(requests[i].error);
         if (i % 4 < 2)
-            assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 2, i), BENCH_NODESIZE);
+            assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 2, i),
+                                BENCH_NODESIZE);
     }
     assert_int_equal(bench->log.counts[BW_NOTE], 10);
     free(buffers);
@@ -243,7 +251,8 @@ static void test_more_than_one_fsid(void **state)
     (void)state;
     struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
     static const uint8_t seed[] = "the id of a seed";
-    memcpy(((struct bw_disk_header *)block_bench_bytes(bench->blocks, 1, 1))->fsid, seed, BW_UUID_SIZE);
+    memcpy(((struct bw_disk_header *)block_bench_bytes(bench->blocks, 1, 1))->fsid, seed,
+           BW_UUID_SIZE);
     block_bench_seal(block_bench_bytes(bench->blocks, 1, 1), BW_CHECKSUM_CRC32C);
     expect_error(read_block(bench, 1), BW_ERROR_CORRUPT, "block of another file system");
     expect_success(bw_verify_allow_fsid(bench->top, seed));

@@ -69,8 +69,8 @@ static void expect_bad(struct subject subject, enum bw_error_code code, const ch
 {
     struct bw_file_extent extent;
     char full[200];
-    snprintf(full, sizeof full, "extent of inode 257 at %llu: %s", (unsigned long long)subject.position,
-             text);
+    snprintf(full, sizeof full, "extent of inode 257 at %llu: %s",
+             (unsigned long long)subject.position, text);
     expect_error(decode_at(&subject, SECTOR, &extent), code, full);
 }
 
@@ -116,7 +116,8 @@ static void test_zeros(void **state)
     subject.item.disk.disk_bytenr = subject.item.disk.disk_num_bytes = bw_put64(0);
     extent = expect_good(subject);
     assert_true(bw_file_extent_is_zeros(&extent));
-    subject.item.disk.num_bytes = bw_put64(UINT64_C(1) << 62); /* a hole need not end where ram_bytes says */
+    subject.item.disk.num_bytes = bw_put64(UINT64_C(1) << 62); /* a hole need not end where
+                                                                  ram_bytes says */
     extent = expect_good(subject);
     assert_true(extent.num_bytes == UINT64_C(1) << 62);
 }
@@ -196,15 +197,21 @@ static void test_bad_inline(void **state)
     struct subject subject = make_inline(100, 100, BW_COMPRESS_NONE);
     subject.position = SECTOR;
     expect_bad(subject, BW_ERROR_CORRUPT, "inline, but not at the beginning");
-    expect_bad(make_inline(100, 99, BW_COMPRESS_NONE), BW_ERROR_CORRUPT, "invalid ram_bytes 99 of 100 bytes");
-    expect_bad(make_inline(100, UINT64_MAX, BW_COMPRESS_NONE), BW_ERROR_CORRUPT, "invalid ram_bytes");
+    expect_bad(make_inline(100, 99, BW_COMPRESS_NONE), BW_ERROR_CORRUPT,
+               "invalid ram_bytes 99 of 100 bytes");
+    expect_bad(make_inline(100, UINT64_MAX, BW_COMPRESS_NONE), BW_ERROR_CORRUPT,
+               "invalid ram_bytes");
     expect_bad(make_inline(100, 100 + (UINT64_C(1) << 32), BW_COMPRESS_NONE), BW_ERROR_CORRUPT,
                "invalid ram");
     expect_bad(make_inline(0, 0, BW_COMPRESS_NONE), BW_ERROR_CORRUPT, "invalid ram_bytes 0");
-    expect_bad(make_inline(0, 100, BW_COMPRESS_LZO), BW_ERROR_CORRUPT, "invalid ram_bytes 100 of 0 bytes");
-    expect_bad(make_inline(100, 0, BW_COMPRESS_LZO), BW_ERROR_CORRUPT, "invalid ram_bytes 0 of 100 bytes");
-    expect_bad(make_inline(100, SECTOR + 1, BW_COMPRESS_LZO), BW_ERROR_CORRUPT, "invalid ram_bytes 4097");
-    expect_bad(make_inline(SECTOR + 1, 10, BW_COMPRESS_LZO), BW_ERROR_CORRUPT, "invalid ram_bytes 10");
+    expect_bad(make_inline(0, 100, BW_COMPRESS_LZO), BW_ERROR_CORRUPT,
+               "invalid ram_bytes 100 of 0 bytes");
+    expect_bad(make_inline(100, 0, BW_COMPRESS_LZO), BW_ERROR_CORRUPT,
+               "invalid ram_bytes 0 of 100 bytes");
+    expect_bad(make_inline(100, SECTOR + 1, BW_COMPRESS_LZO), BW_ERROR_CORRUPT,
+               "invalid ram_bytes 4097");
+    expect_bad(make_inline(SECTOR + 1, 10, BW_COMPRESS_LZO), BW_ERROR_CORRUPT,
+               "invalid ram_bytes 10");
 }
 
 static void test_alignment(void **state)
@@ -244,7 +251,8 @@ static void test_sector_sizes(void **state)
     expect_error(decode_at(&subject, 16384, &extent), BW_ERROR_CORRUPT, "invalid ram_bytes 40000");
 }
 
-static void expect_bad_piece(struct subject subject, uint64_t offset, uint64_t num_bytes, const char *text)
+static void expect_bad_piece(struct subject subject, uint64_t offset, uint64_t num_bytes,
+                             const char *text)
 {
     subject.item.disk.offset = bw_put64(offset);
     subject.item.disk.num_bytes = bw_put64(num_bytes);
@@ -260,7 +268,8 @@ static void test_pieces(void **state)
         expect_bad_piece(made[i], 0, 0, "invalid num_bytes 0");
         expect_bad_piece(made[i], 0, huge, "invalid num_bytes");
         expect_bad_piece(made[i], 0, 13 * SECTOR, "offset 0 and num_bytes 53248 pass the end");
-        expect_bad_piece(made[i], 9 * SECTOR, 4 * SECTOR, "offset 36864 and num_bytes 16384 pass the end");
+        expect_bad_piece(made[i], 9 * SECTOR, 4 * SECTOR,
+                         "offset 36864 and num_bytes 16384 pass the end");
         expect_bad_piece(made[i], 13 * SECTOR, SECTOR, "offset 53248 and");
         expect_bad_piece(made[i], huge, 2 * SECTOR, "offset 18446744073709547520 and");
         struct subject subject = made[i];
@@ -289,17 +298,23 @@ static void test_places_on_disk(void **state)
     expect_bad(subject, BW_ERROR_CORRUPT, "compressed, and too long: ram_bytes 135168");
     subject = make_compressed();
     subject.item.disk.disk_num_bytes = bw_put64(BW_MAX_COMPRESSED_EXTENT + SECTOR);
-    expect_bad(subject, BW_ERROR_CORRUPT, "compressed, and too long: ram_bytes 49152, disk_num_bytes 135168");
+    expect_bad(subject, BW_ERROR_CORRUPT,
+               "compressed, and too long: ram_bytes 49152, disk_num_bytes 135168");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_regular),        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_inline),         cmocka_unit_test(test_ram_bytes_matter_to_compression_only),
-        cmocka_unit_test(test_sizes_of_items), cmocka_unit_test(test_encodings),
-        cmocka_unit_test(test_bad_inline),     cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_sector_sizes),   cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_regular),
+        cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_inline),
+        cmocka_unit_test(test_ram_bytes_matter_to_compression_only),
+        cmocka_unit_test(test_sizes_of_items),
+        cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_bad_inline),
+        cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_sector_sizes),
+        cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_places_on_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

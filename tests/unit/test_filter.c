@@ -19,7 +19,8 @@ static struct bw_error *create(const char *probes, const char *text)
 static struct bw_probe_event event_of(unsigned number, const void *record)
 {
     const struct bw_probe *probe = &bw_probe_table(NULL)[number];
-    return (struct bw_probe_event){.probe = probe, .record = record, .members = bw_probe_members(probe)};
+    return (struct bw_probe_event){
+        .probe = probe, .record = record, .members = bw_probe_members(probe)};
 }
 
 struct expectation {
@@ -28,7 +29,8 @@ struct expectation {
 };
 
 /* Each text, for one probe and one record. */
-static void expect_matches(unsigned number, const void *record, const struct expectation *cases, size_t count)
+static void expect_matches(unsigned number, const void *record, const struct expectation *cases,
+                           size_t count)
 {
     const struct bw_probe_event event = event_of(number, record);
     for (size_t i = 0; i < count; i++) {
@@ -41,8 +43,12 @@ static void expect_matches(unsigned number, const void *record, const struct exp
 static void test_numbers(void **state)
 {
     (void)state;
-    const struct bw_blockinfo record = {
-        .error = -5, .ns = 1500000, .logical = UINT64_C(1) << 63, .level = 3, .bytes = 16384, .copy = 0};
+    const struct bw_blockinfo record = {.error = -5,
+                                        .ns = 1500000,
+                                        .logical = UINT64_C(1) << 63,
+                                        .level = 3,
+                                        .bytes = 16384,
+                                        .copy = 0};
     static const struct expectation cases[] = {
         {"level == 3", true},
         {"level==3", true},
@@ -150,7 +156,8 @@ static void test_texts(void **state)
 static void test_bytes(void **state)
 {
     (void)state;
-    const struct bw_direntinfo record = {.name = {"a\0\"\\\n\xff*.tmp", 10}, .type = "file", .parent = 256};
+    const struct bw_direntinfo record = {
+        .name = {"a\0\"\\\n\xff*.tmp", 10}, .type = "file", .parent = 256};
     static const struct expectation cases[] = {
         {"name == \"a\\x00\\\"\\\\\\n\\xff*.tm\"", true},
         {"name == \"a\\x00\\\"\\\\\\n\\xFF*.tmp\"", false},
@@ -174,7 +181,8 @@ static void test_bytes(void **state)
     };
     expect_matches(BW_PROBE_dirent, &other, more, COUNT(more));
     const struct bw_direntinfo none = {.name = {"", 0}};
-    static const struct expectation empty[] = {{"name", false}, {"name == \"\"", true}, {"name ~ ?*", false}};
+    static const struct expectation empty[] = {
+        {"name", false}, {"name == \"\"", true}, {"name ~ ?*", false}};
     expect_matches(BW_PROBE_dirent, &none, empty, COUNT(empty));
 }
 
@@ -265,7 +273,8 @@ static void test_precedence(void **state)
     expect_matches(BW_PROBE_chunk__map, &record, cases, COUNT(cases));
 }
 
-/* Filters at random from four members, written while they are evaluated, for all sixteen records. */
+/* Filters at random from four members, written while they are evaluated, for all sixteen records.
+ */
 static unsigned random_state = 1;
 
 static unsigned random_below(unsigned limit)
@@ -321,7 +330,8 @@ static void test_random_filters(void **state)
 static void test_members_and_attributes(void **state)
 {
     (void)state;
-    expect_success(create("block-read-done,block-verify", "probe ~ block-* && (level == 0 || !error)"));
+    expect_success(
+        create("block-read-done,block-verify", "probe ~ block-* && (level == 0 || !error)"));
     uint64_t members = UINT64_C(1) << BW_blockinfo_level | UINT64_C(1) << BW_blockinfo_error;
     assert_int_equal(bw_filter_members(filter, BW_PROBE_block__read__done), members);
     assert_int_equal(bw_filter_members(filter, BW_PROBE_block__verify), members);

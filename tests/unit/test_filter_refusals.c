@@ -43,7 +43,8 @@ static void test_grammar(void **state)
         {"error", "code & 1", "column 6: expected '&&', not '&' alone"},
         {"error", "code | 1", "column 6: expected '||', not '|' alone"},
         {"error", "code 1", "column 6: expected an operator, '&&', '||' or the end, not '1'"},
-        {"error", "code and code", "column 6: expected an operator, '&&', '||' or the end, not 'and'"},
+        {"error", "code and code",
+         "column 6: expected an operator, '&&', '||' or the end, not 'and'"},
         {"error", "code == 1 2", "column 11: expected '&&', '||' or the end, not '2'"},
         {"error", "code == 1 == 1", "column 11: expected '&&', '||' or the end, not '=='"},
         {"error", "code == 1)", "column 10: expected '&&', '||' or the end, not ')'"},
@@ -102,7 +103,8 @@ static void test_members(void **state)
         {"block-*", "c == 1", "blockinfo has no member 'c'"},
         {"block-*", "Level == 1", "blockinfo has no member 'Level'; did you mean 'level'?"},
         {"block-*", "blockinfo.level", "blockinfo has no member 'blockinfo.level'"},
-        {"block-verify,cache-hit", "level == 0 && generation > 1", "cacheinfo has no member 'generation'"},
+        {"block-verify,cache-hit", "level == 0 && generation > 1",
+         "cacheinfo has no member 'generation'"},
         {"cache-hit,path-emit", "level == 0", "pathinfo has no member 'level'"},
         {"block-read-start", "items > 3",
          "blockinfo.items has no translation from block_start (probe block-read-start)"},
@@ -110,7 +112,8 @@ static void test_members(void **state)
          "blockinfo.items has no translation from block_start (probe block-read-start)"},
         {"block-read-done,block-retry", "error && ns > 1ms",
          "blockinfo.ns has no translation from block_copy (probe block-retry)"},
-        {"cache-*", "tree == 5", "cacheinfo.tree has no translation from cache_evict (probe cache-evict)"},
+        {"cache-*", "tree == 5",
+         "cacheinfo.tree has no translation from cache_evict (probe cache-evict)"},
         {"path-emit", "ns", "pathinfo.ns has no translation from path (probe path-emit)"},
     };
     expect_refusals(cases, COUNT(cases));
@@ -120,20 +123,24 @@ static void test_types(void **state)
 {
     (void)state;
     static const struct refusal cases[] = {
-        {"block-read-done", "level ~ 3", "column 7: '~' is for texts, and blockinfo.level is a number"},
-        {"block-read-done", "level !~ a*", "column 7: '!~' is for texts, and blockinfo.level is a number"},
+        {"block-read-done", "level ~ 3",
+         "column 7: '~' is for texts, and blockinfo.level is a number"},
+        {"block-read-done", "level !~ a*",
+         "column 7: '!~' is for texts, and blockinfo.level is a number"},
         {"dirent", "name < 3", "column 6: '<' is for numbers, and direntinfo.name is a text"},
         {"dirent", "name <= a", "column 6: '<=' is for numbers, and direntinfo.name is a text"},
         {"dirent", "type > a", "column 6: '>' is for numbers, and direntinfo.type is a text"},
         {"dirent", "type >= a", "column 6: '>=' is for numbers, and direntinfo.type is a text"},
         {"dirent", "probe < a", "column 7: '<' is for numbers, and probe is a text"},
-        {"dirent", "probe == 5", "column 10: probe is a text, and 5 is a number; in quotes it is a text"},
+        {"dirent", "probe == 5",
+         "column 10: probe is a text, and 5 is a number; in quotes it is a text"},
         {"dirent", "name == 5K",
          "column 9: direntinfo.name is a text, and 5K is a number; in quotes it is a text"},
         {"dirent", "name ~ -1",
          "column 8: direntinfo.name is a text, and -1 is a number; in quotes it is a text"},
         {"dirent", "parent == abc", "column 11: direntinfo.parent is a number, and 'abc' is none"},
-        {"dirent", "parent == \"5\"", "column 11: direntinfo.parent is a number, and '5' is a text"},
+        {"dirent", "parent == \"5\"",
+         "column 11: direntinfo.parent is a number, and '5' is a text"},
         {"dirent", "parent == 5x", "column 11: direntinfo.parent is a number, and '5x' is none"},
         {"dirent", "parent == 08", "column 11: direntinfo.parent is a number, and '08' is none"},
         {"dirent", "parent == 0x", "column 11: direntinfo.parent is a number, and '0x' is none"},
@@ -158,19 +165,23 @@ static void test_types(void **state)
          "column 10: 0x10000000000000000 does not fit direntinfo.parent: it goes from 0 to "
          "18446744073709551615"},
         {"error", "error < 9223372036854775808",
-         "column 9: 9223372036854775808 does not fit errinfo.error: it goes from -9223372036854775808 to "
+         "column 9: 9223372036854775808 does not fit errinfo.error: it goes from "
+         "-9223372036854775808 to "
          "9223372036854775807"},
         {"error", "error < -9223372036854775809",
-         "column 9: -9223372036854775809 does not fit errinfo.error: it goes from -9223372036854775808 to "
+         "column 9: -9223372036854775809 does not fit errinfo.error: it goes from "
+         "-9223372036854775808 to "
          "9223372036854775807"},
         {"error", "error < -18446744073709551616",
-         "column 9: -18446744073709551616 does not fit errinfo.error: it goes from -9223372036854775808 to "
+         "column 9: -18446744073709551616 does not fit errinfo.error: it goes from "
+         "-9223372036854775808 to "
          "9223372036854775807"},
         {"error", "error < -16E",
          "column 9: -16E does not fit errinfo.error: it goes from -9223372036854775808 to "
          "9223372036854775807"},
         /* A text in one record and a number in the other. */
-        {"dirent,chunk-add", "type == file", "column 9: chunkinfo.type is a number, and 'file' is none"},
+        {"dirent,chunk-add", "type == file",
+         "column 9: chunkinfo.type is a number, and 'file' is none"},
         {"dirent,chunk-add", "type == 1",
          "column 9: direntinfo.type is a text, and 1 is a number; in quotes it is a text"},
     };
@@ -199,8 +210,9 @@ static void expect_answer(const char *front, const char *text, size_t times, con
         expect_success(create("error", whole, &filter));
         const struct bw_errinfo record = {.code = 0};
         const struct bw_probe *probe = &bw_probe_table(NULL)[BW_PROBE_error];
-        bw_filter_matches(filter, &(struct bw_probe_event){
-                                      .probe = probe, .record = &record, .members = bw_probe_members(probe)});
+        bw_filter_matches(filter, &(struct bw_probe_event){.probe = probe,
+                                                           .record = &record,
+                                                           .members = bw_probe_members(probe)});
         bw_filter_destroy(filter);
     }
     free(whole);
@@ -256,8 +268,9 @@ static void test_hostile_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_members),       cmocka_unit_test(test_types),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_hostile_texts),
+        cmocka_unit_test(test_grammar),       cmocka_unit_test(test_members),
+        cmocka_unit_test(test_types),         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_hostile_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

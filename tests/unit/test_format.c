@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * src/format: checksums with known answers, feature bits, superblock, chunk items. Tree blocks and their
- * items are in test_node.c.
+ * src/format: checksums with known answers, feature bits, superblock, chunk items. Tree blocks and
+ * their items are in test_node.c.
  */
 #include "format/chunk.h"
 #include "format/features.h"
@@ -30,8 +30,10 @@ static void test_checksums(void **state)
     check_sum(BW_CHECKSUM_CRC32C, "", "00000000");
     check_sum(BW_CHECKSUM_XXHASH64, "", "99e9d85137db46ef");
     check_sum(BW_CHECKSUM_XXHASH64, "abc", "990977adf52cbc44");
-    check_sum(BW_CHECKSUM_SHA256, "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-    check_sum(BW_CHECKSUM_BLAKE2B, "abc", "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+    check_sum(BW_CHECKSUM_SHA256, "abc",
+              "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    check_sum(BW_CHECKSUM_BLAKE2B, "abc",
+              "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
 }
 
 static void test_checksum_names(void **state)
@@ -163,18 +165,23 @@ static void test_superblock_rejections(void **state)
     struct bw_disk_superblock disk;
     struct bw_superblock super;
     static const struct bw_disk_superblock nothing;
-    expect_error(bw_superblock_decode(&nothing, 65536, &super), BW_ERROR_NOT_BTRFS, "no btrfs magic");
+    expect_error(bw_superblock_decode(&nothing, 65536, &super), BW_ERROR_NOT_BTRFS,
+                 "no btrfs magic");
     make_superblock(&disk);
     expect_error(bw_superblock_decode(&disk, 64 << 20, &super), BW_ERROR_CORRUPT,
                  "bytenr mismatch, want 67108864 have 65536");
     disk.label[0] ^= 1;
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "crc32c checksum mismatch");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT,
+                 "crc32c checksum mismatch");
     disk.csum_type = bw_put16(2);
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "sha256 checksum mismatch");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT,
+                 "sha256 checksum mismatch");
     disk.csum_type = bw_put16(5);
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_UNSUPPORTED, "unknown checksum type 5");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_UNSUPPORTED,
+                 "unknown checksum type 5");
     disk.csum_type = bw_put16(77);
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "unknown checksum type 77");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT,
+                 "unknown checksum type 77");
 }
 
 /* A root that no one could have written; the level is an index further on. */
@@ -188,7 +195,8 @@ static void test_remap_root_is_checked(void **state)
     disk.remap_root = disk.root;
     disk.remap_root_level = 8;
     seal(&disk);
-    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT, "remap_root level 8");
+    expect_error(bw_superblock_decode(&disk, 65536, &super), BW_ERROR_CORRUPT,
+                 "remap_root level 8");
 }
 
 static void test_superblock_places(void **state)
@@ -263,10 +271,12 @@ static void test_chunk_profiles(void **state)
     assert_null(bw_raid_profile_of(BW_GROUP_RAID0 | BW_GROUP_DUP | BW_GROUP_DATA));
 }
 
-static void expect_bad_chunk(const struct chunk_item *item, size_t size, uint64_t logical, const char *text)
+static void expect_bad_chunk(const struct chunk_item *item, size_t size, uint64_t logical,
+                             const char *text)
 {
     struct bw_chunk chunk;
-    expect_error(bw_chunk_decode(logical, (const void *)item, size, &chunk), BW_ERROR_CORRUPT, text);
+    expect_error(bw_chunk_decode(logical, (const void *)item, size, &chunk), BW_ERROR_CORRUPT,
+                 text);
 }
 
 static void test_hostile_chunks(void **state)

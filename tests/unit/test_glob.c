@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/base/glob.c: patterns by hand, against fnmatch(3) where both know the same, and what is refused. */
+/* src/base/glob.c: patterns by hand, against fnmatch(3) where both know the same, and what is
+ * refused. */
 #include "support/walk_helpers.h"
 
 #include <fnmatch.h>
@@ -146,10 +147,11 @@ static void test_many_against_the_library(void **state)
     for (unsigned round = 0; round < 300000; round++) {
         char pattern[128] = "", text[4] = "";
         for (unsigned i = random >> 16 & 7; i-- > 0;)
-            strcat(pattern,
-                   pieces[(random = random * 1664525 + 1013904223) % 0x7fffffff / 65536 % COUNT(pieces)]);
+            strcat(pattern, pieces[(random = random * 1664525 + 1013904223) % 0x7fffffff / 65536 %
+                                   COUNT(pieces)]);
         for (unsigned i = 0; i < round % 4; i++)
-            text[i] = letters[((random = random * 1664525 + 1013904223) >> 16) % (sizeof letters - 1)];
+            text[i] =
+                letters[((random = random * 1664525 + 1013904223) >> 16) % (sizeof letters - 1)];
         random = random * 1664525 + 1013904223;
         if (bw_glob_problem(pattern, strlen(pattern)))
             continue;
@@ -199,7 +201,8 @@ static void test_problems(void **state)
         {"\\\\\\", "a '\\' with nothing behind it"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_string_equal(bw_glob_problem(cases[i].pattern, strlen(cases[i].pattern)), cases[i].problem);
+        assert_string_equal(bw_glob_problem(cases[i].pattern, strlen(cases[i].pattern)),
+                            cases[i].problem);
         matches(cases[i].pattern, "abc"); /* reads nothing that is not there */
     }
 }

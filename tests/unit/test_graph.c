@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * src/graph: what a graph refuses, passing through, counters, the stamp of the layer an error was born in,
- * options.
+ * src/graph: what a graph refuses, passing through, counters, the stamp of the layer an error was
+ * born in, options.
  */
 #include "graph/check.h"
 #include "support/fake_layer.h"
@@ -47,15 +47,17 @@ static void count_fini(struct bw_xlator *xlator)
     finished++;
 }
 
-static const struct bw_xlator_class options_class = {.type = "test/options",
-                                                     .above = BW_ADDRESS_LOGICAL,
-                                                     .options = all_options,
-                                                     .operations = {.init = count_init, .fini = count_fini}};
+static const struct bw_xlator_class options_class = {
+    .type = "test/options",
+    .above = BW_ADDRESS_LOGICAL,
+    .options = all_options,
+    .operations = {.init = count_init, .fini = count_fini}};
 static const struct bw_xlator_class required_class = {
     .type = "test/required", .above = BW_ADDRESS_LOGICAL, .options = required_options};
-static const struct bw_xlator_class failing_class = {.type = "test/failing",
-                                                     .above = BW_ADDRESS_LOGICAL,
-                                                     .operations = {.init = fail_init, .fini = count_fini}};
+static const struct bw_xlator_class failing_class = {
+    .type = "test/failing",
+    .above = BW_ADDRESS_LOGICAL,
+    .operations = {.init = fail_init, .fini = count_fini}};
 static const struct bw_xlator_class pair_class = {.type = "test/pair",
                                                   .above = BW_ADDRESS_LOGICAL,
                                                   .below = BW_ADDRESS_DEVICE,
@@ -81,7 +83,8 @@ static struct bw_error *try_layer(struct bw_graph *graph, const char *type, cons
                                   struct bw_xlator *const *children, size_t count)
 {
     struct bw_xlator *made = NULL;
-    const struct bw_layer layer = {.type = type, .name = name, .children = children, .child_count = count};
+    const struct bw_layer layer = {
+        .type = type, .name = name, .children = children, .child_count = count};
     return bw_graph_add(graph, &layer, &made);
 }
 
@@ -91,15 +94,18 @@ static void test_refusals(void **state)
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *device = add_layer(graph, "test/device", NULL, NULL);
     struct bw_xlator *logical = add_layer(graph, "test/logical", NULL, NULL);
-    struct bw_xlator *const devices[] = {device, device, device, device}, *const mixed[] = {device, logical};
+    struct bw_xlator *const devices[] = {device, device, device, device}, *const mixed[] = {
+                                                                              device, logical};
     expect_error(try_layer(graph, "test/none", "x", NULL, 0), BW_ERROR_USAGE,
                  "volume x: unknown type test/none");
     expect_error(try_layer(graph, "test/device", bw_xlator_name(device), NULL, 0), BW_ERROR_USAGE,
                  "name is taken");
     expect_error(try_layer(graph, "test/device", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 0 subvolumes, not 1");
-    expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE, "takes 1 subvolume, not 0");
-    expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE, "address spaces do not fit");
+    expect_error(try_layer(graph, "test/pass", "x", NULL, 0), BW_ERROR_USAGE,
+                 "takes 1 subvolume, not 0");
+    expect_error(try_layer(graph, "test/pass", "x", devices, 1), BW_ERROR_USAGE,
+                 "address spaces do not fit");
     expect_error(try_layer(graph, "test/pair", "x", devices, 1), BW_ERROR_USAGE,
                  "takes 2 to 3 subvolumes, not 1");
     expect_error(try_layer(graph, "test/pair", "x", devices, 4), BW_ERROR_USAGE,
@@ -124,7 +130,8 @@ static void test_height(void **state)
     for (unsigned height = 2; height <= BW_GRAPH_HEIGHT; height++)
         top = add_layer(graph, "test/pass", top, NULL);
     assert_int_equal(bw_graph_standing(top).height, BW_GRAPH_HEIGHT);
-    expect_error(try_layer(graph, "test/pass", "x", &top, 1), BW_ERROR_USAGE, "more than 128 layers");
+    expect_error(try_layer(graph, "test/pass", "x", &top, 1), BW_ERROR_USAGE,
+                 "more than 128 layers");
     bw_graph_destroy(graph);
 }
 
@@ -143,7 +150,8 @@ static void test_life_of_layers(void **state)
     assert_int_equal(finished, 2);
     assert_int_equal(bw_graph_size(graph), 1);
     assert_ptr_equal(bw_graph_layer(graph, 0), second);
-    expect_success(try_layer(graph, "test/device", "layer-0", NULL, 0)); /* the name is free again */
+    expect_success(try_layer(graph, "test/device", "layer-0", NULL, 0)); /* the name is free again
+                                                                          */
     bw_graph_destroy(graph);
     assert_int_equal(finished, 3);
 }
@@ -345,7 +353,8 @@ static void test_map_and_hints_pass_through(void **state)
 {
     (void)state;
     static const uint8_t bytes[64];
-    struct fake_layer fake = {.copies = {bytes, bytes, bytes}, .copy_count = 3, .size = sizeof bytes};
+    struct fake_layer fake = {
+        .copies = {bytes, bytes, bytes}, .copy_count = 3, .size = sizeof bytes};
     struct bw_graph *graph = make_graph(NULL);
     struct bw_xlator *top = add_layer(graph, "test/pass", add_fake(graph, &fake), NULL);
     struct bw_map_reply reply;
@@ -371,8 +380,9 @@ static void test_reports(void **state)
     bw_xlator_report(layer, BW_NOTE, bw_error_create(BW_ERROR_CORRUPT, "from a layer"));
     bw_xlator_report(layer, BW_DAMAGE, bw_error_no_memory());
     bw_graph_report(graph, BW_WARNING, bw_error_create(BW_ERROR_CORRUPT, "from above"));
-    assert_string_equal(log.text.data,
-                        "note test/device from a layer\ndamage - out of memory\nwarning - from above\n");
+    assert_string_equal(
+        log.text.data,
+        "note test/device from a layer\ndamage - out of memory\nwarning - from above\n");
     bw_graph_destroy(graph);
     report_log_free(&log);
     graph = make_graph(NULL);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Items that contradict each other: directories in circles or with two names, subvolumes that hang in
- * themselves, chunks that overlap, a device item that is cut off. Each is written as an item, so all blocks
- * are in order.
+ * Items that contradict each other: directories in circles or with two names, subvolumes that hang
+ * in themselves, chunks that overlap, a device item that is cut off. Each is written as an item, so
+ * all blocks are in order.
  */
 #include "support/walk_helpers.h"
 
-static struct walk_result walk_image(struct iw_image *image, struct report_log *log, unsigned threads)
+static struct walk_result walk_image(struct iw_image *image, struct report_log *log,
+                                     unsigned threads)
 {
     struct bw_fs *fs;
     expect_success(open_image(image, log, &fs));
@@ -16,7 +17,8 @@ static struct walk_result walk_image(struct iw_image *image, struct report_log *
     return result;
 }
 
-/* Walks an image and frees it; the answer is the number of paths. `damage`: at least so many messages. */
+/* Walks an image and frees it; the answer is the number of paths. `damage`: at least so many
+ * messages. */
 static size_t count_paths(struct iw_image *image, size_t damage)
 {
     struct report_log log = {0};
@@ -36,17 +38,19 @@ static size_t count_paths(struct iw_image *image, size_t damage)
 
 static void link_directory(struct iw_image *image, uint64_t from, const char *name, uint64_t to)
 {
-    iw_entry(
-        image, FS,
-        &(struct iw_entry){
-            .directory = from, .name = name, .type = BW_FILE_DIRECTORY, .location = {to, BW_INODE_ITEM, 0}});
+    iw_entry(image, FS,
+             &(struct iw_entry){.directory = from,
+                                .name = name,
+                                .type = BW_FILE_DIRECTORY,
+                                .location = {to, BW_INODE_ITEM, 0}});
 }
 
 static void test_directory_loops(void **state)
 {
     (void)state;
     for (unsigned items = 0; items <= 3; items++) {
-        struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
+        struct iw_image *image =
+            iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
         uint64_t outer = iw_directory(image, FS, TOP, "outer"),
                  inner = iw_directory(image, FS, outer, "inner");
         iw_file(image, FS, inner, "file");
@@ -62,7 +66,8 @@ static void test_two_names_of_a_directory(void **state)
 {
     (void)state;
     for (unsigned items = 0; items <= 4; items++) {
-        struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
+        struct iw_image *image =
+            iw_create(&(struct iw_options){.nodesize = 4096, .items_per_leaf = items});
         uint64_t one = iw_directory(image, FS, TOP, "one");
         for (char name[] = "a"; *name <= 'z'; ++*name)
             iw_file(image, FS, one, name);
@@ -81,7 +86,8 @@ static void test_circle_without_a_way_in(void **state)
 {
     (void)state;
     struct iw_image *image = iw_create(&(struct iw_options){0});
-    uint64_t outer = iw_directory(image, FS, TOP, "outer"), inner = iw_directory(image, FS, outer, "inner");
+    uint64_t outer = iw_directory(image, FS, TOP, "outer"),
+             inner = iw_directory(image, FS, outer, "inner");
     iw_file(image, FS, inner, "unreachable");
     iw_file(image, FS, TOP, "reachable");
     iw_move(image, FS, outer, TOP, "outer", inner, "moved into itself");
@@ -111,7 +117,8 @@ static void test_entries_of_strange_inodes_in_snapshots(void **state)
     (void)state;
     static const uint64_t inodes[] = {0, 1, 255, UINT64_MAX};
     for (size_t i = 0; i < 2 * COUNT(inodes); i++) {
-        const struct iw_options large = {.nodesize = 65536}, small = {.nodesize = 4096, .items_per_leaf = 20};
+        const struct iw_options large = {.nodesize = 65536},
+                                small = {.nodesize = 4096, .items_per_leaf = 20};
         struct iw_image *image = iw_create(i % 2 ? &large : &small);
         for (char name[] = "entry a with a long name"; name[6] <= 'z'; name[6]++)
             iw_entry(image, FS,
@@ -141,7 +148,8 @@ static void put_ref(struct iw_image *image, uint64_t child, uint64_t parent, uin
     iw_item(image, BW_ROOT_TREE, (struct bw_key){parent, BW_ROOT_REF, child}, &record, size);
 }
 
-static void enter_subvolume(struct iw_image *image, uint64_t subvolume, uint64_t id, const char *name)
+static void enter_subvolume(struct iw_image *image, uint64_t subvolume, uint64_t id,
+                            const char *name)
 {
     iw_entry(image, subvolume,
              &(struct iw_entry){.directory = TOP,
@@ -175,7 +183,8 @@ static void test_subvolume_circles(void **state)
     for (size_t i = 0; i < COUNT(names); i++) {
         struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.subvolume = names[i]});
         assert_non_null(result.error);
-        assert_true(result.error->code == BW_ERROR_NOT_FOUND || result.error->code == BW_ERROR_CORRUPT);
+        assert_true(result.error->code == BW_ERROR_NOT_FOUND ||
+                    result.error->code == BW_ERROR_CORRUPT);
         walk_result_free(&result);
     }
     struct walk_result result = walk_fs(fs, &(struct bw_walk_options){0});
@@ -194,8 +203,10 @@ static void test_bad_root_items(void **state)
         iw_file(image, FS, TOP, "file");
         iw_subvolume(image, 256, FS, TOP, "nest", 0);
         iw_file(image, 256, TOP, "egg");
-        struct bw_disk_root_item item = {.reference_count = bw_put32(1), .generation = bw_put64(10)};
-        struct bw_key key = {256, BW_ROOT_ITEM, what == 5 ? 1 : 0}, ref = {256, BW_ROOT_BACKREF, FS};
+        struct bw_disk_root_item item = {.reference_count = bw_put32(1),
+                                         .generation = bw_put64(10)};
+        struct bw_key key = {256, BW_ROOT_ITEM, what == 5 ? 1 : 0},
+                      ref = {256, BW_ROOT_BACKREF, FS};
         item.level = what == 1 ? 200 : 0;
         item.bytenr = bw_put64(what == 2 ? (uint64_t)-1 : 4096);
         if (what < 3 || what == 5)
@@ -227,7 +238,8 @@ static void put_chunk(struct iw_image *image, uint64_t logical, uint64_t length,
                                         .type = bw_put64(type),
                                         .stripe_count = bw_put16(stripes),
                                         .sub_stripes = bw_put16(2)};
-    iw_item(image, BW_CHUNK_TREE, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, logical}, &item, size);
+    iw_item(image, BW_CHUNK_TREE, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, logical}, &item,
+            size);
 }
 
 static void test_bad_chunk_items(void **state)
@@ -253,7 +265,8 @@ static void test_bad_chunk_items(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct iw_image *image = iw_create(&(struct iw_options){0});
         fill_sample(image);
-        put_chunk(image, cases[i].logical, cases[i].length, cases[i].type, cases[i].stripes, cases[i].size);
+        put_chunk(image, cases[i].logical, cases[i].length, cases[i].type, cases[i].stripes,
+                  cases[i].size);
         iw_write_memory(image);
         struct report_log log = {0};
         struct walk_result result = walk_image(image, &log, 1);
@@ -272,7 +285,8 @@ static void test_bad_device_items(void **state)
         struct iw_image *image = iw_create(&(struct iw_options){0});
         struct bw_disk_device_item item = {.devid = bw_put64(1)};
         fill_sample(image);
-        iw_item(image, BW_CHUNK_TREE, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 9}, &item, size);
+        iw_item(image, BW_CHUNK_TREE, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 9}, &item,
+                size);
         iw_write_memory(image);
         struct walk_result result = walk_image(image, NULL, 1);
         expect_paths(image, &result);

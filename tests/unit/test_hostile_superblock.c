@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Superblocks with a right checksum and numbers that make no sense: opening refuses them or does without, and
- * neither crashes nor hangs nor takes much memory.
+ * Superblocks with a right checksum and numbers that make no sense: opening refuses them or does
+ * without, and neither crashes nor hangs nor takes much memory.
  */
 #include "format/features.h"
 #include "support/walk_helpers.h"
@@ -34,7 +34,8 @@ EDITOR(checksum_type, super->csum_type = bw_put16(4))
 EDITOR(other_magic, super->magic = bw_put64(BW_SUPERBLOCK_MAGIC + 1))
 EDITOR(other_place, super->bytenr = bw_put64(UINT64_C(4096)))
 EDITOR(no_array, super->system_chunk_array_size = bw_put32(0))
-EDITOR(cut_array, super->system_chunk_array_size = bw_put32(bw_get32(super->system_chunk_array_size) - 1))
+EDITOR(cut_array,
+       super->system_chunk_array_size = bw_put32(bw_get32(super->system_chunk_array_size) - 1))
 EDITOR(tiny_array, super->system_chunk_array_size = bw_put32(5))
 EDITOR(full_array, super->system_chunk_array_size = bw_put32(BW_SYSTEM_CHUNK_ARRAY_SIZE))
 EDITOR(other_root, super->root = bw_put64(bw_get64(super->chunk_root)))
@@ -55,7 +56,8 @@ EDITOR(huge_chunk_length, first_chunk(super)->length = bw_put64((uint64_t)-4096)
 EDITOR(no_stripes, first_chunk(super)->stripe_count = bw_put16(0))
 EDITOR(many_stripes, first_chunk(super)->stripe_count = bw_put16(65535))
 EDITOR(stripe_length, first_chunk(super)->stripe_length = bw_put64(0))
-EDITOR(two_profiles, first_chunk(super)->type = bw_put64(BW_GROUP_SYSTEM | BW_GROUP_RAID0 | BW_GROUP_RAID1))
+EDITOR(two_profiles,
+       first_chunk(super)->type = bw_put64(BW_GROUP_SYSTEM | BW_GROUP_RAID0 | BW_GROUP_RAID1))
 EDITOR(raid6_of_one, first_chunk(super)->type = bw_put64(BW_GROUP_SYSTEM | BW_GROUP_RAID6))
 EDITOR(raid10_of_one, first_chunk(super)->type = bw_put64(BW_GROUP_SYSTEM | BW_GROUP_RAID10))
 EDITOR(other_key, super->system_chunk_array[8] = BW_DEVICE_ITEM)
@@ -81,7 +83,8 @@ static const struct refusal {
     {"root level", root_level, BW_ERROR_NOT_BTRFS, "invalid root level 8"},
     {"chunk root level", chunk_root_level, BW_ERROR_NOT_BTRFS, "invalid chunk_root level 255"},
     {"unaligned root", unaligned_root, BW_ERROR_NOT_BTRFS, "unaligned root address"},
-    {"unaligned chunk root", unaligned_chunk_root, BW_ERROR_NOT_BTRFS, "unaligned chunk_root address"},
+    {"unaligned chunk root", unaligned_chunk_root, BW_ERROR_NOT_BTRFS,
+     "unaligned chunk_root address"},
     {"checksum type", checksum_type, BW_ERROR_UNSUPPORTED, "unknown checksum type 4"},
     {"magic", other_magic, BW_ERROR_NOT_BTRFS, "no btrfs magic"},
     {"place", other_place, BW_ERROR_NOT_BTRFS, "bytenr mismatch, want 65536 have 4096"},
@@ -151,7 +154,8 @@ static void test_other_copy_serves(void **state)
     }
 }
 
-/* Root tree pointers that lead nowhere: refused without backups, and with them the backup serves. */
+/* Root tree pointers that lead nowhere: refused without backups, and with them the backup serves.
+ */
 static void test_bad_root_pointers(void **state)
 {
     (void)state;
@@ -173,17 +177,21 @@ static void test_bad_root_pointers(void **state)
 }
 
 /* A remap tree: its root is a pointer like the others. */
-EDITOR(remap_far, super->incompat_flags = bw_put64(bw_get64(super->incompat_flags) | BW_INCOMPAT_REMAP_TREE);
+EDITOR(remap_far,
+       super->incompat_flags = bw_put64(bw_get64(super->incompat_flags) | BW_INCOMPAT_REMAP_TREE);
        super->remap_root = bw_put64((uint64_t)-65536))
 EDITOR(remap_other_tree, remap_far(super); super->remap_root = super->root)
 EDITOR(remap_unaligned, remap_far(super); super->remap_root = bw_put64(bw_get64(super->root) + 17))
-EDITOR(remap_level, remap_far(super); super->remap_root = super->root; super->remap_root_level = 255)
-EDITOR(remap_level_8, remap_far(super); super->remap_root = super->root; super->remap_root_level = 8)
+EDITOR(remap_level, remap_far(super); super->remap_root = super->root;
+       super->remap_root_level = 255)
+EDITOR(remap_level_8, remap_far(super); super->remap_root = super->root;
+       super->remap_root_level = 8)
 
 static void test_bad_remap_roots(void **state)
 {
     (void)state;
-    editor *const edits[] = {remap_far, remap_other_tree, remap_unaligned, remap_level_8, remap_level};
+    editor *const edits[] = {remap_far, remap_other_tree, remap_unaligned, remap_level_8,
+                             remap_level};
     for (size_t i = 0; i < COUNT(edits); i++) {
         struct iw_image *image = sample_image(&(struct iw_options){0});
         struct bw_fs *fs;

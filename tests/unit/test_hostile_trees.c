@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tree blocks with a right checksum and content that makes no sense: the walk ends soon, lists nothing that
- * is not there, and keeps what the bad block does not hold.
+ * Tree blocks with a right checksum and content that makes no sense: the walk ends soon, lists
+ * nothing that is not there, and keeps what the bad block does not hold.
  */
 #include "support/walk_helpers.h"
 
@@ -65,13 +65,15 @@ EDITOR(ones, memset(block + 101, 0xff, nodesize - 101))
 /* Of leaves. */
 EDITOR(offset_behind, items_of(block)[find_item(block, BW_DIR_INDEX)].offset = bw_put32(nodesize))
 EDITOR(offset_in_table, items_of(block)[find_item(block, BW_DIR_INDEX)].offset = bw_put32(0))
-EDITOR(offset_huge, items_of(block)[find_item(block, BW_DIR_INDEX)].offset = bw_put32(UINT32_MAX - 3))
+EDITOR(offset_huge,
+       items_of(block)[find_item(block, BW_DIR_INDEX)].offset = bw_put32(UINT32_MAX - 3))
 EDITOR(size_huge, items_of(block)[find_item(block, BW_DIR_INDEX)].size = bw_put32(UINT32_MAX))
 EDITOR(size_large, items_of(block)[find_item(block, BW_DIR_INDEX)].size = bw_put32(nodesize))
 EDITOR(size_small, items_of(block)[find_item(block, BW_DIR_INDEX)].size = bw_put32(10))
 EDITOR(size_none, items_of(block)[find_item(block, BW_DIR_INDEX)].size = bw_put32(0))
-EDITOR(all_sizes, for (uint32_t i = 0; i < bw_get32(header_of(block)->item_count); i++) items_of(block)[i]
-                      .size = bw_put32(bw_get32(items_of(block)[i].size) + 7))
+EDITOR(all_sizes, for (uint32_t i = 0; i < bw_get32(header_of(block)->item_count); i++)
+                      items_of(block)[i]
+                          .size = bw_put32(bw_get32(items_of(block)[i].size) + 7))
 EDITOR(long_name, first_entry(block)->name_length = bw_put16(UINT16_MAX))
 EDITOR(longer_name, first_entry(block)->name_length = bw_put16(300))
 EDITOR(no_name, first_entry(block)->name_length = bw_put16(0))
@@ -81,7 +83,8 @@ EDITOR(nul, ((char *)(first_entry(block) + 1))[1] = '\0')
 EDITOR(dots, first_entry(block)->name_length = bw_put16(2); memcpy(first_entry(block) + 1, "..", 2))
 EDITOR(dot, first_entry(block)->name_length = bw_put16(1); memcpy(first_entry(block) + 1, ".", 1))
 EDITOR(entry_to_itself, first_entry(block)->type = BW_FILE_DIRECTORY;
-       first_entry(block)->location.objectid = items_of(block)[find_item(block, BW_DIR_INDEX)].key.objectid)
+       first_entry(block)->location.objectid =
+           items_of(block)[find_item(block, BW_DIR_INDEX)].key.objectid)
 EDITOR(entry_to_top, first_entry(block)->type = BW_FILE_DIRECTORY;
        first_entry(block)->location.objectid = bw_put64(TOP))
 EDITOR(entry_to_0, first_entry(block)->type = BW_FILE_DIRECTORY;
@@ -89,11 +92,12 @@ EDITOR(entry_to_0, first_entry(block)->type = BW_FILE_DIRECTORY;
 EDITOR(entry_to_max, first_entry(block)->type = BW_FILE_DIRECTORY;
        first_entry(block)->location.objectid = bw_put64(UINT64_MAX))
 EDITOR(entry_to_subvolume, first_entry(block)->type = BW_FILE_DIRECTORY;
-       first_entry(block)->location.type = BW_ROOT_ITEM; first_entry(block)->location.objectid = bw_put64(FS))
+       first_entry(block)->location.type = BW_ROOT_ITEM;
+       first_entry(block)->location.objectid = bw_put64(FS))
 EDITOR(unknown_type, first_entry(block)->type = 99)
 EDITOR(swapped_items, struct bw_disk_item first = items_of(block)[0];
-       uint32_t last = bw_get32(header_of(block)->item_count) - 1; items_of(block)[0] = items_of(block)[last];
-       items_of(block)[last] = first)
+       uint32_t last = bw_get32(header_of(block)->item_count) - 1;
+       items_of(block)[0] = items_of(block)[last]; items_of(block)[last] = first)
 EDITOR(
     backward_items, uint32_t last = bw_get32(header_of(block)->item_count) - 1;
     for (uint32_t i = 1; i < last; i++, last--) {
@@ -110,9 +114,9 @@ static void point_at(uint8_t *block, uint32_t slot, uint64_t bytenr)
 EDITOR(child_is_itself, point_at(block, 0, bw_get64(header_of(block)->bytenr)))
 EDITOR(children_are_itself, for (uint32_t i = 0; i < bw_get32(header_of(block)->item_count); i++)
                                 point_at(block, i, bw_get64(header_of(block)->bytenr)))
-EDITOR(children_are_one,
-       for (uint32_t i = 0; i < bw_get32(header_of(block)->item_count); i++) pointers_of(block)[i].bytenr =
-           pointers_of(block)[0].bytenr)
+EDITOR(children_are_one, for (uint32_t i = 0; i < bw_get32(header_of(block)->item_count); i++)
+                             pointers_of(block)[i]
+                                 .bytenr = pointers_of(block)[0].bytenr)
 EDITOR(child_unaligned, point_at(block, 0, 4097))
 EDITOR(child_at_0, point_at(block, 0, 0))
 EDITOR(child_far, point_at(block, 0, (uint64_t)-4096))
@@ -120,8 +124,8 @@ EDITOR(child_newer, pointers_of(block)[0].generation = bw_put64(11))
 EDITOR(swapped_pointers, struct bw_disk_key_pointer first = pointers_of(block)[0];
        pointers_of(block)[0] = pointers_of(block)[1]; pointers_of(block)[1] = first)
 EDITOR(equal_keys, pointers_of(block)[1].key = pointers_of(block)[0].key)
-EDITOR(last_key_beyond,
-       pointers_of(block)[bw_get32(header_of(block)->item_count) - 1].key.objectid = bw_put64(UINT64_MAX))
+EDITOR(last_key_beyond, pointers_of(block)[bw_get32(header_of(block)->item_count) - 1]
+                            .key.objectid = bw_put64(UINT64_MAX))
 
 static iw_block_editor *const leaf_edits[] = {
     wrong_level,
@@ -163,17 +167,35 @@ static iw_block_editor *const leaf_edits[] = {
 };
 
 static iw_block_editor *const node_edits[] = {
-    wrong_level,     huge_level,          no_items,         huge_count,      large_count, most_pointers,
-    other_owner,     other_generation,    other_bytenr,     noise,           zeros,       ones,
-    child_is_itself, children_are_itself, children_are_one, child_unaligned, child_at_0,  child_far,
-    child_newer,     swapped_pointers,    equal_keys,       last_key_beyond,
+    wrong_level,
+    huge_level,
+    no_items,
+    huge_count,
+    large_count,
+    most_pointers,
+    other_owner,
+    other_generation,
+    other_bytenr,
+    noise,
+    zeros,
+    ones,
+    child_is_itself,
+    children_are_itself,
+    children_are_one,
+    child_unaligned,
+    child_at_0,
+    child_far,
+    child_newer,
+    swapped_pointers,
+    equal_keys,
+    last_key_beyond,
 };
 
 /* An image with levels 0 to 3 whose leaves hold entries. */
 static struct iw_image *make_image(void)
 {
-    struct iw_image *image =
-        iw_create(&(struct iw_options){.nodesize = NODESIZE, .items_per_leaf = 9, .pointers_per_node = 4});
+    struct iw_image *image = iw_create(
+        &(struct iw_options){.nodesize = NODESIZE, .items_per_leaf = 9, .pointers_per_node = 4});
     uint64_t directory = TOP;
     for (unsigned depth = 0; depth < 5; depth++) {
         for (unsigned i = 0; i < 10; i++) {
@@ -200,9 +222,10 @@ static struct walk_result walk_image(const struct iw_image *image, struct report
     return result;
 }
 
-/* One edit of one block. `exact`: nothing may be listed that is not there. `silent`: it looks like a sound
- * block that says something else, so that nobody can tell. */
-static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, bool exact, bool silent)
+/* One edit of one block. `exact`: nothing may be listed that is not there. `silent`: it looks like
+ * a sound block that says something else, so that nobody can tell. */
+static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, bool exact,
+                       bool silent)
 {
     struct iw_image *image = make_image();
     struct report_log log = {0};
@@ -213,8 +236,8 @@ static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, b
     assert_null(result.error);
     size_t foreign = count_foreign(&result, &all, &example);
     if (exact && foreign)
-        fail_msg("edit %zu of block %llu: %zu paths too many, as \"%s\"", number, (unsigned long long)logical,
-                 foreign, example);
+        fail_msg("edit %zu of block %llu: %zu paths too many, as \"%s\"", number,
+                 (unsigned long long)logical, foreign, example);
     if (!silent && count_missing(&result, &all, &example) && !log.counts[BW_DAMAGE])
         fail_msg("edit %zu of block %llu: \"%s\" is missing without a word", number,
                  (unsigned long long)logical, example);
@@ -228,8 +251,8 @@ static void check_edit(iw_block_editor *edit, uint64_t logical, size_t number, b
 static bool may_list_others(iw_block_editor *edit)
 {
     return edit == size_small || edit == all_sizes || edit == longer_name || edit == unknown_type ||
-           edit == offset_in_table || edit == entry_to_itself || edit == entry_to_max || edit == no_name ||
-           edit == backward_items;
+           edit == offset_in_table || edit == entry_to_itself || edit == entry_to_max ||
+           edit == no_name || edit == backward_items;
 }
 
 /* The entry turns into one of something else. */
@@ -261,7 +284,8 @@ static void test_nodes(void **state)
             for (size_t i = 0; i < COUNT(node_edits); i++)
                 if (node->item_count > 1)
                     check_edit(node_edits[i], node->logical, i, true,
-                               node_edits[i] == last_key_beyond && !iw_block_find(image, FS, level, nth + 1));
+                               node_edits[i] == last_key_beyond &&
+                                   !iw_block_find(image, FS, level, nth + 1));
     iw_destroy(image);
 }
 
@@ -278,16 +302,18 @@ static void test_other_trees(void **state)
                 iw_shape(image, trees[tree], 4, 3, 2);
                 fill_sample(image);
                 iw_write_memory(image);
-                const struct iw_block *block = iw_block_find(image, trees[tree], level, level ? 0 : 1);
-                iw_rewrite_block(image, block->logical, level ? node_edits[i] : leaf_edits[i], NULL, true);
+                const struct iw_block *block =
+                    iw_block_find(image, trees[tree], level, level ? 0 : 1);
+                iw_rewrite_block(image, block->logical, level ? node_edits[i] : leaf_edits[i], NULL,
+                                 true);
                 struct walk_result result = walk_image(image, NULL);
                 walk_result_free(&result);
                 iw_destroy(image);
             }
 }
 
-/* Every node of seven levels points at itself or the same child, many times over: a walk by all ways never
- * ends. */
+/* Every node of seven levels points at itself or the same child, many times over: a walk by all
+ * ways never ends. */
 static void test_many_ways_to_one_block(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests the image writer itself, without the library it is there to test: what lies on the devices is read
- * back by hand, parity is computed a second way, and expected paths are written out here.
+ * Tests the image writer itself, without the library it is there to test: what lies on the devices
+ * is read back by hand, parity is computed a second way, and expected paths are written out here.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -109,10 +109,12 @@ static void test_superblock_edit(void **state)
     assert_int_equal(bw_get64(super.generation), 10);
     iw_device_read(image, 0, iw_superblock_offset(2), &super, sizeof super);
     assert_int_equal(bw_get64(super.generation), 77);
-    assert_true(bw_checksum_matches_block(BW_CHECKSUM_CRC32C, (const uint8_t *)&super, sizeof super));
+    assert_true(
+        bw_checksum_matches_block(BW_CHECKSUM_CRC32C, (const uint8_t *)&super, sizeof super));
     iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, set_generation, &generation, false);
     iw_device_read(image, 0, iw_superblock_offset(1), &super, sizeof super);
-    assert_false(bw_checksum_matches_block(BW_CHECKSUM_CRC32C, (const uint8_t *)&super, sizeof super));
+    assert_false(
+        bw_checksum_matches_block(BW_CHECKSUM_CRC32C, (const uint8_t *)&super, sizeof super));
     iw_destroy(image);
 }
 
@@ -188,18 +190,21 @@ static void test_no_two_copies_share_a_place(void **state)
                 unsigned device, other_device;
                 uint64_t offset, other_offset;
                 iw_locate(image, iw_block(image, i)->logical, copy, &device, &offset);
-                iw_locate(image, iw_block(image, k)->logical, 3 - copy, &other_device, &other_offset);
+                iw_locate(image, iw_block(image, k)->logical, 3 - copy, &other_device,
+                          &other_offset);
                 assert_true(device != other_device || offset != other_offset);
             }
     iw_destroy(image);
 }
 
 /* Every pointer of a node says of its child what the child says of itself. */
-static void check_pointers(const struct iw_image *image, const struct iw_block *node, uint32_t nodesize)
+static void check_pointers(const struct iw_image *image, const struct iw_block *node,
+                           uint32_t nodesize)
 {
     uint8_t *bytes = malloc(nodesize), *child = malloc(nodesize);
     iw_block_bytes(image, node->logical, bytes);
-    const struct bw_disk_key_pointer *pointers = (const void *)(bytes + sizeof(struct bw_disk_header));
+    const struct bw_disk_key_pointer *pointers =
+        (const void *)(bytes + sizeof(struct bw_disk_header));
     for (uint32_t i = 0; i < node->item_count; i++) {
         iw_block_bytes(image, bw_get64(pointers[i].bytenr), child);
         const struct bw_disk_header *header = (const void *)child;
@@ -248,7 +253,8 @@ static uint8_t multiply(uint8_t a, uint8_t b)
     return (uint8_t)product;
 }
 
-/* Checks one row, its stripes in order D0, D1, ..., P, Q. The library does not do P and Q of less than two.
+/* Checks one row, its stripes in order D0, D1, ..., P, Q. The library does not do P and Q of less
+ * than two.
  */
 static void check_row(void **stripes, int count, bool has_q)
 {
@@ -312,7 +318,8 @@ static void fill(uint8_t *block, uint32_t nodesize, void *closure)
     memset(block + 200, *(const uint8_t *)closure, nodesize - 200);
 }
 
-/* Rewriting keeps parity right even where the stored block is damaged, so that the block can be rebuilt. */
+/* Rewriting keeps parity right even where the stored block is damaged, so that the block can be
+ * rebuilt. */
 static void test_rewriting_brings_parity_along(void **state)
 {
     (void)state;
@@ -332,7 +339,8 @@ static void test_rewriting_brings_parity_along(void **state)
 
 /* Damage. */
 
-static bool is_sound(const struct iw_image *image, uint64_t logical, unsigned copy, uint64_t *generation)
+static bool is_sound(const struct iw_image *image, uint64_t logical, unsigned copy,
+                     uint64_t *generation)
 {
     uint8_t bytes[8192];
     unsigned device;
@@ -397,7 +405,8 @@ static void test_expected_paths(void **state)
     };
     struct iw_options options = {0};
     struct iw_image *image = iw_create(&options);
-    uint64_t plain = iw_file(image, 5, TOP, "plain"), directory = iw_directory(image, 5, TOP, "low");
+    uint64_t plain = iw_file(image, 5, TOP, "plain"),
+             directory = iw_directory(image, 5, TOP, "low");
     iw_link(image, 5, plain, directory, "hard");
     iw_link_extended(image, 5, plain, directory, "ext");
     iw_symlink(image, 5, TOP, "symlink", "plain");
@@ -442,7 +451,8 @@ static void test_names_of_one_hash_share_an_item(void **state)
     iw_destroy(image);
 }
 
-/* A snapshot has a root of its own and shares the leaves that are still the same; an alias shares the root.
+/* A snapshot has a root of its own and shares the leaves that are still the same; an alias shares
+ * the root.
  */
 static void test_sharing(void **state)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links, attributes,
- * access control lists, numbers of extents. */
+/* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
+ * attributes, access control lists, numbers of extents. */
 #include "format/acl.h"
 #include "format/inode_flags.h"
 #include "fs/extent_count.h"
@@ -58,19 +58,21 @@ static void test_inodes(void **state)
     char name[16];
     for (size_t i = 0; i < 39; i++) {
         snprintf(name, sizeof name, "%zu", i);
-        wanted[i].number = iw_make(fixture.image, FS, TOP, name, i % 2 ? BW_FILE_FIFO : BW_FILE_REGULAR);
+        wanted[i].number =
+            iw_make(fixture.image, FS, TOP, name, i % 2 ? BW_FILE_FIFO : BW_FILE_REGULAR);
         if (i % 3 == 0)
             iw_property(fixture.image, FS, wanted[i].number, "user.a", "x");
         if (i % 5 == 0)
-            iw_property(fixture.image, FS, wanted[i].number, i % 2 ? BW_ACL_ACCESS : BW_ACL_DEFAULT, "x");
+            iw_property(fixture.image, FS, wanted[i].number, i % 2 ? BW_ACL_ACCESS : BW_ACL_DEFAULT,
+                        "x");
     }
     wanted[39].number = wanted[38].number + 100;
     open_fixture(&fixture);
     struct bw_inode inode;
     expect_success(bw_inode_read(fixture.fs, fixture.tree, wanted[1].number, &inode));
     assert_int_equal(inode.mode & 0170000, 010000);
-    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[39].number, &inode), BW_ERROR_NOT_FOUND,
-                 "there is no inode");
+    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[39].number, &inode),
+                 BW_ERROR_NOT_FOUND, "there is no inode");
     expect_success(bw_inodes_read(fixture.fs, fixture.tree, wanted, COUNT(wanted), true));
     for (size_t i = 0; i < 39; i++) {
         assert_true(wanted[i].found);
@@ -103,7 +105,8 @@ static void test_lost_inodes(void **state)
     assert_false(wanted[20].found);
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 1);
     struct bw_inode inode;
-    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[20].number, &inode), BW_ERROR_CORRUPT, NULL);
+    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[20].number, &inode),
+                 BW_ERROR_CORRUPT, NULL);
     close_fixture(&fixture);
 }
 
@@ -118,7 +121,8 @@ static struct bw_error *append_name(void *context, const struct bw_listed *entry
     return NULL;
 }
 
-static void expect_names(struct fixture *fixture, const struct bw_place *directory, const char *expected)
+static void expect_names(struct fixture *fixture, const struct bw_place *directory,
+                         const char *expected)
 {
     struct bw_buffer names = {0};
     expect_success(bw_directory_read(fixture->fs, directory, append_name, &names));
@@ -137,8 +141,10 @@ static void test_directory(void **state)
     iw_subvolume(fixture.image, 257, 256, TOP, "nest", 0);
     iw_file(fixture.image, 256, TOP, "a");
     iw_snapshot(fixture.image, 300, 256, FS, TOP, "snap", 0);
-    const struct iw_entry bad = {
-        .directory = TOP, .name = "a/b", .type = BW_FILE_REGULAR, .location = {TOP, BW_INODE_ITEM, 0}};
+    const struct iw_entry bad = {.directory = TOP,
+                                 .name = "a/b",
+                                 .type = BW_FILE_REGULAR,
+                                 .location = {TOP, BW_INODE_ITEM, 0}};
     iw_entry(fixture.image, FS, &bad);
     const struct iw_entry nowhere = {
         .directory = TOP, .name = "nowhere", .type = BW_FILE_REGULAR, .location = {1, 2, 3}};
@@ -253,9 +259,12 @@ static void test_symlinks(void **state)
     expect_target(&fixture, cut, "to");
     expect_target(&fixture, packed, "compressed");
     struct bw_buffer target = {0};
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, broken, &target), BW_ERROR_CORRUPT, "zstd");
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, regular, &target), BW_ERROR_CORRUPT, "not inline");
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, empty, &target), BW_ERROR_NOT_FOUND, "no target");
+    expect_error(bw_symlink_read(fixture.fs, fixture.tree, broken, &target), BW_ERROR_CORRUPT,
+                 "zstd");
+    expect_error(bw_symlink_read(fixture.fs, fixture.tree, regular, &target), BW_ERROR_CORRUPT,
+                 "not inline");
+    expect_error(bw_symlink_read(fixture.fs, fixture.tree, empty, &target), BW_ERROR_NOT_FOUND,
+                 "no target");
     assert_int_equal(target.length, 0);
     bw_buffer_free(&target);
     close_fixture(&fixture);
@@ -275,7 +284,8 @@ static void test_xattrs(void **state)
 {
     (void)state;
     struct fixture fixture = make();
-    uint64_t file = iw_file(fixture.image, FS, TOP, "file"), other = iw_file(fixture.image, FS, TOP, "other");
+    uint64_t file = iw_file(fixture.image, FS, TOP, "file"),
+             other = iw_file(fixture.image, FS, TOP, "other");
     /* The same hash: one item. */
     iw_property(fixture.image, FS, file, "081763fa5c", "one");
     iw_property(fixture.image, FS, file, "fff22fd34c", "");
@@ -343,8 +353,9 @@ static void test_acls(void **state)
                                    ACL_ENTRY(8, 4, 5),
                                    ACL_ENTRY(16, 3, 0),
                                    ACL_ENTRY(32, 0, 0)};
-    static const char text[] = "# user::rwx\n# user:1000:rw-\n# group::r-x\n# group:5:r--\n# mask::-wx\n"
-                               "# other::---\n";
+    static const char text[] =
+        "# user::rwx\n# user:1000:rw-\n# group::r-x\n# group:5:r--\n# mask::-wx\n"
+        "# other::---\n";
     struct bw_buffer buffer = {0};
     assert_true(bw_acl_append_text(list, sizeof list, "# ", &buffer));
     assert_int_equal(buffer.length, strlen(text));
@@ -356,7 +367,8 @@ static void test_acls(void **state)
     assert_false(bw_acl_append_text(list, sizeof list - 1, "", &buffer));
     uint8_t bad[sizeof list];
     for (size_t i = 0; i < 3; i++) {
-        static const size_t places[] = {0, 4 + 5 * 8, 4 + 5 * 8 + 2}; /* version, a tag, permissions */
+        static const size_t places[] = {0, 4 + 5 * 8, 4 + 5 * 8 + 2}; /* version, a tag, permissions
+                                                                       */
         memcpy(bad, list, sizeof list);
         bad[places[i]] = 9;
         assert_false(bw_acl_append_text(bad, sizeof bad, "", &buffer));

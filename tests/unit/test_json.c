@@ -39,8 +39,8 @@ static void test_structure(void **state)
     bw_json_text(&json, "after", "x");
     bw_json_end(&json);
     bw_json_end(&json); /* one too many does nothing */
-    expect_text(
-        "{\"least\":0,\"most\":18446744073709551615,\"list\":[true,false,null,{},[]],\"after\":\"x\"}");
+    expect_text("{\"least\":0,\"most\":18446744073709551615,\"list\":[true,false,null,{},[]],"
+                "\"after\":\"x\"}");
 }
 
 static void test_lines(void **state)
@@ -68,9 +68,11 @@ static void test_text(void **state)
         {"plain", "{\"a\":\"plain\"}"},
         {"\"\\/", "{\"a\":\"\\\"\\\\/\"}"},
         {"\n\t\x01\x1f\x7f", "{\"a\":\"\\u000a\\u0009\\u0001\\u001f\\u007f\"}"},
-        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", "{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
+         "{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
         {"\xf4\x8f\xbf\xbf", "{\"a\":\"\xf4\x8f\xbf\xbf\"}"},
-        /* No UTF-8: a byte alone, one cut off, too long a form, a surrogate, behind the last character. */
+        /* No UTF-8: a byte alone, one cut off, too long a form, a surrogate, behind the last
+           character. */
         {"\xff", "{\"a_bytes\":\"/w==\"}"},
         {"ab\xc3", "{\"a_bytes\":\"YWLD\"}"},
         {"\xc0\x80", "{\"a_bytes\":\"wIA=\"}"},

@@ -73,7 +73,8 @@ static void check_length(uint64_t size, const char *offset, const char *length, 
     free_bench(bench);
 }
 
-static void check_refused(uint64_t size, const char *offset, const char *length, const char *message)
+static void check_refused(uint64_t size, const char *offset, const char *length,
+                          const char *message)
 {
     struct bench *bench = make_bench(size);
     struct bw_xlator *window = NULL;
@@ -99,10 +100,13 @@ static void test_refused(void **state)
 {
     (void)state;
     check_refused(SIZE, "100001", "0", "begins at 100001, behind the end of layer-0 at 100000");
-    check_refused(SIZE, "18446744073709551615", "0", "begins at 18446744073709551615, behind the end");
-    check_refused(SIZE, "0", "100001", "of 100001 bytes at 0 ends behind the end of layer-0 at 100000");
+    check_refused(SIZE, "18446744073709551615", "0",
+                  "begins at 18446744073709551615, behind the end");
+    check_refused(SIZE, "0", "100001",
+                  "of 100001 bytes at 0 ends behind the end of layer-0 at 100000");
     check_refused(SIZE, "99999", "2", "of 2 bytes at 99999 ends behind the end");
-    check_refused(SIZE, "1", "18446744073709551615", "of 18446744073709551615 bytes at 1 ends behind");
+    check_refused(SIZE, "1", "18446744073709551615",
+                  "of 18446744073709551615 bytes at 1 ends behind");
     check_refused(SIZE, "99999", "18446744073709551615", "ends behind");
     check_refused(UINT64_MAX, "2", "18446744073709551615", "ends behind");
     check_refused(SIZE, "-1", "0", "option offset");
@@ -186,15 +190,17 @@ static void test_error_from_below(void **state)
     uint8_t buffer[10];
     expect_success(try_window(bench, "10", "0", &window));
     bench->fake.broken[0] = true;
-    expect_error(read_range(window, 0, buffer, sizeof buffer), BW_ERROR_SYSTEM, "fake copy 1 is broken");
+    expect_error(read_range(window, 0, buffer, sizeof buffer), BW_ERROR_SYSTEM,
+                 "fake copy 1 is broken");
     free_bench(bench);
 }
 
 static void test_hints(void **state)
 {
     (void)state;
-    static const struct bw_range given[] = {{0, 10},   {990, 100},         {1000, 1},      {999, UINT64_MAX},
-                                            {2000, 0}, {UINT64_MAX, 1000}, {0, UINT64_MAX}};
+    static const struct bw_range given[] = {{0, 10},           {990, 100}, {1000, 1},
+                                            {999, UINT64_MAX}, {2000, 0},  {UINT64_MAX, 1000},
+                                            {0, UINT64_MAX}};
     static const struct bw_range wanted[] = {{500, 10}, {1490, 10}, {1499, 1}, {500, 1000}};
     struct bench *bench = make_bench(SIZE);
     struct bw_xlator *window = NULL;
@@ -229,7 +235,8 @@ static int write_behind_header(const struct iw_image *image, uint64_t header)
     return descriptor;
 }
 
-/* A file system that does not begin where its file does is found through the window, and only there. */
+/* A file system that does not begin where its file does is found through the window, and only
+ * there. */
 static void test_walk(void **state)
 {
     (void)state;
@@ -257,8 +264,12 @@ static void test_walk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_length), cmocka_unit_test(test_refused),          cmocka_unit_test(test_batch),
-        cmocka_unit_test(test_edges),  cmocka_unit_test(test_error_from_below), cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_length),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_error_from_below),
+        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_walk),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);

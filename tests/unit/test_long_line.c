@@ -10,11 +10,12 @@ static void test_modes(void **state)
         uint32_t mode;
         const char *letters;
     } cases[] = {
-        {0100644, "-rw-r--r--"},    {0040755, "drwxr-xr-x"}, {0120777, "lrwxrwxrwx"}, {0020600, "crw-------"},
-        {0060660, "brw-rw----"},    {0010000, "p---------"}, {0140001, "s--------x"}, {0000000, "?---------"},
-        {0104755, "-rwsr-xr-x"},    {0104644, "-rwSr--r--"}, {0102755, "-rwxr-sr-x"}, {0102644, "-rw-r-Sr--"},
-        {0041777, "drwxrwxrwt"},    {0041776, "drwxrwxrwT"}, {0107777, "-rwsrwsrwt"}, {0107000, "---S--S--T"},
-        {UINT32_MAX, "?rwsrwsrwt"},
+        {0100644, "-rw-r--r--"}, {0040755, "drwxr-xr-x"},    {0120777, "lrwxrwxrwx"},
+        {0020600, "crw-------"}, {0060660, "brw-rw----"},    {0010000, "p---------"},
+        {0140001, "s--------x"}, {0000000, "?---------"},    {0104755, "-rwsr-xr-x"},
+        {0104644, "-rwSr--r--"}, {0102755, "-rwxr-sr-x"},    {0102644, "-rw-r-Sr--"},
+        {0041777, "drwxrwxrwt"}, {0041776, "drwxrwxrwT"},    {0107777, "-rwsrwsrwt"},
+        {0107000, "---S--S--T"}, {UINT32_MAX, "?rwsrwsrwt"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[BW_MODE_LETTERS + 1] = {0};
@@ -39,9 +40,11 @@ static void test_lines(void **state)
     struct bw_inode inode = {
         .mode = 0100640, .link_count = 2, .uid = 1000, .gid = 7, .size = 20000, .mtime = -1};
     const struct bw_file file = {.type = BW_FILE_REGULAR, .inode = &inode};
-    expect_line(&file, ">-rw-r-----   2  1000     7        20000 1969-12-31 23:59:59.999999999 name");
+    expect_line(&file,
+                ">-rw-r-----   2  1000     7        20000 1969-12-31 23:59:59.999999999 name");
     inode = (struct bw_inode){.mode = 0060600, .link_count = 1, .device = 7 << 20 | 1048575};
-    expect_line(&file, ">brw-------   1     0     0   7, 1048575 1970-01-01 00:00:00.000000000 name");
+    expect_line(&file,
+                ">brw-------   1     0     0   7, 1048575 1970-01-01 00:00:00.000000000 name");
     inode = (struct bw_inode){.mode = 0100777,
                               .link_count = UINT32_MAX,
                               .uid = UINT32_MAX,
@@ -51,7 +54,8 @@ static void test_lines(void **state)
     expect_line(&file, ">-rwxrwxrwx 4294967295 4294967295 4294967295 18446744073709551615 "
                        "2262-04-11 23:47:16.854775807 name");
     inode = (struct bw_inode){.mode = 0020600, .device = UINT64_MAX, .mtime = INT64_MIN};
-    expect_line(&file, ">crw-------   0     0     0 4095, 1048575 1677-09-21 00:12:43.145224192 name");
+    expect_line(&file,
+                ">crw-------   0     0     0 4095, 1048575 1677-09-21 00:12:43.145224192 name");
 }
 
 static void test_unknown(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From paths to inodes: names, hashes, subvolumes, "..", links; and what of that survives damage. */
+/* From paths to inodes: names, hashes, subvolumes, "..", links; and what of that survives damage.
+ */
 #include "btree/item_range.h"
 #include "fs/directory.h"
 #include "fs/fs.h"
@@ -33,8 +34,8 @@ static void close_fixture(struct fixture *fixture)
     iw_destroy(fixture->image);
 }
 
-static void expect_place(const struct fixture *fixture, const char *path, bool follow, uint64_t subvolume,
-                         uint64_t inode, uint8_t type)
+static void expect_place(const struct fixture *fixture, const char *path, bool follow,
+                         uint64_t subvolume, uint64_t inode, uint8_t type)
 {
     struct bw_place place;
     struct bw_error *error = bw_lookup(fixture->fs, NULL, path, follow, &place);
@@ -56,17 +57,20 @@ static void test_names(void **state)
 {
     (void)state;
     struct fixture fixture = make();
-    uint64_t a = iw_directory(fixture.image, FS, TOP, "a"), b = iw_directory(fixture.image, FS, a, "b");
+    uint64_t a = iw_directory(fixture.image, FS, TOP, "a"),
+             b = iw_directory(fixture.image, FS, a, "b");
     uint64_t file = iw_file(fixture.image, FS, b, "file");
     char longest[BW_NAME_MAX + 2] = "";
     memset(longest, 'x', BW_NAME_MAX);
     uint64_t long_one = iw_file(fixture.image, FS, TOP, longest);
     uint64_t bytes = iw_file(fixture.image, FS, TOP, "\xff\n ");
     open_fixture(&fixture);
-    static const char *const top[] = {"/", "//", ".", "/..", "a/..", "/a/b/../../..", "a/./b/.././.."};
+    static const char *const top[] = {
+        "/", "//", ".", "/..", "a/..", "/a/b/../../..", "a/./b/.././.."};
     for (size_t i = 0; i < COUNT(top); i++)
         expect_place(&fixture, top[i], false, FS, TOP, BW_FILE_DIRECTORY);
-    static const char *const same[] = {"/a/b/file", "a/b/file", "//a///b/./file", "/../a/b/../b/file"};
+    static const char *const same[] = {"/a/b/file", "a/b/file", "//a///b/./file",
+                                       "/../a/b/../b/file"};
     for (size_t i = 0; i < COUNT(same); i++)
         expect_place(&fixture, same[i], false, FS, file, BW_FILE_REGULAR);
     expect_place(&fixture, "/a/b/", false, FS, b, BW_FILE_DIRECTORY);
@@ -118,20 +122,23 @@ static void test_subvolumes(void **state)
     expect_place(&fixture, "/users/me/inside/nest/..", false, 256, inside, BW_FILE_DIRECTORY);
     expect_place(&fixture, "/users/me/..", false, FS, home, BW_FILE_DIRECTORY);
     /* In the snapshot the entry is stale. */
-    expect_place(&fixture, "/snapshot/inside/nest", false, 300, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY);
+    expect_place(&fixture, "/snapshot/inside/nest", false, 300, BW_EMPTY_DIRECTORY,
+                 BW_FILE_DIRECTORY);
     expect_place(&fixture, "/snapshot/inside/nest/..", false, 300, inside, BW_FILE_DIRECTORY);
     expect_nothing(&fixture, "/snapshot/inside/nest/egg", "no such file");
     expect_nothing(&fixture, "/users/me/link", "no such file or directory: inside");
     /* The same seen from the subvolume: nothing is above it, and links begin at its top. */
     const struct bw_subvolume *from = bw_subvolume_find(&fixture.fs->subvolumes, 256);
-    static const char *const paths[] = {"/inside", "inside/../../inside", "link", "/link/nest/..", "link/"};
+    static const char *const paths[] = {"/inside", "inside/../../inside", "link", "/link/nest/..",
+                                        "link/"};
     struct bw_place place;
     for (size_t i = 0; i < COUNT(paths); i++) {
         expect_success(bw_lookup(fixture.fs, from, paths[i], true, &place));
         assert_int_equal(place.inode, inside);
         assert_ptr_equal(place.subvolume, from);
     }
-    expect_error(bw_lookup(fixture.fs, from, "/users/me", true, &place), BW_ERROR_NOT_FOUND, "no such file");
+    expect_error(bw_lookup(fixture.fs, from, "/users/me", true, &place), BW_ERROR_NOT_FOUND,
+                 "no such file");
     close_fixture(&fixture);
 }
 
@@ -228,8 +235,10 @@ static void test_odd_entries(void **state)
     char name[2] = "a";
     for (size_t i = 0; i < COUNT(locations); i++, name[0]++)
         iw_entry(fixture.image, FS,
-                 &(struct iw_entry){
-                     .directory = TOP, .name = name, .type = BW_FILE_DIRECTORY, .location = locations[i]});
+                 &(struct iw_entry){.directory = TOP,
+                                    .name = name,
+                                    .type = BW_FILE_DIRECTORY,
+                                    .location = locations[i]});
     iw_entry(fixture.image, FS,
              &(struct iw_entry){.directory = TOP,
                                 .name = "no such subvolume",
@@ -238,7 +247,8 @@ static void test_odd_entries(void **state)
     open_fixture(&fixture);
     struct bw_place place;
     for (name[0] = 'a'; name[0] < 'd'; name[0]++)
-        expect_error(bw_lookup(fixture.fs, NULL, name, true, &place), BW_ERROR_CORRUPT, "an entry points to");
+        expect_error(bw_lookup(fixture.fs, NULL, name, true, &place), BW_ERROR_CORRUPT,
+                     "an entry points to");
     expect_place(&fixture, "no such subvolume", true, FS, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY);
     expect_nothing(&fixture, "no such subvolume/x", "no such file");
     close_fixture(&fixture);
@@ -294,7 +304,8 @@ static void test_lost_items(void **state)
         snprintf(name, sizeof name, "file %d", i);
         expect_place(&fixture, name, false, FS, inodes[i], BW_FILE_REGULAR);
     }
-    /* It may have been in the lost leaf, but then its index would tell. Still, the look-up is not sure. */
+    /* It may have been in the lost leaf, but then its index would tell. Still, the look-up is not
+     * sure. */
     struct bw_place place;
     bw_error_free(bw_lookup(fixture.fs, NULL, "file 7x", true, &place));
     close_fixture(&fixture);
@@ -311,7 +322,8 @@ static void test_lost_items_and_indexes(void **state)
     iw_write_memory(fixture.image);
     static const char *const lost[] = {"file 7", "file 8", "sub", "extended"};
     for (size_t i = 0; i < COUNT(lost); i++)
-        lose_leaf_of(&fixture, (struct bw_key){TOP, BW_DIR_ITEM, bw_name_hash(lost[i], strlen(lost[i]))});
+        lose_leaf_of(&fixture,
+                     (struct bw_key){TOP, BW_DIR_ITEM, bw_name_hash(lost[i], strlen(lost[i]))});
     for (uint64_t index = 2; index < MANY + 4; index += 5)
         lose_leaf_of(&fixture, (struct bw_key){TOP, BW_DIR_INDEX, index});
     expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));

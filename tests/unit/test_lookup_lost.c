@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Paths, inodes and contents below internal nodes that are lost: whatever the walk lists can be looked up and
- * read. And where leaves are lost as well, nobody takes what is not known for what is not there.
+ * Paths, inodes and contents below internal nodes that are lost: whatever the walk lists can be
+ * looked up and read. And where leaves are lost as well, nobody takes what is not known for what is
+ * not there.
  */
 #include "fs/inode.h"
 #include "fs/lookup.h"
@@ -10,7 +11,8 @@
 
 static struct iw_image *make_image(void)
 {
-    struct iw_image *image = iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 3});
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.items_per_leaf = 7, .pointers_per_node = 3});
     uint64_t directory = TOP;
     for (unsigned depth = 0; depth < 5; depth++) {
         for (unsigned i = 0; i < 7; i++) {
@@ -114,7 +116,8 @@ static void test_leaves_as_well(void **state)
     iw_destroy(image);
 }
 
-/* More snapshots than names are kept of, without the entries of a directory: the inodes tell, each time anew.
+/* More snapshots than names are kept of, without the entries of a directory: the inodes tell, each
+ * time anew.
  */
 enum { SNAPSHOTS = 11, FILES = 20 };
 
@@ -122,8 +125,8 @@ static void lose_entries(struct iw_image *image, uint64_t directory)
 {
     for (size_t i = 0; i < iw_block_count(image); i++) {
         const struct iw_block *block = iw_block(image, i);
-        if (!block->level && block->first_key.objectid == directory && block->first_key.type >= BW_DIR_ITEM &&
-            block->last_key.objectid == directory)
+        if (!block->level && block->first_key.objectid == directory &&
+            block->first_key.type >= BW_DIR_ITEM && block->last_key.objectid == directory)
             lose(image, block);
     }
 }

@@ -28,8 +28,8 @@ static struct bw_disk_key disk_key(uint64_t objectid, uint8_t type, uint64_t off
     return (struct bw_disk_key){bw_put64(objectid), type, bw_put64(offset)};
 }
 
-/* A block of tree 5, generation 7, with three children or empty items, keys (256 96 2), (256 96 3), (256 96
- * 4). */
+/* A block of tree 5, generation 7, with three children or empty items, keys (256 96 2), (256 96 3),
+ * (256 96 4). */
 static void make_block(uint8_t *block, uint8_t level)
 {
     memset(block, 0, NODESIZE);
@@ -41,7 +41,8 @@ static void make_block(uint8_t *block, uint8_t level)
     for (uint64_t i = 0; i < 3; i++) {
         struct bw_disk_key key = disk_key(256, BW_DIR_INDEX, 2 + i);
         if (level)
-            pointers(block)[i] = (struct bw_disk_key_pointer){key, bw_put64((i + 1) << 16), bw_put64(7)};
+            pointers(block)[i] =
+                (struct bw_disk_key_pointer){key, bw_put64((i + 1) << 16), bw_put64(7)};
         else
             items(block)[i] = (struct bw_disk_item){key, bw_put32(NODESIZE - 101), bw_put32(0)};
     }
@@ -71,7 +72,8 @@ static void test_good_blocks(void **state)
     }
 }
 
-static void expect_bad(const uint8_t *block, const struct bw_tree_block_expectation *wanted, const char *text)
+static void expect_bad(const uint8_t *block, const struct bw_tree_block_expectation *wanted,
+                       const char *text)
 {
     expect_error(bw_node_check(block, NODESIZE, BYTENR, wanted), BW_ERROR_CORRUPT, text);
     assert_false(bw_node_meets_expectation(block, NODESIZE, BYTENR, wanted));
@@ -268,7 +270,8 @@ static void test_names(void **state)
         {"\xaf\xaf\xaf\xaf\xaf\xaf\xaf\xaf", 8, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
-        assert_int_equal(bw_name_is_valid((const uint8_t *)cases[i].name, cases[i].length), cases[i].valid);
+        assert_int_equal(bw_name_is_valid((const uint8_t *)cases[i].name, cases[i].length),
+                         cases[i].valid);
 }
 
 /* A bad byte is found wherever it stands, in names of every length. */
@@ -390,7 +393,8 @@ static void test_root_items(void **state)
                                      .generation_v2 = bw_put64(7),
                                      .parent_uuid = {1}};
     struct bw_root_item root;
-    struct bw_item item = item_of((const void *)&disk, sizeof disk, (struct bw_key){256, BW_ROOT_ITEM, 0});
+    struct bw_item item =
+        item_of((const void *)&disk, sizeof disk, (struct bw_key){256, BW_ROOT_ITEM, 0});
     expect_success(bw_root_item_decode(&item, &root));
     assert_int_equal(root.root.bytenr, 65536);
     assert_int_equal(root.root.generation, 7);

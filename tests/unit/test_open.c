@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening: which superblock copy, which of the images given belong together, in any order, seeds, backup
- * roots.
+ * Opening: which superblock copy, which of the images given belong together, in any order, seeds,
+ * backup roots.
  */
 #include "support/walk_helpers.h"
 
@@ -31,8 +31,8 @@ static void test_copies(void **state)
         const char *path = iw_path(image, 0);
         struct bw_fs *fs;
         struct report_log log = {0};
-        iw_superblock_edit(image, 0, (unsigned)broken + 1, set_label, (void *)(uintptr_t) "not sealed",
-                           false);
+        iw_superblock_edit(image, 0, (unsigned)broken + 1, set_label,
+                           (void *)(uintptr_t) "not sealed", false);
         check_walk(image, &log);
         assert_int_equal(report_log_count(&log, "crc32c checksum mismatch"), 1);
         for (int copy = 0; copy < 3; copy++) {
@@ -59,7 +59,8 @@ static void test_newest_copy(void **state)
     struct bw_fs *fs;
     iw_superblock_edit(image, 0, 1, set_generation, &older, true);
     check_walk(image, NULL);
-    expect_error(open_paths(&path, 1, 0, NULL, &fs), BW_ERROR_CORRUPT, "generation mismatch, want 9 have 10");
+    expect_error(open_paths(&path, 1, 0, NULL, &fs), BW_ERROR_CORRUPT,
+                 "generation mismatch, want 9 have 10");
     iw_destroy(image);
 }
 
@@ -143,7 +144,8 @@ static void check_extra(const struct iw_image *image, const char *const *paths, 
 static void test_foreign_image(void **state)
 {
     (void)state;
-    struct iw_image *image = make_devices(0, BW_GROUP_RAID1), *other = make_devices(1, BW_GROUP_RAID1);
+    struct iw_image *image = make_devices(0, BW_GROUP_RAID1),
+                    *other = make_devices(1, BW_GROUP_RAID1);
     const char *paths[5];
     for (unsigned at = 1; at < 5; at++) {
         for (unsigned i = 0, device = 0; i < 5; i++)
@@ -253,8 +255,8 @@ static void give_seed_id(uint8_t *block, uint32_t nodesize, void *closure)
 static void test_seed(void **state)
 {
     (void)state;
-    struct iw_image *image = sample_image(
-        &(struct iw_options){.device_count = 2, .nodesize = 4096, .items_per_leaf = 5, .data_chunks = 1});
+    struct iw_image *image = sample_image(&(struct iw_options){
+        .device_count = 2, .nodesize = 4096, .items_per_leaf = 5, .data_chunks = 1});
     const char *const forward[] = {iw_path(image, 0), iw_path(image, 1)};
     const char *const backward[] = {iw_path(image, 1), iw_path(image, 0)};
     size_t changed = 0;

@@ -20,8 +20,8 @@ static uint8_t byte_at(uint64_t address)
     return (uint8_t)(address * 2654435761u >> 13);
 }
 
-static void below_read(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void below_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct below *below = bw_xlator_private(xlator);
     (void)frame;
@@ -62,7 +62,8 @@ static const struct bw_xlator_class below_class = {
     .operations = {.read = below_read, .advise = below_advise, .size = below_size},
 };
 
-static const struct bw_xlator_class *const classes[] = {&below_class, &bw_performance_io_threads_class, NULL};
+static const struct bw_xlator_class *const classes[] = {&below_class,
+                                                        &bw_performance_io_threads_class, NULL};
 
 struct bench {
     struct below below;

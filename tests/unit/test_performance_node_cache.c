@@ -89,14 +89,16 @@ static void test_errors_are_not_kept(void **state)
     struct cache_bench *bench = make_bench("1M");
     const struct bw_tree_block_expectation wanted = block_bench_expectation(5);
     bench->blocks->fake.broken[0] = true;
-    expect_error(block_bench_read(bench->top, 5, &wanted, true, bench->buffer), BW_ERROR_SYSTEM, "broken");
+    expect_error(block_bench_read(bench->top, 5, &wanted, true, bench->buffer), BW_ERROR_SYSTEM,
+                 "broken");
     bench->blocks->fake.broken[0] = false;
     assert_true(was_read(bench, 5, true));
     assert_false(was_read(bench, 5, true));
     free_bench(bench);
 }
 
-/* A block that is there but not what is expected now is asked for below, where verify will say what is wrong.
+/* A block that is there but not what is expected now is asked for below, where verify will say what
+ * is wrong.
  */
 static void test_expectation_mismatch_is_a_miss(void **state)
 {
@@ -140,7 +142,8 @@ static void test_size_is_kept(void **state)
             size_t before = bench->blocks->fake.calls;
             /* Once broken, only what is remembered can be read. */
             bench->blocks->fake.broken[0] = true;
-            struct bw_error *error = block_bench_read(bench->top, block, &wanted, true, bench->buffer);
+            struct bw_error *error =
+                block_bench_read(bench->top, block, &wanted, true, bench->buffer);
             hits += !error;
             assert_int_equal(bench->blocks->fake.calls - before, error != NULL);
             bw_error_free(error);
@@ -175,7 +178,8 @@ static void test_batch(void **state)
     bw_wind(NULL, bench->top, requests, BATCH);
     for (size_t i = 0; i < BATCH; i++) {
         expect_success(requests[i].error);
-        assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 1, i), BENCH_NODESIZE);
+        assert_memory_equal(requests[i].buffer, block_bench_bytes(bench->blocks, 1, i),
+                            BENCH_NODESIZE);
     }
     assert_int_equal(bench->blocks->fake.read_count - before, BATCH / 2);
     free(buffers);

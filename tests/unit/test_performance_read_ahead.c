@@ -8,7 +8,8 @@ static void check_hints(const char *gap, const struct bw_range *given, size_t gi
     struct fake_layer fake = {0};
     struct bw_graph *graph = fake_graph(NULL);
     const struct bw_option_value options[] = {{"gap", gap}, {0}};
-    struct bw_xlator *top = add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), options);
+    struct bw_xlator *top =
+        add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), options);
     bw_wind_advise(NULL, top, given, given_count);
     assert_int_equal(fake.hint_calls, wanted_count != 0);
     assert_int_equal(fake.hint_count, wanted_count);
@@ -42,7 +43,8 @@ static void test_passes_reads(void **state)
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
     struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *top = add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), NULL);
+    struct bw_xlator *top =
+        add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), NULL);
     expect_success(read_range(top, 0, buffer, sizeof buffer));
     assert_memory_equal(buffer, bytes, sizeof bytes);
     bw_graph_destroy(graph);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A layer out of a shared object, on a bottom in memory: what it does to data, and that it stays as long as
- * its graph. */
+/* A layer out of a shared object, on a bottom in memory: what it does to data, and that it stays as
+ * long as its graph. */
 #include <unistd.h>
 
 #include "support/fake_layer.h"
@@ -53,7 +53,8 @@ static void test_data(void **state)
     expect_read(once, BW_REQUEST_DATA, "Uryyb, m!");
     expect_read(once, BW_REQUEST_TREE_BLOCK, "Hello, z!");
     expect_read(twice, BW_REQUEST_DATA, "Hello, z!");
-    struct bw_request outside = {.kind = BW_REQUEST_DATA, .length = 1, .address = 99, .buffer = &(char){0}};
+    struct bw_request outside = {
+        .kind = BW_REQUEST_DATA, .length = 1, .address = 99, .buffer = &(char){0}};
     bw_wind(NULL, twice, &outside, 1);
     assert_string_equal(outside.error->way->layer, "test/logical");
     assert_string_equal(outside.error->way->next->layer, "toys/rot13");
@@ -78,8 +79,10 @@ static void test_names(void **state)
     const struct bw_xlator_class *again = NULL;
     expect_success(bw_registry_find(registry, "toys/rot13", &again));
     assert_ptr_equal(again, type);
-    expect_error(bw_registry_find(registry, "toys/rot14", &type), BW_ERROR_USAGE, "unknown type toys/rot14");
-    expect_error(bw_registry_find(registry, "plugin/toys/rot13", &type), BW_ERROR_USAGE, "unknown type");
+    expect_error(bw_registry_find(registry, "toys/rot14", &type), BW_ERROR_USAGE,
+                 "unknown type toys/rot14");
+    expect_error(bw_registry_find(registry, "plugin/toys/rot13", &type), BW_ERROR_USAGE,
+                 "unknown type");
     bw_registry_destroy(registry);
 }
 

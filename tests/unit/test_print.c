@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/print.c and print_dot.c: golden texts, and that what is printed is read again as the same. */
+/* src/graph/print.c and print_dot.c: golden texts, and that what is printed is read again as the
+ * same. */
 #include "graph/print.h"
 #include "graph/volfile.h"
 #include "support/fake_layer.h"
@@ -54,10 +55,11 @@ static struct bw_graph *make_example(void)
     struct bw_graph *graph = make_graph();
     struct bw_xlator *disks[] = {add_disk(graph, "device-1", "my disk.img", "-"),
                                  add_disk(graph, "device-2", "b.img", "")};
-    struct bw_xlator *map = add(
-        graph, &(struct bw_layer){.type = "cluster/map", .name = "map", .children = disks, .child_count = 2});
-    add(graph,
-        &(struct bw_layer){.type = "toys/pass", .name = "pass@map", .children = &map, .child_count = 1});
+    struct bw_xlator *map =
+        add(graph, &(struct bw_layer){
+                       .type = "cluster/map", .name = "map", .children = disks, .child_count = 2});
+    add(graph, &(struct bw_layer){
+                   .type = "toys/pass", .name = "pass@map", .children = &map, .child_count = 1});
     return graph;
 }
 
@@ -120,8 +122,8 @@ static struct bw_graph *build(const struct bw_plan *plan)
         struct bw_option_value options[8] = {{0}};
         struct bw_xlator *children[8];
         for (size_t k = 0; k < volume->option_count; k++)
-            options[k] =
-                (struct bw_option_value){volume->options[k].name.text, volume->options[k].value.text};
+            options[k] = (struct bw_option_value){volume->options[k].name.text,
+                                                  volume->options[k].value.text};
         for (size_t k = 0; k < volume->child_count; k++)
             children[k] = bw_graph_layer(graph, bw_plan_find(plan, volume->children[k].text));
         add(graph, &(struct bw_layer){.type = volume->type.text,
@@ -210,16 +212,17 @@ static void expect_dot(struct bw_graph *graph, const char *body)
 static void test_dot(void **state)
 {
     (void)state;
-    expect_dot(make_example(), "    n3 [fillcolor=\"#ececec\" label=<<b>pass@map</b><br/>toys/pass>];\n"
-                               "    n2 [fillcolor=\"#dcefd3\" label=<<b>map</b><br/>cluster/map>];\n"
-                               "    n1 [fillcolor=\"#d8e6f5\" label=<<b>device-2</b><br/>storage/disk"
-                               "<br/><font point-size=\"9\">path = b.img</font>"
-                               "<br/><font point-size=\"9\">output = </font>>];\n"
-                               "    n0 [fillcolor=\"#d8e6f5\" label=<<b>device-1</b><br/>storage/disk"
-                               "<br/><font point-size=\"9\">path = my disk.img</font>>];\n"
-                               "    n3 -> n2;\n"
-                               "    n2 -> n0;\n"
-                               "    n2 -> n1;\n");
+    expect_dot(make_example(),
+               "    n3 [fillcolor=\"#ececec\" label=<<b>pass@map</b><br/>toys/pass>];\n"
+               "    n2 [fillcolor=\"#dcefd3\" label=<<b>map</b><br/>cluster/map>];\n"
+               "    n1 [fillcolor=\"#d8e6f5\" label=<<b>device-2</b><br/>storage/disk"
+               "<br/><font point-size=\"9\">path = b.img</font>"
+               "<br/><font point-size=\"9\">output = </font>>];\n"
+               "    n0 [fillcolor=\"#d8e6f5\" label=<<b>device-1</b><br/>storage/disk"
+               "<br/><font point-size=\"9\">path = my disk.img</font>>];\n"
+               "    n3 -> n2;\n"
+               "    n2 -> n0;\n"
+               "    n2 -> n1;\n");
     expect_dot(make_graph(), "");
 }
 
@@ -228,16 +231,19 @@ static void test_dot_hostile(void **state)
     (void)state;
     struct bw_graph *graph = make_graph();
     add_disk(graph, "<b>", "</b>>];&amp;\"\\N\n\xff\xef\xbf\xbe\xc3\xb6\xef\xbf\xbf", "-");
-    expect_dot(graph, "    n0 [fillcolor=\"#d8e6f5\" label=<<b>&#60;b&#62;</b><br/>storage/disk"
-                      "<br/><font point-size=\"9\">path = &#60;/b&#62;&#62;];&#38;amp;&#34;\\\\N\\\\n\\\\377"
-                      "\\\\357\\\\277\\\\276\xc3\xb6\\\\357\\\\277\\\\277</font>>];\n");
+    expect_dot(
+        graph,
+        "    n0 [fillcolor=\"#d8e6f5\" label=<<b>&#60;b&#62;</b><br/>storage/disk"
+        "<br/><font point-size=\"9\">path = &#60;/b&#62;&#62;];&#38;amp;&#34;\\\\N\\\\n\\\\377"
+        "\\\\357\\\\277\\\\276\xc3\xb6\\\\357\\\\277\\\\277</font>>];\n");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_volfile), cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_all_bytes),
-        cmocka_unit_test(test_dot),     cmocka_unit_test(test_dot_hostile),
+        cmocka_unit_test(test_volfile),     cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_all_bytes),   cmocka_unit_test(test_dot),
+        cmocka_unit_test(test_dot_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,8 @@ static void test_selecting(void **state)
 static void test_nothing_matched(void **state)
 {
     (void)state;
-    static const char *const patterns[] = {"blocks", "", "cache-hit,", "!nothing", "block-read-done,x*"};
+    static const char *const patterns[] = {"blocks", "", "cache-hit,", "!nothing",
+                                           "block-read-done,x*"};
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
         bool selected[BW_PROBES_MAX] = {false};
         struct bw_error *error = bw_probes_select(patterns[i], selected);
@@ -136,7 +137,8 @@ static void test_lazy_members(void **state)
     (void)state;
     struct bw_probes *probes;
     struct counter first = {.consumer = {.take = count}}, second = first;
-    const struct bw_key_event event = {{.call = 1}, 5, {256, BW_DIR_ITEM, 9}, {256, BW_DIR_ITEM, 9}};
+    const struct bw_key_event event = {
+        {.call = 1}, 5, {256, BW_DIR_ITEM, 9}, {256, BW_DIR_ITEM, 9}};
     assert_null(bw_probes_create(&probes));
     assert_null(bw_probes_select("key-*", first.consumer.selected));
     bw_probes_add(probes, &first.consumer);
@@ -206,7 +208,8 @@ static void fire_some(struct bw_probes *probes)
     struct bw_error *lost = bw_error_create(BW_ERROR_CORRUPT, "tree block 4096: it is \"bad\"");
     BW_PROBE(probes, image__open, image, &(struct bw_image_event){"disk.img", 1 << 20, 0});
     BW_PROBE(probes, dirent, dirent, &(struct bw_dirent_event){5, 256, &entry});
-    BW_PROBE(probes, error, report, &(struct bw_report_event){.error = lost, .severity = BW_DAMAGE});
+    BW_PROBE(probes, error, report,
+             &(struct bw_report_event){.error = lost, .severity = BW_DAMAGE});
     bw_error_free(lost);
 }
 
@@ -242,7 +245,8 @@ static void test_text(void **state)
         "   0.000000000 THREAD image-open call=- error=- ns=- path=disk.img size=1048576 index=0\n"
         "   0.000001000 THREAD dirent call=- error=- ns=- parent=256 child=300 tree=5 type=file "
         "name=\"two words \\377\\033[31m\"\n"
-        "   0.000002000 THREAD error call=- error=-117 ns=- address=0 code=6 severity=damage layer=- "
+        "   0.000002000 THREAD error call=- error=-117 ns=- address=0 code=6 severity=damage "
+        "layer=- "
         "volume=- "
         "message=\"tree block 4096: it is \\\"bad\\\"\"\n");
 }
@@ -259,9 +263,11 @@ static void test_json(void **state)
         paper.text,
         "{\"probe\":\"image-open\",\"time\":86400000000000,\"thread\":THREAD,\"path\":\"disk.img\","
         "\"size\":1048576,\"index\":0}\n"
-        "{\"probe\":\"dirent\",\"time\":86400000001000,\"thread\":THREAD,\"parent\":256,\"child\":300,"
+        "{\"probe\":\"dirent\",\"time\":86400000001000,\"thread\":THREAD,\"parent\":256,\"child\":"
+        "300,"
         "\"tree\":5,\"type\":\"file\",\"name_bytes\":\"dHdvIHdvcmRzIP8bWzMxbQ==\"}\n"
-        "{\"probe\":\"error\",\"time\":86400000002000,\"thread\":THREAD,\"error\":-117,\"address\":0,"
+        "{\"probe\":\"error\",\"time\":86400000002000,\"thread\":THREAD,\"error\":-117,\"address\":"
+        "0,"
         "\"code\":6,\"severity\":\"damage\",\"message\":\"tree block 4096: it is \\\"bad\\\"\"}\n");
 }
 
@@ -289,7 +295,8 @@ static void test_failed_output(void **state)
     (void)state;
     unsigned writes = 0;
     struct bw_probes *probes;
-    struct bw_probe_printer printer = {.maximum = UINT64_MAX, .write = fail_to_write, .context = &writes};
+    struct bw_probe_printer printer = {
+        .maximum = UINT64_MAX, .write = fail_to_write, .context = &writes};
     assert_null(bw_probes_create(&probes));
     assert_null(bw_probes_select("*", printer.consumer.selected));
     bw_probe_printer_init(&printer);

@@ -35,7 +35,8 @@ static void say_error(struct recorder_bench *bench, const char *message)
     struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "%s", message);
     const uint64_t address = 77;
     bw_error_add_hop(error, "features/verify", "verify", &address);
-    BW_PROBE(bench->probes, error, report, &(struct bw_report_event){.error = error, .severity = BW_DAMAGE});
+    BW_PROBE(bench->probes, error, report,
+             &(struct bw_report_event){.error = error, .severity = BW_DAMAGE});
     bw_error_free(error);
 }
 
@@ -46,7 +47,8 @@ static void test_members(void **state)
     record_image(&bench, "/tmp/a b.img");
     assert_string_equal(last_line(&bench), "image-open size=1048576 index=2 path=\"/tmp/a b.img\"");
     say_error(&bench, "it is bad");
-    assert_string_equal(last_line(&bench), "error error=-117 address=77 code=6 message=\"it is bad\"");
+    assert_string_equal(last_line(&bench),
+                        "error error=-117 address=77 code=6 message=\"it is bad\"");
     struct bw_fop_event fop = {.event = {.call = 9, .ns = 50},
                                .xlator = "device-1",
                                .type = "storage/file",
@@ -55,12 +57,13 @@ static void test_members(void **state)
                                .count = 1,
                                .address = UINT64_MAX};
     BW_PROBE(bench.probes, fop__wind, wind, &fop);
-    assert_string_equal(last_line(&bench),
-                        "fop-wind call=9 address=18446744073709551615 kind=tree-block xlator=device-1");
-    BW_PROBE(bench.probes, fop__unwind, unwind, &fop);
     assert_string_equal(
         last_line(&bench),
-        "fop-unwind call=9 error=0 ns=50 address=18446744073709551615 kind=tree-block xlator=device-1");
+        "fop-wind call=9 address=18446744073709551615 kind=tree-block xlator=device-1");
+    BW_PROBE(bench.probes, fop__unwind, unwind, &fop);
+    assert_string_equal(last_line(&bench),
+                        "fop-unwind call=9 error=0 ns=50 address=18446744073709551615 "
+                        "kind=tree-block xlator=device-1");
     fop.kind = fop.xlator = NULL; /* a call that has none: the address is enough */
     BW_PROBE(bench.probes, fop__wind, wind, &fop);
     assert_string_equal(last_line(&bench), "fop-wind call=9 address=18446744073709551615");
@@ -111,17 +114,18 @@ static void test_json(void **state)
     struct recorder_bench bench = recorder_bench_create("fop-wind", 4);
     char expected[256];
     record_image(&bench, "/a\xff");
-    snprintf(
-        expected, sizeof expected,
-        "{\"number\":1,\"probe\":\"image-open\",\"time\":%llu,\"thread\":%d,\"size\":1048576,\"index\":2,"
-        "\"path_bytes\":\"L2H/\"}",
-        (unsigned long long)recorder_bench_time, (int)gettid());
+    snprintf(expected, sizeof expected,
+             "{\"number\":1,\"probe\":\"image-open\",\"time\":%llu,\"thread\":%d,\"size\":1048576,"
+             "\"index\":2,"
+             "\"path_bytes\":\"L2H/\"}",
+             (unsigned long long)recorder_bench_time, (int)gettid());
     assert_string_equal(last_json(&bench), expected);
     say_error(&bench, "no");
     assert_non_null(
         strstr(last_json(&bench), "\"error\":-117,\"address\":77,\"code\":6,\"message\":\"no\"}"));
     BW_PROBE(bench.probes, fop__wind, wind, &(struct bw_fop_event){.kind = "raw", .xlator = "x"});
-    assert_non_null(strstr(last_json(&bench), "\"call\":0,\"address\":0,\"kind\":\"raw\",\"xlator\":\"x\"}"));
+    assert_non_null(
+        strstr(last_json(&bench), "\"call\":0,\"address\":0,\"kind\":\"raw\",\"xlator\":\"x\"}"));
     recorder_bench_free(&bench);
 }
 
@@ -143,7 +147,8 @@ static void test_cut(void **state)
         assert_non_null(strstr(last_json(&bench), "\"cut\":true}"));
         memset(text + shift + 300, 'z', shift);
         text[300 + 2 * shift] = '\0';
-        snprintf(expected, sizeof expected, " path=...%s", text + 300 + 2 * shift - 3 * kept - shift);
+        snprintf(expected, sizeof expected, " path=...%s",
+                 text + 300 + 2 * shift - 3 * kept - shift);
         record_image(&bench, text);
         assert_non_null(strstr(last_line(&bench), expected));
     }
@@ -236,7 +241,8 @@ static void test_rounds(void **state)
         assert_int_equal(list.overwritten, i < 7 ? 0 : i - 7);
         assert_int_equal(list.torn + list.damaged + list.missing, 0);
         for (uint32_t j = 0; j < list.count; j++) {
-            assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[j], &event), BW_SLOT_GOOD);
+            assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[j], &event),
+                             BW_SLOT_GOOD);
             assert_int_equal(event.number, list.overwritten + j + 1);
         }
         bw_recording_list_free(&list);
@@ -305,7 +311,8 @@ static void test_threads(void **state)
     for (uint32_t i = 0; i < list.count; i++) {
         struct bw_recorded event;
         char path[128];
-        assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[i], &event), BW_SLOT_GOOD);
+        assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[i], &event),
+                         BW_SLOT_GOOD);
         uint64_t value = bw_get64(event.slot.primary);
         snprintf(path, sizeof path, "%0100llu", (unsigned long long)value);
         assert_int_equal(bw_get64(event.slot.secondary), value);
@@ -319,10 +326,11 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members), cmocka_unit_test(test_selection), cmocka_unit_test(test_times),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_cut),       cmocka_unit_test(test_longest_line),
-        cmocka_unit_test(test_probes),  cmocka_unit_test(test_rounds),    cmocka_unit_test(test_slot_in_use),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_members),     cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_times),       cmocka_unit_test(test_json),
+        cmocka_unit_test(test_cut),         cmocka_unit_test(test_longest_line),
+        cmocka_unit_test(test_probes),      cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_slot_in_use), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

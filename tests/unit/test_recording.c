@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/probe/recording: the file of a flight recorder, while it is written, after its process is dead, and
- * when it says anything at all. */
+/* src/probe/recording: the file of a flight recorder, while it is written, after its process is
+ * dead, and when it says anything at all. */
 #include "support/recorder_bench.h"
 
 #include <fcntl.h>
@@ -46,8 +46,8 @@ static void test_file(void **state)
     expect_success(bw_recorder_create_file(descriptor, path, NULL, 16, &bench.recorder));
     recorder_bench_watch(&bench);
     record_image(&bench, "x");
-    expect_error(bw_recorder_create_file(open(path, O_RDWR), path, NULL, 8, &second), BW_ERROR_USAGE,
-                 "is the black box of a process that runs");
+    expect_error(bw_recorder_create_file(open(path, O_RDWR), path, NULL, 8, &second),
+                 BW_ERROR_USAGE, "is the black box of a process that runs");
     struct bw_buffer bytes = contents(path, &recording);
     struct bw_recording_facts facts = bw_recording_facts(&recording);
     assert_int_equal(facts.process, getpid());
@@ -71,7 +71,8 @@ static void test_file(void **state)
     assert_int_equal(recording.slot_count, 8);
     assert_int_equal(bw_recording_slot(&recording, 0, &event), BW_SLOT_EMPTY);
     bw_buffer_free(&bytes);
-    /* Cut short while it is in use: no event may come, but everything else is said instead of done. */
+    /* Cut short while it is in use: no event may come, but everything else is said instead of done.
+     */
     assert_int_equal(truncate(path, 100), 0);
     assert_false(bw_recorder_is_whole(second));
     bw_recorder_note_signal(second, SIGBUS);
@@ -88,8 +89,9 @@ static void test_bad_files(void **state)
     assert_int_equal(write(descriptor, "my diary", 8), 8);
     expect_error(bw_recorder_create_file(descriptor, path, NULL, 16, &recorder), BW_ERROR_USAGE,
                  "is not empty and no black box");
-    expect_error(bw_recorder_create_file(open("/dev/null", O_RDWR), "/dev/null", NULL, 16, &recorder),
-                 BW_ERROR_USAGE, "no regular file");
+    expect_error(
+        bw_recorder_create_file(open("/dev/null", O_RDWR), "/dev/null", NULL, 16, &recorder),
+        BW_ERROR_USAGE, "no regular file");
     assert_int_equal(truncate(path, 0), 0);
     struct rlimit before, low;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
@@ -257,11 +259,12 @@ static void test_random_changes(void **state)
         memcpy(bytes, good, size);
         for (uint32_t i = 0, changes = 1 + dice(&seed) % 16; i < changes; i++) {
             uint32_t place = dice(&seed);
-            size_t at = place % 8 == 0   ? dice(&seed) % header_size
-                        : place % 8 == 1 ? sizeof(struct bw_box_header) + dice(&seed) % 3000
-                        : place % 8 < 5
-                            ? header_size + dice(&seed) % 8 * sizeof(struct bw_box_slot) + dice(&seed) % 64
-                            : header_size + dice(&seed) % (size - header_size);
+            size_t at =
+                place % 8 == 0   ? dice(&seed) % header_size
+                : place % 8 == 1 ? sizeof(struct bw_box_header) + dice(&seed) % 3000
+                : place % 8 < 5
+                    ? header_size + dice(&seed) % 8 * sizeof(struct bw_box_slot) + dice(&seed) % 64
+                    : header_size + dice(&seed) % (size - header_size);
             bytes[at] = dice(&seed) % 3 ? (uint8_t)dice(&seed) : (uint8_t)(dice(&seed) % 4);
         }
         forge(bytes, header_size);

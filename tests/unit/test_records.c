@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records as their public header has them against the tables, which are made of the private structures;
- * and what must be true of all records and probes. record_types.h stays out of here: each structure is that
- * of btrfs-walk/records.h.
+ * The records as their public header has them against the tables, which are made of the private
+ * structures; and what must be true of all records and probes. record_types.h stays out of here:
+ * each structure is that of btrfs-walk/records.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,9 @@ enum { PUBLIC_MEMBERS = sizeof public_members / sizeof *public_members };
 
 static size_t type_size(enum bw_member_type type)
 {
-    return type == BW_TYPE_TEXT ? sizeof(char *) : type == BW_TYPE_BYTES ? sizeof(struct bw_bytes) : 8;
+    return type == BW_TYPE_TEXT    ? sizeof(char *)
+           : type == BW_TYPE_BYTES ? sizeof(struct bw_bytes)
+                                   : 8;
 }
 
 static void test_header(void **state)
@@ -70,7 +72,8 @@ static void test_header(void **state)
     assert_int_equal(i, PUBLIC_MEMBERS);
 }
 
-/* No member lies in another, none beyond the end, and there is room for nothing that has no name. */
+/* No member lies in another, none beyond the end, and there is room for nothing that has no name.
+ */
 static void test_layout(void **state)
 {
     (void)state;
@@ -123,7 +126,8 @@ static void expect_same_name(const struct bw_probe *probe)
     assert_int_equal(*usdt, '\0');
 }
 
-static void expect_member(const struct bw_record *record, const char *name, enum bw_member_type type)
+static void expect_member(const struct bw_record *record, const char *name,
+                          enum bw_member_type type)
 {
     int number = bw_record_member(record, name, strlen(name));
     assert_true(number >= 0);
@@ -147,7 +151,8 @@ static void test_probes(void **state)
         assert_true(members >> probe->primary & 1 && members >> probe->secondary & 1);
         assert_int_not_equal(probe->record->members[probe->primary].type, BW_TYPE_BYTES);
         assert_int_not_equal(probe->record->members[probe->secondary].type, BW_TYPE_BYTES);
-        assert_true(probe->record->member_count == 64 || members >> probe->record->member_count == 0);
+        assert_true(probe->record->member_count == 64 ||
+                    members >> probe->record->member_count == 0);
         expect_member(probe->record, "error", BW_TYPE_I64);
         expect_member(probe->record, "ns", BW_TYPE_U64);
         expect_member(probe->record, "call", BW_TYPE_U64);
@@ -170,8 +175,9 @@ static void test_stability(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_header), cmocka_unit_test(test_layout),    cmocka_unit_test(test_records),
-        cmocka_unit_test(test_probes), cmocka_unit_test(test_stability),
+        cmocka_unit_test(test_header),    cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_records),   cmocka_unit_test(test_probes),
+        cmocka_unit_test(test_stability),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

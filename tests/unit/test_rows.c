@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/record/rows: lists of columns, every format as text and as JSON, what is absent, bytes that are no
- * text, and what stands around rows. */
+/* src/record/rows: lists of columns, every format as text and as JSON, what is absent, bytes that
+ * are no text, and what stands around rows. */
 #include "support/walk_helpers.h"
 
 #include "base/json.h"
@@ -53,7 +53,8 @@ static struct bw_file file_of(const char *path, const struct bw_inode *inode)
 }
 
 /* The row of a file. */
-static void check(const struct bw_rows_options *options, const struct bw_file *file, const char *expected)
+static void check(const struct bw_rows_options *options, const struct bw_file *file,
+                  const char *expected)
 {
     struct bw_rows *rows = make("fileinfo", options);
     bw_rows_append_file(rows, file, &text);
@@ -81,7 +82,8 @@ static void test_columns(void **state)
     check_columns("size,path", &file, "1572864\t/a b\n");
     check_columns("path_bytes,type,subvolume,inode", &file, "L2EgYg==\tfile\t5\t257\n");
     check_columns("mode,uid,gid,flags", &file, "100644\t1000\t4294967295\t0x801\n");
-    check_columns("atime,ctime,mtime,otime", &file, "1\t-1\t1795230678123456789\t-9223372036854775808\n");
+    check_columns("atime,ctime,mtime,otime", &file,
+                  "1\t-1\t1795230678123456789\t-9223372036854775808\n");
     check_columns(NULL, &file,
                   "/a b\tL2EgYg==\t5\t257\tfile\t100644\t1000\t4294967295\t1572864\t4096\t2\t1\t"
                   "1795230678123456789\t-1\t-9223372036854775808\t7\t9\t3\t0x801\t-\n");
@@ -104,7 +106,8 @@ static void test_separators(void **state)
     options.separator = " | a separator longer than sixteen bytes | ";
     options.separator_length = strlen(options.separator);
     check(&options, &file,
-          "1000 | a separator longer than sixteen bytes | /x | a separator longer than sixteen bytes | 2;");
+          "1000 | a separator longer than sixteen bytes | /x | a separator longer than sixteen "
+          "bytes | 2;");
     options.separator = "a\0b";
     options.separator_length = 3;
     struct bw_rows *rows = make("fileinfo", &options);
@@ -138,17 +141,20 @@ static void test_json(void **state)
     struct bw_file file = file_of("/a b", &sample_inode);
     file.compression = "zstd";
     file.compression_length = 4;
-    check_json(
-        NULL, &file,
-        "{\"path\":\"/a b\",\"subvolume\":5,\"inode\":257,\"type\":\"file\",\"mode\":33188,\"uid\":1000,"
-        "\"gid\":4294967295,\"size\":1572864,\"bytes\":4096,\"nlink\":2,\"atime\":1,"
-        "\"mtime\":1795230678123456789,\"ctime\":-1,\"otime\":-9223372036854775808,\"generation\":7,"
-        "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
+    check_json(NULL, &file,
+               "{\"path\":\"/a "
+               "b\",\"subvolume\":5,\"inode\":257,\"type\":\"file\",\"mode\":33188,\"uid\":1000,"
+               "\"gid\":4294967295,\"size\":1572864,\"bytes\":4096,\"nlink\":2,\"atime\":1,"
+               "\"mtime\":1795230678123456789,\"ctime\":-1,\"otime\":-9223372036854775808,"
+               "\"generation\":7,"
+               "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
     check_json("size,path", &file, "{\"size\":1572864,\"path\":\"/a b\"}\n");
     check(&(struct bw_rows_options){.members = "uid,gid", .style = BW_ROWS_JSON_ARRAY}, &file,
           ",\n{\"uid\":1000,\"gid\":4294967295}");
-    const struct bw_rows_options units = {
-        .members = "size,mtime,mode", .style = BW_ROWS_JSON_LINES, .units = BW_ROWS_IEC, .iso_times = true};
+    const struct bw_rows_options units = {.members = "size,mtime,mode",
+                                          .style = BW_ROWS_JSON_LINES,
+                                          .units = BW_ROWS_IEC,
+                                          .iso_times = true};
     struct bw_rows *rows = make("fileinfo", &units);
     bw_rows_append_file(rows, &file, &text);
     bw_rows_destroy(rows);
@@ -300,7 +306,8 @@ static void test_sizes(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bw_inode inode = {.size = cases[i].size};
         const struct bw_file file = file_of("/x", &inode);
-        struct bw_rows_options options = {.members = "size,nlink", .separator = "", .units = BW_ROWS_IEC};
+        struct bw_rows_options options = {
+            .members = "size,nlink", .separator = "", .units = BW_ROWS_IEC};
         char expected[40];
         options.terminator = '\n';
         snprintf(expected, sizeof expected, "%s0\n", cases[i].iec);
@@ -334,7 +341,8 @@ static void test_times(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bw_inode inode = {.mtime = cases[i].time};
         const struct bw_file file = file_of("/x", &inode);
-        const struct bw_rows_options options = {.members = "mtime", .terminator = '\n', .iso_times = true};
+        const struct bw_rows_options options = {
+            .members = "mtime", .terminator = '\n', .iso_times = true};
         check(&options, &file, cases[i].expected);
     }
 }
@@ -377,7 +385,8 @@ static void test_needs(void **state)
         {NULL, BW_ROWS_JSON_LINES, BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct bw_rows_options options = {.members = cases[i].columns, .style = cases[i].style};
+        const struct bw_rows_options options = {.members = cases[i].columns,
+                                                .style = cases[i].style};
         struct bw_rows *rows = make("fileinfo", &options);
         assert_int_equal(bw_rows_needs(rows), cases[i].needs);
         bw_rows_destroy(rows);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/record/rows_stream.c: what stands in front of, between and behind rows; and consumers that refuse. */
+/* src/record/rows_stream.c: what stands in front of, between and behind rows; and consumers that
+ * refuse. */
 #include "support/walk_helpers.h"
 
 #include "record/rows.h"

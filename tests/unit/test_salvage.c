@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files whose inodes are lost: what their extents tell, and what the feed of an extraction makes of it. */
+/* Files whose inodes are lost: what their extents tell, and what the feed of an extraction makes of
+ * it. */
 #include "support/data_image.h"
 #include "support/image_writer_internal.h"
 
@@ -30,8 +31,8 @@ static void expect_size(struct data_image *image, uint64_t size)
         assert_int_equal(inode.mode, S_IFREG | 0600);
         assert_int_equal(inode.link_count, 1);
     } else {
-        expect_error(bw_inode_salvage(image->fs, tree_of(image), image->inode, &inode), BW_ERROR_NOT_FOUND,
-                     "is lost, and all of its extents");
+        expect_error(bw_inode_salvage(image->fs, tree_of(image), image->inode, &inode),
+                     BW_ERROR_NOT_FOUND, "is lost, and all of its extents");
     }
     data_image_free(image);
 }
@@ -72,7 +73,8 @@ static void test_sizes(void **state)
 static void count_missed(void *context, struct bw_error *error)
 {
     ++*(unsigned *)context;
-    expect_error(error, BW_ERROR_CORRUPT, "/file: its inode is lost: it ends where its last extent does");
+    expect_error(error, BW_ERROR_CORRUPT,
+                 "/file: its inode is lost: it ends where its last extent does");
 }
 
 /* The one file as a feed brings it; the answer is how much was said of it. */

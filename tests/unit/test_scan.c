@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/btree: scans of ranges on every level, lost blocks, lenient scans, pointers instead of leaves. */
+/* src/btree: scans of ranges on every level, lost blocks, lenient scans, pointers instead of
+ * leaves. */
 #include "btree/scan.h"
 #include "fs/fs.h"
 #include "support/walk_helpers.h"
@@ -42,7 +43,8 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         collected->ordered &= key.objectid > collected->last;
         collected->last = key.objectid;
     }
-    return collected->leaves == collected->stop_after ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
+    return collected->leaves == collected->stop_after ? bw_error_create(BW_ERROR_STOPPED, "enough")
+                                                      : NULL;
 }
 
 static struct bw_error *take_pointer(void *context, const struct bw_block_pointer *pointer)
@@ -113,7 +115,8 @@ static void test_ranges(void **state)
             assert_true(collected.ordered);
         }
     struct collected none = {0};
-    expect_success(scan_tree(image, (struct bw_scan){.first = {5000, 0, 0}, .last = {6000, 0, 0}}, &none));
+    expect_success(
+        scan_tree(image, (struct bw_scan){.first = {5000, 0, 0}, .last = {6000, 0, 0}}, &none));
     assert_true(none.leaves <= 1);
     iw_destroy(image);
 }
@@ -140,12 +143,14 @@ static void test_leaf_function_ends_the_scan(void **state)
     (void)state;
     struct iw_image *image = make_tree(5, 2);
     struct collected collected = {.stop_after = 3};
-    expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_STOPPED, "enough");
+    expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_STOPPED,
+                 "enough");
     assert_int_equal(collected.leaves, 3);
     iw_destroy(image);
 }
 
-/* Each block lost in turn: what is below is not met, all else is; without a `lost` function the scan fails.
+/* Each block lost in turn: what is below is not met, all else is; without a `lost` function the
+ * scan fails.
  */
 static void test_lost_blocks(void **state)
 {
@@ -158,12 +163,14 @@ static void test_lost_blocks(void **state)
             uint64_t end = next ? next->first_key.objectid : 1000 + ITEMS;
             struct collected collected = {0};
             iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
-            expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
+            expect_success(
+                scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lost = take_lost}, &collected));
             assert_int_equal(collected.lost, 1);
             for (uint64_t n = 0; n < ITEMS; n++)
-                assert_int_equal(collected.seen[n], 1000 + n < block->first_key.objectid || 1000 + n >= end);
-            expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected), BW_ERROR_CORRUPT,
-                         "no good copy");
+                assert_int_equal(collected.seen[n],
+                                 1000 + n < block->first_key.objectid || 1000 + n >= end);
+            expect_error(scan_tree(image, (struct bw_scan){BW_SCAN_ALL}, &collected),
+                         BW_ERROR_CORRUPT, "no good copy");
             iw_corrupt(image, block->logical, 1, 0, 32, IW_FLIP);
         }
     }
@@ -203,16 +210,16 @@ static void test_wrong_key(void **state)
     assert_int_equal(collected.lost, 1);
     for (size_t n = 0; n < ITEMS; n++)
         assert_int_equal(collected.seen[n], n < 5 || n >= 10);
-    expect_success(
-        scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = true, .lost = take_lost}, &collected));
+    expect_success(scan_tree(
+        image, (struct bw_scan){BW_SCAN_ALL, .lenient = true, .lost = take_lost}, &collected));
     assert_int_equal(collected.lost, 0);
     for (size_t n = 0; n < ITEMS; n++)
         assert_int_equal(collected.seen[n], 1);
     iw_destroy(image);
 }
 
-/* All pointers of all nodes lead to one child each: leniently each block is met once, strictly the others are
- * lost. */
+/* All pointers of all nodes lead to one child each: leniently each block is met once, strictly the
+ * others are lost. */
 static void test_many_ways(void **state)
 {
     (void)state;
@@ -223,8 +230,9 @@ static void test_many_ways(void **state)
         for (unsigned level = 1; level < 8; level++)
             for (size_t nth = 0; (node = iw_block_find(image, TREE, level, nth)); nth++)
                 iw_rewrite_block(image, node->logical, point_all_at_first, NULL, true);
-        expect_success(scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = lenient, .lost = take_lost},
-                                 &collected));
+        expect_success(
+            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .lenient = lenient, .lost = take_lost},
+                      &collected));
         assert_int_equal(collected.leaves, 1);
         assert_int_equal(collected.seen[0], 1);
         assert_true(lenient ? collected.lost == 0 : collected.lost > 0);
@@ -232,7 +240,8 @@ static void test_many_ways(void **state)
     }
 }
 
-/* A node of level 2 has a key beyond those of its parent: the child is lost, no item comes twice. */
+/* A node of level 2 has a key beyond those of its parent: the child is lost, no item comes twice.
+ */
 static void test_key_beyond_the_parents(void **state)
 {
     (void)state;
@@ -251,10 +260,14 @@ static void test_key_beyond_the_parents(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_whole_trees),       cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_stop_above_leaves), cmocka_unit_test(test_leaf_function_ends_the_scan),
-        cmocka_unit_test(test_lost_blocks),       cmocka_unit_test(test_wrong_key),
-        cmocka_unit_test(test_many_ways),         cmocka_unit_test(test_key_beyond_the_parents),
+        cmocka_unit_test(test_whole_trees),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_stop_above_leaves),
+        cmocka_unit_test(test_leaf_function_ends_the_scan),
+        cmocka_unit_test(test_lost_blocks),
+        cmocka_unit_test(test_wrong_key),
+        cmocka_unit_test(test_many_ways),
+        cmocka_unit_test(test_key_beyond_the_parents),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

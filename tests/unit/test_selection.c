@@ -19,7 +19,8 @@ static struct bw_named named_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t length = strlen(path);
-    return (struct bw_named){path, length, slash[1] ? strlen(slash + 1) : length, 300, BW_FILE_REGULAR};
+    return (struct bw_named){path, length, slash[1] ? strlen(slash + 1) : length, 300,
+                             BW_FILE_REGULAR};
 }
 
 static bool takes_path(const char *condition, const char *argument, const char *path)
@@ -127,7 +128,8 @@ static void expect_taken(const char *condition, const char *argument, const stru
                          bool taken)
 {
     if (takes_file(condition, argument, inode, BW_FILE_REGULAR) != taken)
-        fail_msg("--%s %s takes a file %s", condition, argument, taken ? "not" : "that it should not");
+        fail_msg("--%s %s takes a file %s", condition, argument,
+                 taken ? "not" : "that it should not");
 }
 
 /* Rounded up to whole units before it is compared. */
@@ -177,7 +179,8 @@ static void test_size(void **state)
         {"+18446744073709551614c", UINT64_MAX, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect_taken("size", cases[i].argument, &(struct bw_inode){.size = cases[i].size}, cases[i].taken);
+        expect_taken("size", cases[i].argument, &(struct bw_inode){.size = cases[i].size},
+                     cases[i].taken);
 }
 
 static void test_numbers(void **state)
@@ -211,7 +214,8 @@ static void test_perm(void **state)
         {"-6000", 0104000, false},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect_taken("perm", cases[i].argument, &(struct bw_inode){.mode = cases[i].mode}, cases[i].taken);
+        expect_taken("perm", cases[i].argument, &(struct bw_inode){.mode = cases[i].mode},
+                     cases[i].taken);
 }
 
 static void test_empty(void **state)
@@ -289,8 +293,8 @@ static void test_refusals(void **state)
     struct bw_selection *selection;
     expect_success(bw_selection_create(&selection));
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect_error(bw_selection_add(selection, cases[i].condition, cases[i].argument), BW_ERROR_USAGE,
-                     cases[i].condition);
+        expect_error(bw_selection_add(selection, cases[i].condition, cases[i].argument),
+                     BW_ERROR_USAGE, cases[i].condition);
     assert_true(bw_selection_is_empty(selection));
     bw_selection_destroy(selection);
     bw_selection_destroy(NULL);
@@ -376,10 +380,12 @@ static void test_bad_times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_long_names), cmocka_unit_test(test_any_name),
-        cmocka_unit_test(test_exclude),   cmocka_unit_test(test_size),       cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_perm),      cmocka_unit_test(test_empty),      cmocka_unit_test(test_newer),
-        cmocka_unit_test(test_mtime),     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_times),
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_any_name),  cmocka_unit_test(test_exclude),
+        cmocka_unit_test(test_size),      cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_perm),      cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_newer),     cmocka_unit_test(test_mtime),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_times),
         cmocka_unit_test(test_bad_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

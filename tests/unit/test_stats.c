@@ -83,7 +83,8 @@ static struct bw_probe_stats *stats_of_probes(void)
     struct bw_probe_stats *stats = make_stats(false, NULL);
     fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 3, .bytes = 4096});
     fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 9, .bytes = 8192, .error = -5});
-    fire(stats, BW_PROBE_decompress__done, &(struct bw_codecinfo){.ns = 4, .bytes_in = 7, .bytes_out = 90});
+    fire(stats, BW_PROBE_decompress__done,
+         &(struct bw_codecinfo){.ns = 4, .bytes_in = 7, .bytes_out = 90});
     fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
     fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
     /* Members that a probe has no translation for do not count, whatever is in them. */
@@ -165,8 +166,8 @@ static void call_layer(struct bw_probe_stats *stats, const char *xlator, const c
     fire(stats, BW_PROBE_fop__unwind, &call);
 }
 
-/* Three layers, one of them with a name that would colour a terminal. Of mappings and hints, requests and
- * bytes do not count. */
+/* Three layers, one of them with a name that would colour a terminal. Of mappings and hints,
+ * requests and bytes do not count. */
 static struct bw_probe_stats *stats_of_layers(void)
 {
     struct bw_probe_stats *stats = make_stats(true, NULL);
@@ -292,12 +293,14 @@ static void test_large_times(void **state)
 {
     (void)state;
     struct bw_probe_stats *stats = make_stats(false, NULL);
-    fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = UINT64_MAX, .bytes = UINT64_MAX});
+    fire(stats, BW_PROBE_dev__read__done,
+         &(struct bw_ioinfo){.ns = UINT64_MAX, .bytes = UINT64_MAX});
     fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 2, .bytes = 2});
     fire(stats, BW_PROBE_key__search__done, &(struct bw_keyinfo){.ns = UINT64_MAX});
     char *text = json_report(stats);
-    assert_non_null(strstr(text, "\"share_permille\":500,\"total_ns\":18446744073709551615,\"count\":2,"
-                                 "\"errors\":0,\"bytes\":18446744073709551615,"));
+    assert_non_null(strstr(text,
+                           "\"share_permille\":500,\"total_ns\":18446744073709551615,\"count\":2,"
+                           "\"errors\":0,\"bytes\":18446744073709551615,"));
     assert_int_equal(sum_of(text, "share_permille"), 1000);
     free(text);
     bw_probe_stats_destroy(stats);
@@ -328,13 +331,15 @@ static void test_many_layers(void **state)
     struct bw_buffer text = {0};
     bw_probe_stats_report(stats, false, &text);
     bw_buffer_append_byte(&text, '\0');
-    assert_non_null(strstr(text.data, "\nnot counted, for want of room: 20 calls of other layers\n"));
+    assert_non_null(
+        strstr(text.data, "\nnot counted, for want of room: 20 calls of other layers\n"));
     assert_null(strstr(text.data, "own time of all layers"));
     bw_buffer_free(&text);
     bw_probe_stats_destroy(stats);
 }
 
-/* Nothing gets lost between threads, which also make layers known at once, and reports meanwhile. */
+/* Nothing gets lost between threads, which also make layers known at once, and reports meanwhile.
+ */
 
 enum { ROUNDS = 20000 };
 static struct bw_probe_stats *shared;
@@ -436,8 +441,8 @@ static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *pro
     return bytes;
 }
 
-/* A walk: what is counted by probe and by layer is the same, and what the file system knows itself. The
- * report is written when the graph is gone. */
+/* A walk: what is counted by probe and by layer is the same, and what the file system knows itself.
+ * The report is written when the graph is gone. */
 static void test_walk(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* storage/file: whatever the order and shape of a batch, each request gets its own bytes; and what cannot be
- * opened. All of it with both ways of reading; what is special about a mapping is in test_storage_mapping.c.
+/* storage/file: whatever the order and shape of a batch, each request gets its own bytes; and what
+ * cannot be opened. All of it with both ways of reading; what is special about a mapping is in
+ * test_storage_mapping.c.
  */
 #include "base/json.h"
 
@@ -21,7 +22,8 @@ struct memory_file {
 
 static struct memory_file make_file(void)
 {
-    struct memory_file file = {.descriptor = memfd_create("file", MFD_CLOEXEC), .bytes = malloc(SIZE)};
+    struct memory_file file = {.descriptor = memfd_create("file", MFD_CLOEXEC),
+                               .bytes = malloc(SIZE)};
     for (size_t i = 0; i < SIZE; i++)
         file.bytes[i] = (uint8_t)(i * 2654435761u >> 13);
     assert_int_equal(write(file.descriptor, file.bytes, SIZE), SIZE);
@@ -35,7 +37,8 @@ static void free_file(struct memory_file *file)
     free(file->bytes);
 }
 
-static struct bw_error *try_open(struct bw_graph *graph, void **io, const char *path, struct bw_xlator **made)
+static struct bw_error *try_open(struct bw_graph *graph, void **io, const char *path,
+                                 struct bw_xlator **made)
 {
     const struct bw_option_value options[] = {{"path", path}, {"io", *io}, {0}};
     const struct bw_layer layer = {.type = "storage/file", .name = "file", .options = options};
@@ -43,8 +46,8 @@ static struct bw_error *try_open(struct bw_graph *graph, void **io, const char *
 }
 
 /* Reads ranges in one batch and compares each with the content. A NULL buffer is no range. */
-static void check_batch(struct bw_xlator *layer, const struct memory_file *file, const uint64_t (*ranges)[2],
-                        size_t count)
+static void check_batch(struct bw_xlator *layer, const struct memory_file *file,
+                        const uint64_t (*ranges)[2], size_t count)
 {
     struct bw_request *requests = calloc(count, sizeof *requests);
     for (size_t i = 0; i < count; i++)
@@ -95,8 +98,8 @@ static void test_random_batches(void **state)
         for (size_t i = 0; i < COUNT(ranges); i++) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
             ranges[i][1] = 1 + (random >> 33) % 9000;
-            ranges[i][0] =
-                i && random >> 60 < 8 ? ranges[i - 1][0] + ranges[i - 1][1] : (random >> 20) % (SIZE - 9000);
+            ranges[i][0] = i && random >> 60 < 8 ? ranges[i - 1][0] + ranges[i - 1][1]
+                                                 : (random >> 20) % (SIZE - 9000);
             if (ranges[i][0] > SIZE - 9000)
                 ranges[i][0] = 17;
         }
@@ -153,7 +156,8 @@ static void test_file_that_shrinks(void **state)
 
 static void test_hints(void **state)
 {
-    static const struct bw_range ranges[] = {{0, 4096}, {SIZE, 4096}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
+    static const struct bw_range ranges[] = {
+        {0, 4096}, {SIZE, 4096}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
     uint8_t byte;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
@@ -179,7 +183,8 @@ static void test_what_cannot_be_opened(void **state)
     expect_error(try_open(graph, state, "/nonexistent/x.img", &layer), BW_ERROR_SYSTEM,
                  "cannot open /nonexistent/x.img: No such");
     expect_error(try_open(graph, state, "", &layer), BW_ERROR_SYSTEM, "No such file");
-    expect_error(try_open(graph, state, folder, &layer), BW_ERROR_USAGE, "is a directory, not an image file");
+    expect_error(try_open(graph, state, folder, &layer), BW_ERROR_USAGE,
+                 "is a directory, not an image file");
     expect_error(try_open(graph, state, fifo, &layer), BW_ERROR_USAGE, "is a special file");
     expect_error(try_open(graph, state, "/dev/null", &layer), BW_ERROR_USAGE, "is a special file");
     const struct bw_layer layer_without_path = {.type = "storage/file", .name = "file"};
@@ -216,9 +221,10 @@ static void test_dump(void **state)
     bw_json_begin_object(&json, NULL);
     bw_storage_file_class.operations.dump(layer, &json);
     bw_json_end(&json);
-    const char *wanted = strcmp(*state, "mmap") == 0
-                             ? "{\"size\":1048576,\"block_device\":false,\"mapped\":true,\"cold\":false}"
-                             : "{\"size\":1048576,\"block_device\":false,\"mapped\":false,\"cold\":false}";
+    const char *wanted =
+        strcmp(*state, "mmap") == 0
+            ? "{\"size\":1048576,\"block_device\":false,\"mapped\":true,\"cold\":false}"
+            : "{\"size\":1048576,\"block_device\":false,\"mapped\":false,\"cold\":false}";
     assert_int_equal(text.length, strlen(wanted));
     assert_memory_equal(text.data, wanted, text.length);
     bw_buffer_free(&text);

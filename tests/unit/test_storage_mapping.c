@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* storage/file with io=mmap: a mapped file that is cut off costs an error, in any thread; and a SIGBUS that
- * has nothing to do with it goes where it would go without the layer. */
+/* storage/file with io=mmap: a mapped file that is cut off costs an error, in any thread; and a
+ * SIGBUS that has nothing to do with it goes where it would go without the layer. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,7 +29,8 @@ static struct bw_xlator *add_mapping(struct bw_graph *graph, int descriptor)
 
 static struct bench make_bench(void)
 {
-    struct bench bench = {.descriptor = memfd_create("file", MFD_CLOEXEC), .graph = fake_graph(NULL)};
+    struct bench bench = {.descriptor = memfd_create("file", MFD_CLOEXEC),
+                          .graph = fake_graph(NULL)};
     uint8_t *bytes = malloc(SIZE);
     memset(bytes, 0xa5, SIZE);
     assert_int_equal(write(bench.descriptor, bytes, SIZE), SIZE);
@@ -119,11 +120,13 @@ static void check_foreign_fault(volatile uint8_t *trap)
     assert_true(was_blocked);
 }
 
-/* Reads some of the file that was cut to NEW_SIZE, in one batch; returns how many answers are wrong. */
+/* Reads some of the file that was cut to NEW_SIZE, in one batch; returns how many answers are
+ * wrong. */
 static size_t count_wrong(struct bw_xlator *layer)
 {
-    static const uint64_t addresses[] = {0,      NEW_SIZE,         NEW_SIZE - BLOCK, SIZE - BLOCK, 4096,
-                                         500000, NEW_SIZE - 10000, NEW_SIZE - 1,     100000,       296000};
+    static const uint64_t addresses[] = {0,      NEW_SIZE, NEW_SIZE - BLOCK, SIZE - BLOCK,
+                                         4096,   500000,   NEW_SIZE - 10000, NEW_SIZE - 1,
+                                         100000, 296000};
     uint8_t buffers[COUNT(addresses)][BLOCK];
     struct bw_request requests[COUNT(addresses)];
     size_t wrong = 0;
@@ -258,7 +261,8 @@ static void test_failed_layer(void **state)
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     const struct bw_option_value options[] = {{"path", "/nonexistent"}, {"io", "mmap"}, {0}};
-    const struct bw_layer description = {.type = "storage/file", .name = "file", .options = options};
+    const struct bw_layer description = {
+        .type = "storage/file", .name = "file", .options = options};
     bw_error_free(bw_graph_add(graph, &description, &layer));
     assert_true(handler_is(note_fault));
     bw_graph_destroy(graph);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The subvolume table, paths and look-ups of subvolumes, and walks of one subvolume or without snapshots. */
+/* The subvolume table, paths and look-ups of subvolumes, and walks of one subvolume or without
+ * snapshots. */
 #include "fs/directory.h"
 #include "fs/fs.h"
 #include "support/walk_helpers.h"
@@ -187,7 +188,8 @@ static void test_walk_of_one_subvolume(void **state)
     struct iw_paths all = iw_expected_paths(image);
     size_t inner = count_with_prefix(&all, "/high/nest/inner/"),
            alias = count_with_prefix(&all, "/high/nest/inner/alias/");
-    size_t nest = count_with_prefix(&all, "/high/nest/"), snapshot = count_with_prefix(&all, "/snapshot/");
+    size_t nest = count_with_prefix(&all, "/high/nest/"),
+           snapshot = count_with_prefix(&all, "/snapshot/");
     const struct {
         const char *subvolume, *prefix;
         size_t count;
@@ -197,7 +199,8 @@ static void test_walk_of_one_subvolume(void **state)
                  {"301", "/high/nest/inner/alias/", alias},
                  {"5", "/", all.count - nest - snapshot}};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.subvolume = cases[i].subvolume});
+        struct walk_result result =
+            walk_fs(fs, &(struct bw_walk_options){.subvolume = cases[i].subvolume});
         expect_success(result.error);
         const char *example;
         assert_int_equal(count_foreign(&result, &all, &example), 0);

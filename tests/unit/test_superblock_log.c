@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Superblocks of zoned devices: logs in two zones of any length, in every state that writing leaves them in,
- * with entries that are bad.
+ * Superblocks of zoned devices: logs in two zones of any length, in every state that writing leaves
+ * them in, with entries that are bad.
  */
 #include "support/fake_layer.h"
 #include "support/image_writer_internal.h"
@@ -143,7 +143,8 @@ static void test_capacity(void **state)
     free_bench(&bench);
 }
 
-/* What lies where a second zone could begin may be anything: superblocks of others, or of the device itself.
+/* What lies where a second zone could begin may be anything: superblocks of others, or of the
+ * device itself.
  */
 static void test_data(void **state)
 {
@@ -199,8 +200,8 @@ static bool find_log(const struct bench *bench, unsigned copy, const struct bw_s
                      uint64_t *offset)
 {
     struct bw_superblock_entry entry;
-    bool found =
-        bw_superblock_log_find(NULL, &(struct bw_superblock_log){bench->storage, copy, known}, &entry);
+    bool found = bw_superblock_log_find(
+        NULL, &(struct bw_superblock_log){bench->storage, copy, known}, &entry);
     *offset = entry.offset;
     return found;
 }
@@ -219,7 +220,8 @@ static void test_no_log(void **state)
     free_bench(&bench);
 }
 
-/* A superblock at 64 KiB is all there is of a device without zones; of another one it is an old entry. */
+/* A superblock at 64 KiB is all there is of a device without zones; of another one it is an old
+ * entry. */
 static void test_known(void **state)
 {
     (void)state;
@@ -277,9 +279,11 @@ static void test_opening(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_zone),    cmocka_unit_test(test_turns),  cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_no_log), cmocka_unit_test(test_known),
-        cmocka_unit_test(test_data),        cmocka_unit_test(test_new_id), cmocka_unit_test(test_opening),
+        cmocka_unit_test(test_one_zone), cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_capacity), cmocka_unit_test(test_bad_entries),
+        cmocka_unit_test(test_no_log),   cmocka_unit_test(test_known),
+        cmocka_unit_test(test_data),     cmocka_unit_test(test_new_id),
+        cmocka_unit_test(test_opening),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }

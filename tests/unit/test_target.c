@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The folder of an extraction: nothing leaves it, whatever the names and whoever moves things about in it. */
+/* The folder of an extraction: nothing leaves it, whatever the names and whoever moves things about
+ * in it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -30,8 +31,10 @@ static void missed(void *context, struct bw_error *error)
 
 static void open_target(struct folders *folders, bool step_by_step, bool skip_existing)
 {
-    const struct bw_target_options options = {
-        .step_by_step = step_by_step, .skip_existing = skip_existing, .missed = missed, .context = folders};
+    const struct bw_target_options options = {.step_by_step = step_by_step,
+                                              .skip_existing = skip_existing,
+                                              .missed = missed,
+                                              .context = folders};
     assert_null(bw_target_open(folders->inside, &options, &folders->target));
 }
 
@@ -108,10 +111,12 @@ static struct bw_error *make_directory(struct folders *folders, const char *path
     return bw_target_make_directory(&folders->target, path, strlen(path), NULL, &ours);
 }
 
-static struct bw_error *make_symlink(struct folders *folders, const char *path, size_t length, const char *to)
+static struct bw_error *make_symlink(struct folders *folders, const char *path, size_t length,
+                                     const char *to)
 {
     int descriptor;
-    struct bw_error *error = bw_target_make_symlink(&folders->target, path, length, to, &descriptor);
+    struct bw_error *error =
+        bw_target_make_symlink(&folders->target, path, length, to, &descriptor);
     assert_int_equal(descriptor >= 0, !error);
     if (!error)
         close(descriptor);
@@ -121,7 +126,8 @@ static struct bw_error *make_symlink(struct folders *folders, const char *path, 
 static struct bw_error *make_fifo(struct folders *folders, const char *path, size_t length)
 {
     int descriptor;
-    struct bw_error *error = bw_target_make_node(&folders->target, path, length, S_IFIFO, 0, &descriptor);
+    struct bw_error *error =
+        bw_target_make_node(&folders->target, path, length, S_IFIFO, 0, &descriptor);
     assert_int_equal(descriptor >= 0, !error);
     if (!error)
         close(descriptor);
@@ -129,7 +135,8 @@ static struct bw_error *make_fifo(struct folders *folders, const char *path, siz
 }
 
 static const struct bw_inode plain = {.mode = S_IFREG | 04755};
-static const struct bw_inode_times plain_times = {.atime = {-2, 500000000}, .mtime = {1234567890, 123456789}};
+static const struct bw_inode_times plain_times = {.atime = {-2, 500000000},
+                                                  .mtime = {1234567890, 123456789}};
 
 /* A whole file, from beginning to end. The attributes are those of `plain`. */
 static struct bw_error *make_file(struct folders *folders, const char *path)
@@ -139,7 +146,8 @@ static struct bw_error *make_file(struct folders *folders, const char *path)
     inode.gid = getegid();
     const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
     struct bw_target_file file;
-    struct bw_error *error = bw_target_file_begin(&folders->target, path, strlen(path), &inode, &file);
+    struct bw_error *error =
+        bw_target_file_begin(&folders->target, path, strlen(path), &inode, &file);
     if (error)
         return error;
     assert_null(bw_target_file_write(&file, 8192, "text", 4));
@@ -381,7 +389,8 @@ static void test_symlink_itself(void **state)
     tear_down(&folders);
 }
 
-static bool adopts(struct folders *folders, const char *name, mode_t mode, const struct bw_inode *inode)
+static bool adopts(struct folders *folders, const char *name, mode_t mode,
+                   const struct bw_inode *inode)
 {
     char path[128];
     bool ours;

@@ -11,7 +11,8 @@ static struct bw_error *parse(const char *text, struct bw_plan *plan)
     return bw_volfile_parse("g.vol", text, strlen(text), plan);
 }
 
-static void expect_word(const struct bw_word *word, const char *text, unsigned line, unsigned column)
+static void expect_word(const struct bw_word *word, const char *text, unsigned line,
+                        unsigned column)
 {
     assert_string_equal(word->text, text);
     assert_string_equal(word->at.source, "g.vol");
@@ -91,7 +92,8 @@ static void test_quotes(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[128];
         struct bw_plan plan = {0};
-        snprintf(text, sizeof text, "volume a\ntype t/u\noption k %s\nend-volume\n", cases[i].written);
+        snprintf(text, sizeof text, "volume a\ntype t/u\noption k %s\nend-volume\n",
+                 cases[i].written);
         expect_success(parse(text, &plan));
         assert_string_equal(bw_volume_option(&plan.volumes[0], "k"), cases[i].text);
         bw_plan_free(&plan);
@@ -127,16 +129,20 @@ static const struct {
      "g.vol:4:1: the keyword volume expected, not 'end-volume'"},
     /* Ends too early. */
     {"volume", "g.vol:1:7: the file ends where the name of a volume should stand"},
-    {"volume a\ntype t/u\n", "g.vol:3:1: the file ends inside volume a of line 1: end-volume is missing"},
+    {"volume a\ntype t/u\n",
+     "g.vol:3:1: the file ends inside volume a of line 1: end-volume is missing"},
     {"volume a type", "g.vol:1:14: the file ends where a type should stand"},
     {"volume a option", "g.vol:1:16: the file ends where the name of an option should stand"},
-    {"volume a option k # v", "g.vol:1:22: the file ends where the value of an option should stand"},
+    {"volume a option k # v",
+     "g.vol:1:22: the file ends where the value of an option should stand"},
     {"volume a subvolumes", "g.vol:1:20: the file ends where the name of a subvolume should stand"},
-    {"volume a subvolumes b", "g.vol:1:22: the file ends inside volume a of line 1: end-volume is missing"},
+    {"volume a subvolumes b",
+     "g.vol:1:22: the file ends inside volume a of line 1: end-volume is missing"},
     {"\nvolume a\ntype t/u\nsubvolumes b\nvolume c",
      "g.vol:5:1: volume a of line 2 is still open: end-volume is missing"},
     /* Keywords where there should be words. */
-    {"volume type t/u", "g.vol:1:8: the name of a volume expected, not the keyword type " IN_QUOTES},
+    {"volume type t/u",
+     "g.vol:1:8: the name of a volume expected, not the keyword type " IN_QUOTES},
     {"volume a\noption path\noption k v\nend-volume",
      "g.vol:3:1: the value of an option expected, not the keyword option " IN_QUOTES},
     {"volume a subvolumes end-volume",
@@ -144,32 +150,38 @@ static const struct {
     /* Words where there should be keywords. */
     {"volume a\n  optoin k v\n", "g.vol:2:3: unknown keyword 'optoin': " STATEMENTS},
     {"volume a\n\"type\" t/u", "g.vol:2:1: " STATEMENTS ", without quotes"},
-    {"volume a\noption path my disk.img\n",
-     "g.vol:2:16: 'disk.img' follows the value of option path: a value that holds white space needs quotes, "
-     "like \"my disk.img\""},
+    {"volume a\noption path my disk.img\n", "g.vol:2:16: 'disk.img' follows the value of option "
+                                            "path: a value that holds white space needs quotes, "
+                                            "like \"my disk.img\""},
     {"volume a b", "g.vol:1:10: 'b' follows the name of volume a: nothing may stand there"},
-    {"volume a\ntype t/u \"b\"", "g.vol:2:10: 'b' follows the type of volume a: nothing may stand there"},
+    {"volume a\ntype t/u \"b\"",
+     "g.vol:2:10: 'b' follows the type of volume a: nothing may stand there"},
     /* Twice, or not at all. */
-    {"volume a\ntype t/u\n  type t/u", "g.vol:3:3: volume a has a second type; the first stands in line 2"},
+    {"volume a\ntype t/u\n  type t/u",
+     "g.vol:3:3: volume a has a second type; the first stands in line 2"},
     {"volume a\noption k 1\noption l 1\noption \"k\" 2",
      "g.vol:4:8: volume a has option k twice; the first stands in line 2"},
     {"volume a\nsubvolumes b\noption k v\nsubvolumes c",
      "g.vol:4:1: volume a has a second list of subvolumes; the first stands in line 2"},
-    {"volume x\ntype t/u\nend-volume\nvolume a\noption k v\nend-volume", "g.vol:4:8: volume a has no type"},
+    {"volume x\ntype t/u\nend-volume\nvolume a\noption k v\nend-volume",
+     "g.vol:4:8: volume a has no type"},
     /* Names. */
     {"volume \"\"", "g.vol:1:8: the name of a volume cannot be empty"},
     {"volume a=b", "g.vol:1:8: the name of a volume cannot hold '=': 'a=b'"},
     {"volume a\nsubvolumes b,c", "g.vol:2:12: the name of a volume cannot hold ',': 'b,c'"},
-    {"volume \"a b\"", "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a b'"},
-    {"volume a\x7f", "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a\x7f'"},
+    {"volume \"a b\"",
+     "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a b'"},
+    {"volume a\x7f",
+     "g.vol:1:8: the name of a volume cannot hold white space or control bytes: 'a\x7f'"},
     /* Quotes. */
     {"volume a\noption k \"v\nend-volume",
      "g.vol:2:10: the quote is not closed in its line (a newline in quotes is written \\n)"},
     {"volume a\noption k \"v",
      "g.vol:2:10: the quote is not closed in its line (a newline in quotes is written \\n)"},
     {"volume a option k \"v\"w", "g.vol:1:22: white space must follow the closing quote"},
-    {"volume a option k v\"w\"", "g.vol:1:20: a quote inside a word: quotes go around the whole word, and a "
-                                 "quote in them is written \\\""},
+    {"volume a option k v\"w\"",
+     "g.vol:1:20: a quote inside a word: quotes go around the whole word, and a "
+     "quote in them is written \\\""},
     {"volume a option k \"\\a\"",
      "g.vol:1:20: a backslash in quotes begins one of \\\" \\\\ \\n \\t \\xHH, and nothing else"},
     {"volume a option k \"a\\",
@@ -232,11 +244,13 @@ static void test_limits(void **state)
                    "g.vol:4097:8: volume last is one too many: a graph has at most 4096");
     bw_buffer_free(&text);
     expect_error(parse_many(1, 1024), BW_ERROR_USAGE, "end-volume is missing");
-    expect_error(parse_many(1, 1025), BW_ERROR_USAGE, "g.vol:1026:8: volume v0 has more than 1024 options");
+    expect_error(parse_many(1, 1025), BW_ERROR_USAGE,
+                 "g.vol:1026:8: volume v0 has more than 1024 options");
     char *large = malloc(BW_VOLFILE_SIZE + 1);
     memset(large, ' ', BW_VOLFILE_SIZE + 1);
     expect_refusal(large, BW_VOLFILE_SIZE, "g.vol:1:1048577: the file holds no volume");
-    expect_refusal(large, BW_VOLFILE_SIZE + 1, "g.vol: more than 1048576 bytes: this is no volfile");
+    expect_refusal(large, BW_VOLFILE_SIZE + 1,
+                   "g.vol: more than 1048576 bytes: this is no volfile");
     free(large);
 }
 
@@ -248,7 +262,8 @@ static void test_files(void **state)
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
     expect_error(bw_volfile_read(path, &plan), BW_ERROR_USAGE, ":1:1: the file holds no volume");
-    assert_int_equal(write(descriptor, two_volumes, sizeof two_volumes - 1), sizeof two_volumes - 1);
+    assert_int_equal(write(descriptor, two_volumes, sizeof two_volumes - 1),
+                     sizeof two_volumes - 1);
     expect_success(bw_volfile_read(path, &plan));
     assert_int_equal(plan.count, 2);
     assert_string_equal(plan.volumes[1].name.at.source, path);
@@ -265,8 +280,9 @@ static void test_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),     cmocka_unit_test(test_white_space), cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_beginnings),  cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_plan),       cmocka_unit_test(test_white_space),
+        cmocka_unit_test(test_quotes),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_beginnings), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

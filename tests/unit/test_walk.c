@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The walk on sound images of many shapes: tree levels, node sizes, checksums, deep and moved directories,
- * links, subvolumes and snapshots, options, order and threads.
+ * The walk on sound images of many shapes: tree levels, node sizes, checksums, deep and moved
+ * directories, links, subvolumes and snapshots, options, order and threads.
  */
 #include "support/walk_helpers.h"
 
-static struct walk_result walk_with(const struct iw_image *image, const struct bw_walk_options *options)
+static struct walk_result walk_with(const struct iw_image *image,
+                                    const struct bw_walk_options *options)
 {
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
@@ -170,7 +171,8 @@ static void test_other_types(void **state)
 /* Large enough for several tasks and waves: the bytes do not depend on the threads. */
 static struct iw_image *large_image(void)
 {
-    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096, .pointers_per_node = 10});
+    struct iw_image *image =
+        iw_create(&(struct iw_options){.nodesize = 4096, .pointers_per_node = 10});
     uint64_t directories[40] = {TOP};
     for (unsigned i = 1; i < COUNT(directories); i++) {
         char name[32];
@@ -200,7 +202,8 @@ static void test_threads(void **state)
     struct walk_result first = walk_with(image, &(struct bw_walk_options){.threads = 1});
     expect_paths(image, &first);
     for (size_t i = 1; i < COUNT(threads); i++) {
-        struct walk_result other = walk_with(image, &(struct bw_walk_options){.threads = threads[i]});
+        struct walk_result other =
+            walk_with(image, &(struct bw_walk_options){.threads = threads[i]});
         expect_success(other.error);
         assert_int_equal(other.bytes.length, first.bytes.length);
         assert_memory_equal(other.bytes.data, first.bytes.data, first.bytes.length);
@@ -234,8 +237,10 @@ static void test_consumer_stops(void **state)
     for (unsigned threads = 1; threads <= 5; threads += 2)
         for (size_t limit = 1; limit < 40; limit += 4) {
             struct counter counter = {.limit = limit};
-            struct bw_walk_options options = {
-                .terminator = '\n', .threads = threads, .consume = count_calls, .context = &counter};
+            struct bw_walk_options options = {.terminator = '\n',
+                                              .threads = threads,
+                                              .consume = count_calls,
+                                              .context = &counter};
             struct bw_fs *fs;
             expect_success(open_image(image, NULL, &fs));
             struct bw_error *error = bw_walk(fs, &options, NULL);

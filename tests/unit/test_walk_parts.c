@@ -241,7 +241,8 @@ static void test_digest(void **state)
 static const struct bw_block_pointer *leaf_at(uint64_t bytenr, uint64_t generation)
 {
     static struct bw_block_pointer pointer;
-    pointer = (struct bw_block_pointer){.bytenr = bytenr, .expectation = {.generation = generation}};
+    pointer =
+        (struct bw_block_pointer){.bytenr = bytenr, .expectation = {.generation = generation}};
     return &pointer;
 }
 

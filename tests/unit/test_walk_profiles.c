@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Walks of images of every RAID profile: healthy, with devices missing, and with copies that are bad.
- * Whatever the profile can do without, nothing of the listing may be missing.
+ * Walks of images of every RAID profile: healthy, with devices missing, and with copies that are
+ * bad. Whatever the profile can do without, nothing of the listing may be missing.
  */
 #include "support/walk_helpers.h"
 
@@ -81,7 +81,8 @@ static void test_missing_devices(void **state)
                 continue;
             check_without(image, missing, &log);
             assert_int_equal(log.counts[BW_WARNING], count);
-            assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"), count);
+            assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"),
+                             count);
             report_log_free(&log);
         }
         iw_destroy(image);
@@ -149,10 +150,12 @@ static void test_bad_blocks_under_parity(void **state)
 static void test_stale_copies(void **state)
 {
     (void)state;
-    static const uint64_t flags[] = {BW_GROUP_DUP, BW_GROUP_RAID1, BW_GROUP_RAID10, BW_GROUP_RAID1C4};
+    static const uint64_t flags[] = {BW_GROUP_DUP, BW_GROUP_RAID1, BW_GROUP_RAID10,
+                                     BW_GROUP_RAID1C4};
     for (size_t i = 0; i < COUNT(flags); i++) {
         struct report_log log = {0};
-        struct iw_image *image = sample_image(&(struct iw_options){.profile = flags[i], .items_per_leaf = 5});
+        struct iw_image *image =
+            sample_image(&(struct iw_options){.profile = flags[i], .items_per_leaf = 5});
         for (size_t at = 0; at < iw_block_count(image); at++)
             iw_stale_block(image, iw_block(image, at)->logical, 1);
         check_walk(image, &log);

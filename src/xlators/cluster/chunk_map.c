@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices. Requests
- * of a batch go down grouped by device; what is cut by a stripe boundary, or must be computed from parity,
- * goes piece by piece.
+ * cluster/chunk-map: turns logical addresses into offsets on devices. Its children are the devices.
+ * Requests of a batch go down grouped by device; what is cut by a stripe boundary, or must be
+ * computed from parity, goes piece by piece.
  */
 #include "xlators/cluster/chunk_map.h"
 
@@ -18,7 +18,8 @@
 
 struct chunk_map {
     struct bw_layout layout;
-    const struct bw_stripe_source *stripes; /* NULL: there is no raid stripe tree, or it is not known yet */
+    const struct bw_stripe_source *stripes; /* NULL: there is no raid stripe tree, or it is not
+                                               known yet */
 };
 
 static struct bw_layout *layout_of(const struct bw_xlator *xlator)
@@ -54,7 +55,8 @@ struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devi
 struct bw_error *bw_chunk_map_add_chunk(struct bw_xlator *xlator, const struct bw_chunk *chunk)
 {
     struct bw_error *error = bw_layout_add_chunk(layout_of(xlator), chunk);
-    BW_PROBE(bw_xlator_probes(xlator), chunk__add, chunk, &(struct bw_chunk_event){{.error = error}, chunk});
+    BW_PROBE(bw_xlator_probes(xlator), chunk__add, chunk,
+             &(struct bw_chunk_event){{.error = error}, chunk});
     return error;
 }
 
@@ -77,10 +79,10 @@ static struct bw_error *place(const struct bw_frame *frame, const struct bw_stri
     return error;
 }
 
-/* Finds where an address lies, and how far; if that fails, how far it does. Metadata are never looked up, or
- * a broken image could send the search for the tree's blocks to the tree. */
-static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator, uint64_t address,
-                             uint32_t length, struct bw_piece *piece)
+/* Finds where an address lies, and how far; if that fails, how far it does. Metadata are never
+ * looked up, or a broken image could send the search for the tree's blocks to the tree. */
+static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator,
+                             uint64_t address, uint32_t length, struct bw_piece *piece)
 {
     const struct chunk_map *map = bw_xlator_private(xlator);
     BW_TRY(bw_layout_find(&map->layout, address, length, piece));
@@ -88,9 +90,11 @@ static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlato
     return placed ? place(frame, map->stripes, address, piece) : NULL;
 }
 
-/* Tells where a piece lies. What is computed from parity lies on other stripes than the one that is named. */
-static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xlator, uint64_t logical,
-                        unsigned copy, const struct bw_piece *piece, const struct bw_layout_stripe *stripe)
+/* Tells where a piece lies. What is computed from parity lies on other stripes than the one that is
+ * named. */
+static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xlator,
+                        uint64_t logical, unsigned copy, const struct bw_piece *piece,
+                        const struct bw_layout_stripe *stripe)
 {
     const struct bw_layout_stripe *place = stripe ? stripe : bw_piece_stripe(piece, 1);
     BW_PROBE(bw_xlator_probes(xlator), chunk__map, map,
@@ -133,8 +137,8 @@ static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece
     return stripe ? stripe : bw_piece_stripe(piece, 1);
 }
 
-/* Computes a piece. Of one that cannot be computed, and may come from any copy, a stale stripe may be left:
- * that is to be read then. */
+/* Computes a piece. Of one that cannot be computed, and may come from any copy, a stale stripe may
+ * be left: that is to be read then. */
 static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                       const struct bw_request *whole, const struct bw_piece *piece,
                                       uint8_t *buffer, const struct bw_layout_stripe **stripe)
@@ -195,9 +199,10 @@ struct slice {
     size_t count;
 };
 
-/* Puts a request into the slice if it can be read directly and in one piece; answers it otherwise. */
-static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
-                         struct slice *slice)
+/* Puts a request into the slice if it can be read directly and in one piece; answers it otherwise.
+ */
+static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                         struct bw_request *request, struct slice *slice)
 {
     struct bw_piece piece;
     request->error = find(frame, xlator, request->address, request->length, &piece);
@@ -237,8 +242,8 @@ static size_t gather_child(struct slice *slice, size_t rest)
     return end - rest;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct slice slice;
     slice.count = 0;
@@ -252,14 +257,15 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
         slice.wholes[i]->error = slice.parts[i].error;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
-/* The stripe that a map names: that of the copy or, for one that is computed, of the parity it needs. */
+/* The stripe that a map names: that of the copy or, for one that is computed, of the parity it
+ * needs. */
 static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piece, unsigned copy)
 {
     const struct bw_layout_chunk *chunk = piece->chunk;
@@ -271,8 +277,9 @@ static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piec
     return bw_layout_row_stripe(chunk, piece->row, chunk->stripe_count - (copy == 2 ? parity : 1));
 }
 
-static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply)
 {
     struct bw_piece piece;
     struct bw_error *error = find(frame, xlator, address, length, &piece);
@@ -285,15 +292,15 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
     probe_piece(frame, xlator, address, copy, &piece, rebuilt ? NULL : stripe);
     *reply = (struct bw_map_reply){
         .copies = bw_piece_copies(&piece),
-        .location = {stripe->devid, stripe->offset + piece.stripe_offset, stripe->child != BW_NO_CHILD,
-                     rebuilt},
+        .location = {stripe->devid, stripe->offset + piece.stripe_offset,
+                     stripe->child != BW_NO_CHILD, rebuilt},
         .length = piece.length,
     };
     return NULL;
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t address = ranges[i].address, end = address + ranges[i].length;
@@ -304,7 +311,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
             if (error)
                 break;
             const struct bw_layout_stripe *stripe = choose_stripe(&piece, 0);
-            struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0, piece.length};
+            struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0,
+                                     piece.length};
             if (stripe && stripe->child != BW_NO_CHILD)
                 bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1);
             address += piece.length;
@@ -312,13 +320,15 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const
     }
 }
 
-static void dump_devices(struct bw_xlator *xlator, const struct bw_layout *layout, struct bw_json *json)
+static void dump_devices(struct bw_xlator *xlator, const struct bw_layout *layout,
+                         struct bw_json *json)
 {
     bw_json_begin_array(json, "devices");
     for (size_t i = 0; i < layout->device_count; i++) {
         bw_json_begin_object(json, NULL);
         bw_json_number(json, "devid", layout->devices[i].devid);
-        bw_json_text(json, "volume", bw_xlator_name(bw_xlator_child(xlator, layout->devices[i].child)));
+        bw_json_text(json, "volume",
+                     bw_xlator_name(bw_xlator_child(xlator, layout->devices[i].child)));
         bw_json_end(json);
     }
     bw_json_end(json);
@@ -342,20 +352,31 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .type = "cluster/chunk-map",
     .description = "maps logical addresses to devices, through every RAID profile",
-    .page = "Btrfs speaks of its blocks by logical addresses. This layer knows which device holds each of "
-            "them, and reads it there. It knows every profile: single, DUP, RAID0, RAID1 with two, three or "
-            "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is cut in two. "
-            "If a device is missing, or stale because it missed writes, another copy is read, or the bytes "
+    .page = "Btrfs speaks of its blocks by logical addresses. This layer knows which device holds "
+            "each of "
+            "them, and reads it there. It knows every profile: single, DUP, RAID0, RAID1 with two, "
+            "three or "
+            "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is "
+            "cut in two. "
+            "If a device is missing, or stale because it missed writes, another copy is read, or "
+            "the bytes "
             "are computed from parity. Of a copy "
-            "that is there but bad, the next one is asked for by features/verify. On a file system with the "
+            "that is there but bad, the next one is asked for by features/verify. On a file system "
+            "with the "
             "raid-stripe-tree feature that tree is asked where file data lie.\n\n"
-            "Every graph needs this layer, once. The layers below it are the devices of the file system, in "
-            "any order. Which chunks there are is read from the image when it is opened, so there is nothing "
+            "Every graph needs this layer, once. The layers below it are the devices of the file "
+            "system, in "
+            "any order. Which chunks there are is read from the image when it is opened, so there "
+            "is nothing "
             "to set.",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,
     .maximum_children = UINT32_MAX,
-    .operations =
-        {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise, .dump = dump},
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .map = map,
+                   .advise = advise,
+                   .dump = dump},
 };

@@ -17,7 +17,8 @@ void bw_layout_free(struct bw_layout *layout)
     *layout = (struct bw_layout){0};
 }
 
-struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_layout_device *device)
+struct bw_error *bw_layout_add_device(struct bw_layout *layout,
+                                      const struct bw_layout_device *device)
 {
     struct bw_layout_device *grown =
         realloc(layout->devices, (layout->device_count + 1) * sizeof *layout->devices);
@@ -32,7 +33,8 @@ static const struct bw_layout_device *find_device(const struct bw_layout *layout
                                                   const uint8_t *uuid)
 {
     for (size_t i = 0; i < layout->device_count; i++)
-        if (layout->devices[i].devid == devid && memcmp(layout->devices[i].uuid, uuid, BW_UUID_SIZE) == 0)
+        if (layout->devices[i].devid == devid &&
+            memcmp(layout->devices[i].uuid, uuid, BW_UUID_SIZE) == 0)
             return &layout->devices[i];
     return NULL;
 }
@@ -63,14 +65,17 @@ static bool make_room(struct bw_layout *layout, size_t index)
     return true;
 }
 
-static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout, const struct bw_chunk *chunk)
+static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout,
+                                                const struct bw_chunk *chunk)
 {
     struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
     for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
         uint64_t devid = bw_get64(chunk->stripes[i].devid);
-        const struct bw_layout_device *device = find_device(layout, devid, chunk->stripes[i].device_uuid);
+        const struct bw_layout_device *device =
+            find_device(layout, devid, chunk->stripes[i].device_uuid);
         stripes[i] = (struct bw_layout_stripe){devid, bw_get64(chunk->stripes[i].offset),
-                                               device ? device->child : BW_NO_CHILD, device && device->stale};
+                                               device ? device->child : BW_NO_CHILD,
+                                               device && device->stale};
     }
     return stripes;
 }
@@ -81,11 +86,11 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     bool same = index < layout->chunk_count && layout->chunks[index].logical == chunk->logical;
     size_t next = same ? index + 1 : index;
     if (next < layout->chunk_count && layout->chunks[next].logical - chunk->logical < chunk->length)
-        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64, chunk->logical,
-                               layout->chunks[next].logical);
+        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " overlaps chunk %" PRIu64,
+                               chunk->logical, layout->chunks[next].logical);
     if (!same && index < layout->chunk_count && layout->chunks[index].logical < chunk->logical)
-        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64, chunk->logical,
-                               layout->chunks[index].logical);
+        return bw_error_create(BW_ERROR_CORRUPT, "chunk %" PRIu64 " lies in chunk %" PRIu64,
+                               chunk->logical, layout->chunks[index].logical);
     struct bw_layout_stripe *stripes = convert_stripes(layout, chunk);
     if (!stripes || (!same && !make_room(layout, index))) {
         free(stripes);
@@ -93,9 +98,9 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     }
     if (same)
         free(layout->chunks[index].stripes);
-    layout->chunks[index] =
-        (struct bw_layout_chunk){chunk->logical, chunk->length,       chunk->profile,
-                                 stripes,        chunk->stripe_count, bw_chunk_in_stripe_tree(chunk)};
+    layout->chunks[index] = (struct bw_layout_chunk){
+        chunk->logical, chunk->length,       chunk->profile,
+        stripes,        chunk->stripe_count, bw_chunk_in_stripe_tree(chunk)};
     return NULL;
 }
 
@@ -104,20 +109,21 @@ unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk)
     return chunk->stripe_count - chunk->profile->parity_stripes;
 }
 
-const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk, uint64_t row,
-                                                    unsigned part)
+const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk,
+                                                    uint64_t row, unsigned part)
 {
     return &chunk->stripes[(row + part) % chunk->stripe_count];
 }
 
-/* Striped profiles: pieces of one stripe length rotate over the stripes (or groups of equal stripes). */
+/* Striped profiles: pieces of one stripe length rotate over the stripes (or groups of equal
+ * stripes). */
 static void find_striped(uint64_t offset, struct bw_piece *piece)
 {
     const struct bw_layout_chunk *chunk = piece->chunk;
     uint64_t number = offset / BW_STRIPE_LENGTH, within = offset % BW_STRIPE_LENGTH;
     unsigned copies = chunk->profile->copies;
-    unsigned columns =
-        chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk) : chunk->stripe_count / copies;
+    unsigned columns = chunk->profile->parity_stripes ? bw_layout_data_stripes(chunk)
+                                                      : chunk->stripe_count / copies;
     piece->row = number / columns;
     piece->data_stripe = (uint16_t)(number % columns);
     if (chunk->profile->parity_stripes)
@@ -135,9 +141,11 @@ struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address
 {
     size_t index = lower_bound(layout, address);
     if (index == layout->chunk_count || layout->chunks[index].logical > address) {
-        uint64_t gap = index < layout->chunk_count ? layout->chunks[index].logical - address : length;
+        uint64_t gap =
+            index < layout->chunk_count ? layout->chunks[index].logical - address : length;
         *piece = (struct bw_piece){.length = gap < length ? (uint32_t)gap : length};
-        return bw_error_create(BW_ERROR_CORRUPT, "no chunk holds logical address %" PRIu64, address);
+        return bw_error_create(BW_ERROR_CORRUPT, "no chunk holds logical address %" PRIu64,
+                               address);
     }
     const struct bw_layout_chunk *chunk = &layout->chunks[index];
     uint64_t offset = address - chunk->logical;
@@ -162,7 +170,8 @@ static const struct bw_layout_stripe *stripe_on(const struct bw_layout_chunk *ch
     return NULL;
 }
 
-void bw_layout_place(struct bw_piece *piece, uint64_t address, const struct bw_stripe_extent *extent)
+void bw_layout_place(struct bw_piece *piece, uint64_t address,
+                     const struct bw_stripe_extent *extent)
 {
     uint64_t skip = address - extent->logical;
     if (piece->length > extent->length - skip)
@@ -173,9 +182,9 @@ void bw_layout_place(struct bw_piece *piece, uint64_t address, const struct bw_s
     for (unsigned i = 0; i < extent->count; i++) {
         uint64_t devid = extent->places[i].devid;
         const struct bw_layout_stripe *stripe = stripe_on(piece->chunk, devid);
-        piece->places[i] =
-            (struct bw_layout_stripe){devid, extent->places[i].offset + skip,
-                                      stripe ? stripe->child : BW_NO_CHILD, stripe && stripe->stale};
+        piece->places[i] = (struct bw_layout_stripe){devid, extent->places[i].offset + skip,
+                                                     stripe ? stripe->child : BW_NO_CHILD,
+                                                     stripe && stripe->stale};
     }
 }
 

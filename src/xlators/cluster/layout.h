@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which chunk holds
- * a logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
+ * The chunk table of cluster/chunk-map and the arithmetic of its profiles: which stripe of which
+ * chunk holds a logical address. No I/O here; chunk_map.c reads, rebuild.c computes what is lost.
  */
 #ifndef BW_XLATORS_CLUSTER_LAYOUT_H
 #define BW_XLATORS_CLUSTER_LAYOUT_H
@@ -61,28 +61,32 @@ struct bw_piece {
 void bw_layout_free(struct bw_layout *layout);
 
 /** See bw_chunk_map_add_device() and bw_chunk_map_add_chunk(). */
-struct bw_error *bw_layout_add_device(struct bw_layout *layout, const struct bw_layout_device *device);
+struct bw_error *bw_layout_add_device(struct bw_layout *layout,
+                                      const struct bw_layout_device *device);
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk);
 
-/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds it, and
- * then piece->length tells how far there is none. */
+/** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds
+ * it, and then piece->length tells how far there is none. */
 struct bw_error *bw_layout_find(const struct bw_layout *layout, uint64_t address, uint32_t length,
                                 struct bw_piece *piece);
 
-/** Moves the copies of the piece found at `address` to where an extent, which holds that address, says they
- * are; it may become shorter. */
-void bw_layout_place(struct bw_piece *piece, uint64_t address, const struct bw_stripe_extent *extent);
+/** Moves the copies of the piece found at `address` to where an extent, which holds that address,
+ * says they are; it may become shorter. */
+void bw_layout_place(struct bw_piece *piece, uint64_t address,
+                     const struct bw_stripe_extent *extent);
 
-/** How many copies of a piece can be asked for: stripes that hold it, and ways to compute it from parity. */
+/** How many copies of a piece can be asked for: stripes that hold it, and ways to compute it from
+ * parity. */
 unsigned bw_piece_copies(const struct bw_piece *piece);
 
 /** The stripe that a copy (counted from 1, at most direct_copies) lies on. */
 const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, unsigned copy);
 
-/** Data stripes of a chunk with parity, and the stripe that part `part` of a row lies on (parity parts last).
+/** Data stripes of a chunk with parity, and the stripe that part `part` of a row lies on (parity
+ * parts last).
  */
 unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk);
-const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk, uint64_t row,
-                                                    unsigned part);
+const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk,
+                                                    uint64_t row, unsigned part);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of g^i D[i]
- * with g = 2. With one piece unknown either equation gives it; with two unknown, both together do. In each
- * case the wanted piece is a linear combination of the pieces that are left, so only its coefficients differ;
- * libisal combines.
+ * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
+ * g^i D[i] with g = 2. With one piece unknown either equation gives it; with two unknown, both
+ * together do. In each case the wanted piece is a linear combination of the pieces that are left,
+ * so only its coefficients differ; libisal combines.
  */
 #include "xlators/cluster/rebuild.h"
 
@@ -31,7 +31,8 @@ static void mark_bad(struct row *row, unsigned copy)
 {
     const struct bw_piece *piece = row->piece;
     for (unsigned part = 0; part < row->parts; part++) {
-        const struct bw_layout_stripe *stripe = bw_layout_row_stripe(piece->chunk, piece->row, part);
+        const struct bw_layout_stripe *stripe =
+            bw_layout_row_stripe(piece->chunk, piece->row, part);
         bool missing = stripe->child == BW_NO_CHILD, stale = !missing && copy == 0 && stripe->stale;
         row->bad[part] = missing || stale;
         row->without_stale |= stale && part != piece->data_stripe;
@@ -58,8 +59,8 @@ static void add_source(struct row *row, unsigned part, uint8_t coefficient)
 }
 
 /*
- * Chooses the parts to read, and their coefficients: `p` for P, `q` for Q, and p + q g^i for data piece i,
- * since each of those has to be taken out of both sums again. False if too little is left.
+ * Chooses the parts to read, and their coefficients: `p` for P, `q` for Q, and p + q g^i for data
+ * piece i, since each of those has to be taken out of both sums again. False if too little is left.
  */
 static bool choose_sources(struct row *row)
 {
@@ -94,15 +95,15 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* Why too little is left: `failed`, a stripe that could not be read, if there is one. Otherwise devices are
- * missing, and that is so for every sector of the row. */
+/* Why too little is left: `failed`, a stripe that could not be read, if there is one. Otherwise
+ * devices are missing, and that is so for every sector of the row. */
 static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
 {
     if (failed && failed->code == BW_ERROR_NO_MEMORY)
         return failed;
-    struct bw_error *error =
-        bw_error_create(failed ? failed->code : BW_ERROR_MISSING_DEVICE,
-                        "too few stripes of row %" PRIu64 " are left to rebuild from", row->piece->row);
+    struct bw_error *error = bw_error_create(
+        failed ? failed->code : BW_ERROR_MISSING_DEVICE,
+        "too few stripes of row %" PRIu64 " are left to rebuild from", row->piece->row);
     bw_error_add_cause(error, failed);
     return error;
 }

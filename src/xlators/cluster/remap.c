@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cluster/remap: the second level of logical addresses of file systems with the remap-tree feature.
- * Relocation there leaves extents under their old address and notes the new one in the remap tree; this layer
- * looks it up. Only in the graph when the superblock has the feature.
+ * Relocation there leaves extents under their old address and notes the new one in the remap tree;
+ * this layer looks it up. Only in the graph when the superblock has the feature.
  */
 #include "xlators/cluster/remap.h"
 
@@ -44,8 +44,9 @@ struct bw_error *bw_remap_add(struct bw_xlator *xlator, uint64_t from, uint64_t 
     const struct moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
     if (length == 0 || from + length < from || to + length < to ||
         (last && from - last->from < last->length) || (last && from < last->from))
-        return bw_error_create(BW_ERROR_CORRUPT, "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range",
-                               length, from);
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range", length,
+                               from);
     if (!BW_ARRAY_RESERVE(remap->ranges, remap->count, remap->capacity))
         return bw_error_no_memory();
     remap->ranges[remap->count++] = (struct moved_range){from, length, to};
@@ -93,8 +94,8 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct bw_request parts[BW_BATCH];
     struct bw_request *wholes[BW_BATCH];
@@ -115,26 +116,28 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
         wholes[i]->error = parts[i].error;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
-static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply)
 {
     address = translate(bw_xlator_private(xlator), address, &length);
     return bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
-        struct bw_range below = {translate(bw_xlator_private(xlator), ranges[i].address, &length), length};
+        struct bw_range below = {translate(bw_xlator_private(xlator), ranges[i].address, &length),
+                                 length};
         below.length = length;
         bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
     }
@@ -158,6 +161,10 @@ const struct bw_xlator_class bw_cluster_remap_class = {
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
-    .operations =
-        {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise, .dump = dump},
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .map = map,
+                   .advise = advise,
+                   .dump = dump},
 };

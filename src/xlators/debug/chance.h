@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chance for debug layers: numbers that look random but are a function of what they are asked for, so that a
- * run can be repeated with any number of threads. */
+/* Chance for debug layers: numbers that look random but are a function of what they are asked for,
+ * so that a run can be repeated with any number of threads. */
 #ifndef BW_XLATORS_DEBUG_CHANCE_H
 #define BW_XLATORS_DEBUG_CHANCE_H
 

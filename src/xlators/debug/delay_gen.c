@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/delay-gen: makes the layers below slow, in a way that can be repeated: how long a request waits is a
- * function of the seed and its address. Stands wherever it is put, in either address space.
+ * debug/delay-gen: makes the layers below slow, in a way that can be repeated: how long a request
+ * waits is a function of the seed and its address. Stands wherever it is put, in either address
+ * space.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,8 +46,8 @@ static void fini(struct bw_xlator *xlator)
     bw_xlator_set_private(xlator, NULL);
 }
 
-/* -ln(number / 2^64), for numbers from 1. The binary logarithm comes bit by bit from squaring: 32 bits are
- * more than a delay shows, and the mathematical library is not worth a dependency. */
+/* -ln(number / 2^64), for numbers from 1. The binary logarithm comes bit by bit from squaring: 32
+ * bits are more than a delay shows, and the mathematical library is not worth a dependency. */
 static double negative_logarithm(uint64_t number)
 {
     const double ln2 = 0.69314718055994530942;
@@ -66,7 +67,8 @@ static double negative_logarithm(uint64_t number)
 static uint64_t exponential(uint64_t mean, uint64_t hash)
 {
     double times = negative_logarithm(hash ? hash : 1);
-    return times < LONGEST_EXPONENTIAL ? (uint64_t)(times * (double)mean) : LONGEST_EXPONENTIAL * mean;
+    return times < LONGEST_EXPONENTIAL ? (uint64_t)(times * (double)mean)
+                                       : LONGEST_EXPONENTIAL * mean;
 }
 
 static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
@@ -96,8 +98,8 @@ static void sleep_for(uint64_t nanoseconds)
         ;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     struct delay_gen *generator = bw_xlator_private(xlator);
     uint64_t delayed = 0, nanoseconds = 0;
@@ -118,7 +120,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct delay_gen *generator = bw_xlator_private(xlator);
-    bw_json_number(json, "delayed_requests", atomic_load_explicit(&generator->delayed, memory_order_relaxed));
+    bw_json_number(json, "delayed_requests",
+                   atomic_load_explicit(&generator->delayed, memory_order_relaxed));
     bw_json_number(json, "delay_nanoseconds",
                    atomic_load_explicit(&generator->nanoseconds, memory_order_relaxed));
 }
@@ -148,20 +151,26 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Delays reads. Each request of the chosen kind adds its delay, and a batch waits for the sum before it "
-    "goes down, like at a device that does one thing at a time. Batches of different threads wait at the "
+    "Delays reads. Each request of the chosen kind adds its delay, and a batch waits for the sum "
+    "before it "
+    "goes down, like at a device that does one thing at a time. Batches of different threads wait "
+    "at the "
     "same time.\n"
     "\n"
-    "Use it to see what a slow disk or network would make of a run, or to bring requests of several threads "
+    "Use it to see what a slow disk or network would make of a run, or to bring requests of "
+    "several threads "
     "into another order.\n"
     "\n"
     "    btrfs-walk --insert debug/delay-gen@device-1,delay=8ms image.img\n"
     "\n"
-    "With distribution=uniform a request waits for up to twice the delay, with distribution=exponential "
-    "mostly less than the delay and seldom up to ten times as long. How long is a function of the seed and "
+    "With distribution=uniform a request waits for up to twice the delay, with "
+    "distribution=exponential "
+    "mostly less than the delay and seldom up to ten times as long. How long is a function of the "
+    "seed and "
     "the address alone, so a run can be repeated.\n"
     "\n"
-    "    btrfs-walk --insert debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,"
+    "    btrfs-walk --insert "
+    "debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,"
     "seed=7 image.img\n";
 
 const struct bw_xlator_class bw_debug_delay_gen_class = {

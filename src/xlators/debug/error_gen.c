@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/error-gen: faults on purpose. A layer is one rule: which requests, how often, and what happens to
- * them. With a rate, who is hit is a function of the seed and the request alone, so that the same seed hits
- * the same places in any order and with any number of threads. Stands wherever it is put, in either address
- * space; what it does is undone or reported by the layers above.
+ * debug/error-gen: faults on purpose. A layer is one rule: which requests, how often, and what
+ * happens to them. With a rate, who is hit is a function of the seed and the request alone, so that
+ * the same seed hits the same places in any order and with any number of threads. Stands wherever
+ * it is put, in either address space; what it does is undone or reported by the layers above.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -21,7 +21,8 @@ enum { POISON = 0xa5 };
 enum action { EIO_ERROR, FLIP, ZERO, SHORT, STALE };
 
 static const char *const action_choices[] = {
-    [EIO_ERROR] = "eio", [FLIP] = "flip", [ZERO] = "zero", [SHORT] = "short", [STALE] = "stale", NULL};
+    [EIO_ERROR] = "eio", [FLIP] = "flip",   [ZERO] = "zero",
+    [SHORT] = "short",   [STALE] = "stale", NULL};
 
 struct error_gen {
     uint64_t kind; /* choice of the option */
@@ -37,8 +38,8 @@ static struct bw_error *check_range(const struct error_gen *generator)
 {
     if (generator->start < generator->end)
         return NULL;
-    return bw_error_create(BW_ERROR_USAGE, "start %" PRIu64 " is not below end %" PRIu64, generator->start,
-                           generator->end);
+    return bw_error_create(BW_ERROR_USAGE, "start %" PRIu64 " is not below end %" PRIu64,
+                           generator->start, generator->end);
 }
 
 static struct bw_error *init(struct bw_xlator *xlator)
@@ -60,7 +61,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
         generator->nth = 1;
     if (!generator->end)
         generator->end = UINT64_MAX;
-    /* The type of checksum is found out block by block, in any thread; its library is made ready in this one.
+    /* The type of checksum is found out block by block, in any thread; its library is made ready in
+     * this one.
      */
     if (generator->action == STALE)
         bw_checksum_prepare(BW_CHECKSUM_BLAKE2B);
@@ -103,7 +105,8 @@ static bool can_be_stale(const struct bw_request *request)
 /* Whether the rule is for a request, all but the counting. */
 static bool matches(const struct error_gen *generator, const struct bw_request *request)
 {
-    return bw_request_kind_selected(generator->kind, request->kind) && overlaps(generator, request) &&
+    return bw_request_kind_selected(generator->kind, request->kind) &&
+           overlaps(generator, request) &&
            (!generator->copy || generator->copy == copy_of(request)) &&
            (generator->action != STALE || can_be_stale(request)) && drawn(generator, request);
 }
@@ -128,7 +131,8 @@ static uint64_t choose(struct error_gen *generator, const struct bw_request *req
 
 static bool flip(const struct error_gen *generator, struct bw_request *request)
 {
-    uint64_t bit = bw_hash_address(generator->seed, request->address) % (UINT64_C(8) * request->length);
+    uint64_t bit =
+        bw_hash_address(generator->seed, request->address) % (UINT64_C(8) * request->length);
     ((uint8_t *)request->buffer)[bit / 8] ^= (uint8_t)(1u << bit % 8);
     return true;
 }
@@ -140,15 +144,16 @@ static bool zero(const struct error_gen *generator, struct bw_request *request)
     return true;
 }
 
-/* All of it was read: a layer below must not be asked for half a tree block. Nobody sees the difference. */
+/* All of it was read: a layer below must not be asked for half a tree block. Nobody sees the
+ * difference. */
 static bool cut_short(const struct error_gen *generator, struct bw_request *request)
 {
     (void)generator;
     uint32_t half = request->length / 2;
     memset((uint8_t *)request->buffer + half, POISON, request->length - half);
-    request->error =
-        bw_error_create(BW_ERROR_CORRUPT, "injected short read: %" PRIu32 " of %" PRIu32 " bytes at %" PRIu64,
-                        half, request->length, request->address);
+    request->error = bw_error_create(
+        BW_ERROR_CORRUPT, "injected short read: %" PRIu32 " of %" PRIu32 " bytes at %" PRIu64, half,
+        request->length, request->address);
     return true;
 }
 
@@ -186,7 +191,8 @@ static bool stale(const struct error_gen *generator, struct bw_request *request)
         return false;
     return super ? make_older(request->buffer, BW_SUPERBLOCK_SIZE,
                               offsetof(struct bw_disk_superblock, generation))
-                 : make_older(request->buffer, request->length, offsetof(struct bw_disk_header, generation));
+                 : make_older(request->buffer, request->length,
+                              offsetof(struct bw_disk_header, generation));
 }
 
 /* Fails a request without asking below. */
@@ -207,8 +213,8 @@ static void spoil(struct error_gen *generator, struct bw_request *request)
 }
 
 /* Hands down all but those that fail here. */
-static void read_others(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                        size_t count, uint64_t hit)
+static void read_others(const struct bw_frame *frame, struct bw_xlator *xlator,
+                        struct bw_request *requests, size_t count, uint64_t hit)
 {
     struct bw_request others[BW_BATCH];
     struct bw_request *wholes[BW_BATCH];
@@ -226,8 +232,8 @@ static void read_others(const struct bw_frame *frame, struct bw_xlator *xlator, 
         wholes[i]->error = others[i].error;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct error_gen *generator = bw_xlator_private(xlator);
     uint64_t hit = choose(generator, requests, count);
@@ -241,8 +247,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
             spoil(generator, &requests[i]);
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     const struct error_gen *generator = bw_xlator_private(xlator);
     size_t clear = 0;
@@ -257,7 +263,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     struct error_gen *generator = bw_xlator_private(xlator);
-    bw_json_number(json, "matches", atomic_load_explicit(&generator->matches, memory_order_relaxed));
+    bw_json_number(json, "matches",
+                   atomic_load_explicit(&generator->matches, memory_order_relaxed));
     bw_json_number(json, "faults", atomic_load_explicit(&generator->faults, memory_order_relaxed));
 }
 
@@ -310,30 +317,42 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Makes reads fail or go wrong, always in the same way. A layer is one rule; for several rules insert "
-    "several layers. The rule is for requests of one kind, that touch the addresses from start up to, not "
-    "including, end, and ask for one copy (who takes any copy asks for copy 1). Addresses are those of the "
+    "Makes reads fail or go wrong, always in the same way. A layer is one rule; for several rules "
+    "insert "
+    "several layers. The rule is for requests of one kind, that touch the addresses from start up "
+    "to, not "
+    "including, end, and ask for one copy (who takes any copy asks for copy 1). Addresses are "
+    "those of the "
     "place it stands in: logical above the chunk map, offsets on one device below it.\n"
     "\n"
-    "Use it to see what damage would cost, and whether another copy makes up for it. Put it below verify to "
-    "spoil what is read from the disk. Above it, eio and short lose a block for good; bytes that are altered "
+    "Use it to see what damage would cost, and whether another copy makes up for it. Put it below "
+    "verify to "
+    "spoil what is read from the disk. Above it, eio and short lose a block for good; bytes that "
+    "are altered "
     "there are believed, and the list and the exit status may then be wrong.\n"
     "\n"
-    "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip image.img\n"
+    "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip "
+    "image.img\n"
     "    btrfs-walk --insert debug/error-gen@device-1,start=1M,end=2M image.img\n"
     "\n"
-    "The actions: eio fails the request, and the layers below are not asked. flip changes one bit. zero "
-    "reads zeros. short fails the request with half of its bytes read. stale turns a tree block or a "
-    "superblock into that of the transaction before, with a right checksum, which is what a lost write "
-    "leaves; a rule with this action is for those two kinds only, and leaves alone what is not a whole block "
+    "The actions: eio fails the request, and the layers below are not asked. flip changes one bit. "
+    "zero "
+    "reads zeros. short fails the request with half of its bytes read. stale turns a tree block or "
+    "a "
+    "superblock into that of the transaction before, with a right checksum, which is what a lost "
+    "write "
+    "leaves; a rule with this action is for those two kinds only, and leaves alone what is not a "
+    "whole block "
     "with a right checksum.\n"
     "\n"
-    "With a rate, only that part of all places is hit. Which ones is a function of the seed, address, kind "
+    "With a rate, only that part of all places is hit. Which ones is a function of the seed, "
+    "address, kind "
     "and copy: the same seed hits the same places, in any order and with any number of threads.\n"
     "\n"
     "    btrfs-walk --insert debug/error-gen@verify,kind=tree-block,rate=0.5%,seed=42 image.img\n"
     "\n"
-    "nth and once count the requests that the rule is for, after the rate, as they come: with several "
+    "nth and once count the requests that the rule is for, after the rate, as they come: with "
+    "several "
     "threads their order is not always the same.\n";
 
 const struct bw_xlator_class bw_debug_error_gen_class = {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/io-stats: counts and times what passes between two layers, and writes a report when it is taken down.
- * Changes nothing. Stands wherever it is put, in either address space.
+ * debug/io-stats: counts and times what passes between two layers, and writes a report when it is
+ * taken down. Changes nothing. Stands wherever it is put, in either address space.
  *
- * It must not slow down what it measures: a call costs two looks at the clock and a few additions. They go to
- * one of several shards, chosen by processor, so that threads seldom share a cache line.
+ * It must not slow down what it measures: a call costs two looks at the clock and a few additions.
+ * They go to one of several shards, chosen by processor, so that threads seldom share a cache line.
  */
 #include <inttypes.h>
 #include <sched.h>
@@ -20,8 +20,8 @@
 
 enum { SHARDS = 8, CACHE_LINE = 64 };
 
-/* All numbers of a kind that are added up, in one array: so that shards are, too. The length of a request has
- * 32 bits, so its histogram needs fewer buckets than that of times. */
+/* All numbers of a kind that are added up, in one array: so that shards are, too. The length of a
+ * request has 32 bits, so its histogram needs fewer buckets than that of times. */
 enum { SIZE_BUCKETS = 33 };
 enum {
     REQUESTS,
@@ -72,14 +72,16 @@ static void add(atomic_uint_fast64_t *sum, uint64_t more)
     atomic_fetch_add_explicit(sum, more, memory_order_relaxed);
 }
 
-/* Counts the requests in front that are of one kind and about one size, which most batches are as a whole. */
+/* Counts the requests in front that are of one kind and about one size, which most batches are as a
+ * whole. */
 static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
 {
     enum bw_request_kind kind = requests->kind;
     unsigned bucket = bw_histogram_bucket(requests->length);
     uint64_t bytes = 0, errors = 0;
     size_t run = 0;
-    for (; run < count && requests[run].kind == kind && bw_histogram_bucket(requests[run].length) == bucket;
+    for (; run < count && requests[run].kind == kind &&
+           bw_histogram_bucket(requests[run].length) == bucket;
          run++) {
         bytes += requests[run].length;
         errors += requests[run].error != NULL;
@@ -92,15 +94,16 @@ static size_t count_run(struct tally *tallies, const struct bw_request *requests
     return run;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     struct io_stats *stats = bw_xlator_private(xlator);
     uint64_t begin = now();
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = now();
     struct tally *tallies = stats->tallies[(unsigned)sched_getcpu() % SHARDS];
-    /* Time is not known by kind within a batch: the call is counted for the kind of its first request. */
+    /* Time is not known by kind within a batch: the call is counted for the kind of its first
+     * request. */
     bw_histogram_count(&tallies[requests->kind].times, end - begin);
     for (size_t done = 0; done < count;)
         done += count_run(tallies, requests + done, count - done);
@@ -119,7 +122,8 @@ static struct totals total_of(struct io_stats *stats, size_t kind)
     return totals;
 }
 
-static void add_histogram(struct bw_json *json, const char *name, const uint64_t *counts, unsigned buckets)
+static void add_histogram(struct bw_json *json, const char *name, const uint64_t *counts,
+                          unsigned buckets)
 {
     bw_json_begin_array(json, name);
     for (unsigned i = 0; i < buckets; i++) {
@@ -184,15 +188,17 @@ static void report_kind(struct bw_buffer *text, const char *name, const struct t
     const uint64_t *sums = totals->sums;
     const struct bw_histogram_totals *times = &totals->times;
     bw_buffer_format(text,
-                     "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64 ", errors %" PRIu64 "\n",
+                     "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
+                     ", errors %" PRIu64 "\n",
                      name, times->count, sums[REQUESTS], sums[BYTES], sums[ERRORS]);
     bw_buffer_format(text, "    bytes of a request\n");
     bw_histogram_draw(text, &sums[SIZES], SIZE_BUCKETS);
     if (!times->count)
         return;
-    bw_buffer_format(
-        text, "    nanoseconds of a call: minimum %" PRIu64 ", average %" PRIu64 ", maximum %" PRIu64 "\n",
-        times->least, times->sum / times->count, times->most);
+    bw_buffer_format(text,
+                     "    nanoseconds of a call: minimum %" PRIu64 ", average %" PRIu64
+                     ", maximum %" PRIu64 "\n",
+                     times->least, times->sum / times->count, times->most);
     bw_histogram_draw(text, times->counts, BW_HISTOGRAM_BUCKETS);
 }
 
@@ -236,18 +242,22 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Counts what passes: for each kind of read the calls (batches), requests, bytes and errors, how large "
+    "Counts what passes: for each kind of read the calls (batches), requests, bytes and errors, "
+    "how large "
     "the "
-    "requests were and how long the calls took. The report is written when the graph is taken down; a "
+    "requests were and how long the calls took. The report is written when the graph is taken "
+    "down; a "
     "statedump holds the same numbers as they are then.\n"
     "\n"
-    "Use it to find out where time goes: the difference between two places is what the layers between them "
+    "Use it to find out where time goes: the difference between two places is what the layers "
+    "between them "
     "take. It costs two looks at the clock a call, so it may stand in every place at once.\n"
     "\n"
     "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 image.img\n"
     "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n"
     "\n"
-    "Sizes and times are shown by powers of two: a line counts the values from its own up to the next. A "
+    "Sizes and times are shown by powers of two: a line counts the values from its own up to the "
+    "next. A "
     "batch that mixes kinds is counted as a call of the kind of its first request.\n";
 
 const struct bw_xlator_class bw_debug_io_stats_class = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/probe: a place to watch from. It does nothing; but each call of a layer fires the probes fop-wind and
- * fop-unwind, and so they tell under its name what passes where it stands. In either address space.
+ * debug/probe: a place to watch from. It does nothing; but each call of a layer fires the probes
+ * fop-wind and fop-unwind, and so they tell under its name what passes where it stands. In either
+ * address space.
  */
 #include "xlators/classes.h"
 
@@ -12,8 +13,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return NULL;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     size_t step = bw_xlator_private(xlator) ? 1 : count;
     for (size_t i = 0; i < count; i += step)
@@ -21,14 +22,15 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 }
 
 /* These two would be passed on without it, and not be seen. */
-static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply)
 {
     return bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count);
 }
@@ -42,21 +44,29 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with the name of the "
-    "layer, so this one makes what passes at its place visible there under its own name: reads, questions "
+    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with the name "
+    "of the "
+    "layer, so this one makes what passes at its place visible there under its own name: reads, "
+    "questions "
     "for the place of a block (map) and hints (advise), with their time and what failed.\n"
     "\n"
-    "Use it to compare what is asked above a layer and what still arrives below it. This counts both sides "
+    "Use it to compare what is asked above a layer and what still arrives below it. This counts "
+    "both sides "
     "of the cache:\n"
     "\n"
-    "    btrfs-walk --insert debug/probe@node-cache --insert debug/probe@read-ahead --probe fop-unwind "
+    "    btrfs-walk --insert debug/probe@node-cache --insert debug/probe@read-ahead --probe "
+    "fop-unwind "
     "--probe-stats=xlator image.img\n"
     "\n"
-    "A call is a batch of requests, of which fop-unwind tells the number, and the address and kind of the "
-    "first. With each=on the layer below is called once for each request, so that every one has events of "
+    "A call is a batch of requests, of which fop-unwind tells the number, and the address and kind "
+    "of the "
+    "first. With each=on the layer below is called once for each request, so that every one has "
+    "events of "
     "its "
-    "own there, with its own address, time and call number; their parent is the call of this layer. Requests "
-    "of one batch are then no longer put in order or joined by the layers below, and a run takes longer.\n";
+    "own there, with its own address, time and call number; their parent is the call of this "
+    "layer. Requests "
+    "of one batch are then no longer put in order or joined by the layers below, and a run takes "
+    "longer.\n";
 
 const struct bw_xlator_class bw_debug_probe_class = {
     .type = "debug/probe",

@@ -43,7 +43,8 @@ void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct 
     bw_buffer_free(text);
     if (error && !atomic_exchange(&sink->failed, true))
         bw_xlator_report(xlator, BW_WARNING,
-                         bw_error_prefix(error, "output of %s to %s is incomplete", bw_xlator_name(xlator),
+                         bw_error_prefix(error, "output of %s to %s is incomplete",
+                                         bw_xlator_name(xlator),
                                          bw_xlator_option_text(xlator, "file")));
     else
         bw_error_free(error);

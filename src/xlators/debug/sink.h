@@ -15,13 +15,13 @@ struct bw_sink {
     atomic_bool failed;
 };
 
-/** Opens what the layer's option `file` says. A block device is refused: it might be an image. After a
- * failure the sink can be closed. */
+/** Opens what the layer's option `file` says. A block device is refused: it might be an image.
+ * After a failure the sink can be closed. */
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink);
 
 /**
- * Writes text with one write(2), so that what several threads write does not mix, and frees it. A sink cannot
- * fail a read: the first failure is reported as a warning of the layer.
+ * Writes text with one write(2), so that what several threads write does not mix, and frees it. A
+ * sink cannot fail a read: the first failure is reported as a warning of the layer.
  */
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/trace: writes down what passes between two layers, one line a request on its way down and one on its
- * way up. Changes nothing. Stands wherever it is put, in either address space.
+ * debug/trace: writes down what passes between two layers, one line a request on its way down and
+ * one on its way up. Changes nothing. Stands wherever it is put, in either address space.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -46,7 +46,8 @@ static void begin_line(const struct bw_frame *frame, const struct bw_xlator *xla
     bw_buffer_format(text, " %c", direction);
 }
 
-static void append_range(struct bw_buffer *text, const char *what, uint64_t address, uint64_t length)
+static void append_range(struct bw_buffer *text, const char *what, uint64_t address,
+                         uint64_t length)
 {
     bw_buffer_format(text, " %s address %" PRIu64 " length %" PRIu64, what, address, length);
 }
@@ -76,8 +77,8 @@ static void append_result(const struct bw_error *error, struct bw_buffer *text)
 }
 
 /* All lines of a batch in one write. */
-static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xlator, char direction,
-                        const struct bw_request *requests, size_t count)
+static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xlator,
+                        char direction, const struct bw_request *requests, size_t count)
 {
     struct trace *trace = bw_xlator_private(xlator);
     struct bw_buffer text = {0};
@@ -95,8 +96,8 @@ static void trace_batch(const struct bw_frame *frame, const struct bw_xlator *xl
     bw_sink_write(xlator, &trace->sink, &text);
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     trace_batch(frame, xlator, '>', requests, count);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
@@ -106,7 +107,8 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 static void append_location(const struct bw_map_reply *reply, struct bw_buffer *text)
 {
     const struct bw_location *location = &reply->location;
-    bw_buffer_format(text, " ok: copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32 "%s%s",
+    bw_buffer_format(text,
+                     " ok: copies %u device %" PRIu64 " offset %" PRIu64 " length %" PRIu32 "%s%s",
                      reply->copies, location->devid, location->offset, reply->length,
                      location->present ? "" : " missing", location->rebuilt ? " rebuilt" : "");
 }
@@ -135,21 +137,23 @@ static void trace_map(const struct bw_frame *frame, const struct bw_xlator *xlat
     bw_sink_write(xlator, &trace->sink, &text);
 }
 
-static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator, uint64_t address,
-                            uint32_t length, unsigned copy, struct bw_map_reply *reply)
+static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            uint64_t address, uint32_t length, unsigned copy,
+                            struct bw_map_reply *reply)
 {
     const struct trace *trace = bw_xlator_private(xlator);
     const struct question asked = {address, length, copy};
     if (trace->all_operations)
         trace_map(frame, xlator, &asked, NULL, NULL);
-    struct bw_error *error = bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
+    struct bw_error *error =
+        bw_wind_map(frame, bw_xlator_child(xlator, 0), address, length, copy, reply);
     if (trace->all_operations)
         trace_map(frame, xlator, &asked, reply, error);
     return error;
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     struct trace *trace = bw_xlator_private(xlator);
     struct bw_buffer text = {0};
@@ -183,18 +187,23 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Writes a line for each request (>) and each reply (<) that passes: the name of the volume, the kind of "
-    "read, address and length in bytes, and the copy. A request for a tree block also tells the owner, level "
-    "and generation its parent promises; a reply ends with ok or with the error. Lines are indented by the "
+    "Writes a line for each request (>) and each reply (<) that passes: the name of the volume, "
+    "the kind of "
+    "read, address and length in bytes, and the copy. A request for a tree block also tells the "
+    "owner, level "
+    "and generation its parent promises; a reply ends with ok or with the error. Lines are "
+    "indented by the "
     "depth of the call. A batch is written at once, so threads do not mix their lines within it.\n"
     "\n"
-    "Use it to see what a layer asks of the one below it, and in what order. Addresses are those of the "
+    "Use it to see what a layer asks of the one below it, and in what order. Addresses are those "
+    "of the "
     "place it stands in: logical above the chunk map, offsets on one device below it.\n"
     "\n"
     "    btrfs-walk --insert debug/trace@verify,kind=tree-block image.img\n"
     "    btrfs-walk --insert debug/trace@device-1,file=device-1.trace image.img\n"
     "\n"
-    "With operations=all the questions for the place of a block (map) and the hints that ranges will be read "
+    "With operations=all the questions for the place of a block (map) and the hints that ranges "
+    "will be read "
     "soon (advise) are written as well; kind does not concern them.\n";
 
 const struct bw_xlator_class bw_debug_trace_class = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum, the file
- * system's id and what the parent promised; on a mismatch it asks for the next copy (which may be computed
- * from parity). A block without a good copy fails with an error that lists every copy tried. File data are
- * checked in verify_data.c; other kinds of requests pass.
+ * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum,
+ * the file system's id and what the parent promised; on a mismatch it asks for the next copy (which
+ * may be computed from parity). A block without a good copy fails with an error that lists every
+ * copy tried. File data are checked in verify_data.c; other kinds of requests pass.
  */
 #include "xlators/features/verify.h"
 
@@ -69,9 +69,11 @@ static struct bw_error *check(const struct bw_verify *verify, const struct bw_re
 {
     const uint8_t *block = request->buffer;
     if (request->length < sizeof(struct bw_disk_header))
-        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes are no tree block", request->length);
+        return bw_error_create(BW_ERROR_CORRUPT, "%" PRIu32 " bytes are no tree block",
+                               request->length);
     if (!bw_checksum_matches_block(verify->checksum, block, request->length))
-        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch", bw_checksum_name(verify->checksum));
+        return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                               bw_checksum_name(verify->checksum));
     if (!fsid_allowed(verify, ((const struct bw_disk_header *)block)->fsid))
         return bw_error_create(BW_ERROR_CORRUPT, "block of another file system");
     return bw_node_check(block, request->length, request->address, request->expectation);
@@ -86,8 +88,9 @@ static struct bw_error *check_reply(const struct bw_frame *frame, struct bw_xlat
     struct bw_error *error = check(bw_xlator_private(xlator), request);
     if (error)
         bw_error_add_hop(error, bw_xlator_type(xlator), bw_xlator_name(xlator), &request->address);
-    BW_PROBE(bw_xlator_probes(xlator), block__verify, block_copy,
-             &(struct bw_block_event){{.call = frame->call, .error = error}, request, request->copy});
+    BW_PROBE(
+        bw_xlator_probes(xlator), block__verify, block_copy,
+        &(struct bw_block_event){{.call = frame->call, .error = error}, request, request->copy});
     return error;
 }
 
@@ -101,9 +104,9 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 }
 
 /*
- * Tries copy after copy; true as soon as one is good, and then that is what the request's buffer holds.
- * `first` is what was wrong when the request was read: if it was for a certain copy, that one does not get
- * better.
+ * Tries copy after copy; true as soon as one is good, and then that is what the request's buffer
+ * holds. `first` is what was wrong when the request was read: if it was for a certain copy, that
+ * one does not get better.
  */
 static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                            const struct bw_request *request, struct bw_error *first,
@@ -146,8 +149,8 @@ static struct bw_error *try_copies(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++) {
@@ -176,17 +179,18 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
     .description = "checks tree blocks and file data, and tries their other copies",
-    .page = "No tree block passes this layer that is not the one that was asked for. It compares "
-            "the checksum, the id of the file system, the address, and what the parent promised: "
-            "level, owner, generation and first key. If a copy is bad, the next one is read, and in "
-            "the end the one computed from parity. Which copies were bad and replaced is said with "
-            "-v.\n\n"
-            "If no copy is good, the read fails. The message lists every copy, where it lies and "
-            "what is wrong with it. File data that have checksums are treated the same, sector by "
-            "sector: what is bad in one copy may be good in another.\n\n"
-            "Layers that spoil reads on purpose belong below it if it shall notice them, above it "
-            "if it shall not:\n\n"
-            "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
+    .page =
+        "No tree block passes this layer that is not the one that was asked for. It compares "
+        "the checksum, the id of the file system, the address, and what the parent promised: "
+        "level, owner, generation and first key. If a copy is bad, the next one is read, and in "
+        "the end the one computed from parity. Which copies were bad and replaced is said with "
+        "-v.\n\n"
+        "If no copy is good, the read fails. The message lists every copy, where it lies and "
+        "what is wrong with it. File data that have checksums are treated the same, sector by "
+        "sector: what is bad in one copy may be good in another.\n\n"
+        "Layers that spoil reads on purpose belong below it if it shall notice them, above it "
+        "if it shall not:\n\n"
+        "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What features/verify knows, and its list of the copies of a range that were no good; used by verify.c for
- * tree blocks and by verify_data.c for file data. */
+/* What features/verify knows, and its list of the copies of a range that were no good; used by
+ * verify.c for tree blocks and by verify_data.c for file data. */
 #ifndef BW_XLATORS_FEATURES_VERIFY_COPIES_H
 #define BW_XLATORS_FEATURES_VERIFY_COPIES_H
 
@@ -21,7 +21,8 @@ struct bw_verify {
     struct bw_map reported; /**< addresses whose repair was reported already; under the lock */
 };
 
-/** The copies of a range that were no good, in the order they were tried. All zeros but `code` is none. */
+/** The copies of a range that were no good, in the order they were tried. All zeros but `code` is
+ * none. */
 struct bw_bad_copies {
     struct bw_buffer text;
     struct bw_error *reasons; /**< the first; linked by `next` */
@@ -35,13 +36,13 @@ void bw_note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                       const struct bw_request *request, unsigned copy, struct bw_error *reason,
                       struct bw_bad_copies *bad);
 
-/** Makes of the list the error that says it all or, with the copy `used` in their stead, the note. The bad
- * copies become its causes; the list is empty then. */
+/** Makes of the list the error that says it all or, with the copy `used` in their stead, the note.
+ * The bad copies become its causes; the list is empty then. */
 struct bw_error *bw_explain_copies(struct bw_bad_copies *bad, const struct bw_request *request,
                                    unsigned used);
 
-/** How many copies a range has, where it begins; 1 if that cannot be told. `length`, if not NULL, gets how
- * far they lie in one piece. */
+/** How many copies a range has, where it begins; 1 if that cannot be told. `length`, if not NULL,
+ * gets how far they lie in one piece. */
 unsigned bw_copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
                        const struct bw_request *request, uint32_t *length);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File data in features/verify. What was read is checked sector by sector. If a sector is bad, its other
- * copies are read, first in runs as long as they are bad, and what is good of them is taken: no copy has to
- * be good as a whole. A sector that stays bad is asked for once more, copy by copy, to tell what is wrong
- * with each.
+ * File data in features/verify. What was read is checked sector by sector. If a sector is bad, its
+ * other copies are read, first in runs as long as they are bad, and what is good of them is taken:
+ * no copy has to be good as a whole. A sector that stays bad is asked for once more, copy by copy,
+ * to tell what is wrong with each.
  */
 #include "xlators/features/verify_data.h"
 
@@ -28,11 +28,11 @@ struct repair {
     struct bw_bad_copies tried; /* one entry a copy */
     unsigned noted;             /* copies that have an entry: this one and those before it */
     unsigned used;              /* the last copy that gave a sector */
-    bool missing;               /* no sector of any copy was there to be read: devices are missing */
+    bool missing; /* no sector of any copy was there to be read: devices are missing */
 };
 
-static bool sector_is_good(const struct bw_verify *verify, const struct bw_request *request, uint32_t sector,
-                           const uint8_t *bytes)
+static bool sector_is_good(const struct bw_verify *verify, const struct bw_request *request,
+                           uint32_t sector, const uint8_t *bytes)
 {
     uint8_t found[32];
     size_t size = bw_checksum_size(verify->checksum);
@@ -46,7 +46,8 @@ static bool all_good(const struct bw_verify *verify, const struct bw_request *re
 {
     if (!request->data)
         return true;
-    for (uint32_t at = 0, sector = 0; at < request->length; at += request->data->sectorsize, sector++)
+    for (uint32_t at = 0, sector = 0; at < request->length;
+         at += request->data->sectorsize, sector++)
         if (!sector_is_good(verify, request, sector, (const uint8_t *)request->buffer + at))
             return false;
     return true;
@@ -55,8 +56,8 @@ static bool all_good(const struct bw_verify *verify, const struct bw_request *re
 static struct bw_error *mismatch(const struct repair *repair)
 {
     const struct bw_verify *verify = bw_xlator_private(repair->xlator);
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch", bw_checksum_name(verify->checksum));
+    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                                             bw_checksum_name(verify->checksum));
     bw_error_add_hop(error, bw_xlator_type(repair->xlator), bw_xlator_name(repair->xlator),
                      &repair->request->address);
     return error;
@@ -65,12 +66,14 @@ static struct bw_error *mismatch(const struct repair *repair)
 static uint32_t length_of(const struct repair *repair, uint32_t first, uint32_t count)
 {
     uint32_t left = repair->request->length - first * repair->sectorsize;
-    return count < left / repair->sectorsize + (left % repair->sectorsize != 0) ? count * repair->sectorsize
-                                                                                : left;
+    return count < left / repair->sectorsize + (left % repair->sectorsize != 0)
+               ? count * repair->sectorsize
+               : left;
 }
 
 /* The request for some sectors of it, into the buffer for other copies. */
-static struct bw_request part_of(const struct repair *repair, uint32_t first, uint32_t count, unsigned copy)
+static struct bw_request part_of(const struct repair *repair, uint32_t first, uint32_t count,
+                                 unsigned copy)
 {
     struct bw_request part = *repair->request;
     part.address += (uint64_t)first * repair->sectorsize;
@@ -82,7 +85,8 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     return part;
 }
 
-/* Takes the good ones of sectors that were read from another copy; returns how many are no better. */
+/* Takes the good ones of sectors that were read from another copy; returns how many are no better.
+ */
 static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count, unsigned copy)
 {
     uint32_t left = 0;
@@ -90,11 +94,13 @@ static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count,
         size_t at = (size_t)i * repair->sectorsize;
         if (!repair->bad[i])
             continue;
-        if (!sector_is_good(bw_xlator_private(repair->xlator), repair->request, i, repair->bytes + at)) {
+        if (!sector_is_good(bw_xlator_private(repair->xlator), repair->request, i,
+                            repair->bytes + at)) {
             left++;
             continue;
         }
-        memcpy((uint8_t *)repair->request->buffer + at, repair->bytes + at, length_of(repair, i, 1));
+        memcpy((uint8_t *)repair->request->buffer + at, repair->bytes + at,
+               length_of(repair, i, 1));
         repair->bad[i] = false;
         repair->used = copy;
     }
@@ -131,8 +137,8 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
         try_run(repair, i, 1, copy);
 }
 
-/* Where the next run of bad sectors begins and how long it is, as far as it lies in one piece; false: there
- * is none. */
+/* Where the next run of bad sectors begins and how long it is, as far as it lies in one piece;
+ * false: there is none. */
 static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first, uint32_t *count,
                      unsigned *copies)
 {
@@ -159,7 +165,8 @@ static void try_copies(struct repair *repair)
     for (unsigned copy = 1; copy <= most; copy++) {
         uint32_t first, count;
         unsigned copies;
-        for (uint32_t from = 0; next_run(repair, from, &first, &count, &copies); from = first + count) {
+        for (uint32_t from = 0; next_run(repair, from, &first, &count, &copies);
+             from = first + count) {
             if (copies > most)
                 most = copies;
             if (copy <= copies)
@@ -210,9 +217,10 @@ static struct bw_error *explain_bad(struct repair *repair)
 static void find_bad(struct repair *repair)
 {
     for (uint32_t i = 0; i < repair->count; i++)
-        repair->bad[i] = repair->request->error ||
-                         !sector_is_good(bw_xlator_private(repair->xlator), repair->request, i,
-                                         (uint8_t *)repair->request->buffer + (size_t)i * repair->sectorsize);
+        repair->bad[i] =
+            repair->request->error ||
+            !sector_is_good(bw_xlator_private(repair->xlator), repair->request, i,
+                            (uint8_t *)repair->request->buffer + (size_t)i * repair->sectorsize);
 }
 
 static struct bw_error *repair_request(struct repair *repair, struct bw_error *first)
@@ -237,7 +245,8 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
     return error;
 }
 
-void bw_verify_data(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request)
+void bw_verify_data(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *request)
 {
     if (!request->error && all_good(bw_xlator_private(xlator), request))
         return;

@@ -6,10 +6,12 @@
 #include "btrfs-walk/xlator.h"
 
 /**
- * Checks a data request that has been read, against its checksums if it has any; what is bad or could not be
- * read is replaced from other copies, sector by sector. Sets request->error if something stays bad; its code
- * is BW_ERROR_MISSING_DEVICE only if all of the request is on missing devices, with all its copies.
+ * Checks a data request that has been read, against its checksums if it has any; what is bad or
+ * could not be read is replaced from other copies, sector by sector. Sets request->error if
+ * something stays bad; its code is BW_ERROR_MISSING_DEVICE only if all of the request is on missing
+ * devices, with all its copies.
  */
-void bw_verify_data(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request);
+void bw_verify_data(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *request);
 
 #endif

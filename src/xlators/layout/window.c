@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout/window: shows a part of the device below as a device of its own. Stands directly above a storage
- * layer, for a file system that does not begin where the file does: in a partition of a disk image, or behind
- * somebody else's header.
+ * layout/window: shows a part of the device below as a device of its own. Stands directly above a
+ * storage layer, for a file system that does not begin where the file does: in a partition of a
+ * disk image, or behind somebody else's header.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -60,8 +60,8 @@ static bool inside(const struct window *window, uint64_t address, uint64_t lengt
     return address <= window->length && length <= window->length - address;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     const struct window *window = bw_xlator_private(xlator);
     struct bw_request shifted[BW_BATCH];
@@ -69,10 +69,10 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (!inside(window, requests[i].address, requests[i].length)) {
-            requests[i].error = bw_error_create(BW_ERROR_CORRUPT,
-                                                "the window ends at %" PRIu64 ", before the end of %" PRIu32
-                                                " bytes at %" PRIu64,
-                                                window->length, requests[i].length, requests[i].address);
+            requests[i].error = bw_error_create(
+                BW_ERROR_CORRUPT,
+                "the window ends at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
+                window->length, requests[i].length, requests[i].address);
             continue;
         }
         shifted[kept] = requests[i];
@@ -84,8 +84,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
         wanted[i]->error = shifted[i].error;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
@@ -109,8 +109,8 @@ static void advise_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
         bw_wind_advise(frame, bw_xlator_child(xlator, 0), shifted, kept);
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         advise_slice(frame, xlator, ranges + done, bw_next_batch(count - done));
@@ -138,7 +138,8 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a part of the device below as if it were the whole device: what is read at address A is read "
+    "Shows a part of the device below as if it were the whole device: what is read at address A is "
+    "read "
     "at offset + A there. Nothing outside of the part can be reached.\n"
     "\n"
     "Use it for a file system that does not begin where the image begins: in a partition of a disk "
@@ -147,8 +148,10 @@ static const char page[] =
     "\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
     "\n"
-    "Give the length as well if what follows must not be taken for a part of the file system. A window "
-    "that begins or ends behind the end of the device is refused: an image that was cut off needs no "
+    "Give the length as well if what follows must not be taken for a part of the file system. A "
+    "window "
+    "that begins or ends behind the end of the device is refused: an image that was cut off needs "
+    "no "
     "length.\n";
 
 const struct bw_xlator_class bw_layout_window_class = {
@@ -160,6 +163,10 @@ const struct bw_xlator_class bw_layout_window_class = {
     .minimum_children = 1,
     .maximum_children = 1,
     .options = options,
-    .operations =
-        {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size, .dump = dump},
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .dump = dump},
 };

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/io-threads: cuts a batch into slices that the layer below serves at the same time, on threads
- * of this layer beside the caller's. It fits wherever the layer below takes its time for each request.
+ * performance/io-threads: cuts a batch into slices that the layer below serves at the same time, on
+ * threads of this layer beside the caller's. It fits wherever the layer below takes its time for
+ * each request.
  *
- * Whoever brings a batch puts it into the queue and then serves slices of it like everybody else, until none
- * is left to be taken; then it waits for those that others have taken. So a batch is answered even if all
- * threads are busy elsewhere, or none could be started, and the call returns when all of it is done.
+ * Whoever brings a batch puts it into the queue and then serves slices of it like everybody else,
+ * until none is left to be taken; then it waits for those that others have taken. So a batch is
+ * answered even if all threads are busy elsewhere, or none could be started, and the call returns
+ * when all of it is done.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,8 +26,9 @@ struct batch {
 };
 
 struct io_threads {
-    size_t limit;         /* slices of a batch, and how many are served at a time by threads and one caller */
-    size_t count;         /* threads that run */
+    size_t limit; /* slices of a batch, and how many are served at a time by threads and one caller
+                   */
+    size_t count; /* threads that run */
     bool started, quit;   /* started: as many threads as could be */
     pthread_mutex_t lock; /* of all that changes, here and in the batches */
     pthread_cond_t work;  /* there is something in the queue, or it is time to go */
@@ -51,8 +54,8 @@ static void remove_from_queue(struct io_threads *pool, const struct batch *batch
     *link = batch->next;
 }
 
-/* Takes the next slice of a batch in the queue and serves it; called and left with the lock held. The batch
- * may be gone afterwards, unless it is the caller's own. */
+/* Takes the next slice of a batch in the queue and serves it; called and left with the lock held.
+ * The batch may be gone afterwards, unless it is the caller's own. */
 static void serve_slice(struct io_threads *pool, struct batch *batch)
 {
     struct bw_request *requests = batch->requests + batch->taken;
@@ -89,12 +92,13 @@ static void *serve(void *argument)
 static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
-    while (pool->count + 1 < pool->limit && !pthread_create(&pool->threads[pool->count], NULL, serve, pool))
+    while (pool->count + 1 < pool->limit &&
+           !pthread_create(&pool->threads[pool->count], NULL, serve, pool))
         pool->count++;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     struct io_threads *pool = bw_xlator_private(xlator);
     struct batch batch = {.frame = frame,
@@ -175,19 +179,23 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Cuts a batch of reads into as many parts as there are threads, and has the layer below serve them "
+    "Cuts a batch of reads into as many parts as there are threads, and has the layer below serve "
+    "them "
     "at the same time. The batch is answered when all its parts are. A batch of one request goes "
     "straight down, and without threads, should none be started, so does every other.\n"
     "\n"
-    "It pays above a layer that takes its time for each request, does one thing at a time, and cannot be "
+    "It pays above a layer that takes its time for each request, does one thing at a time, and "
+    "cannot be "
     "told ahead: a plug-in that asks a server, say. Above a debug/delay-gen a walk with one thread "
-    "becomes three to four times as fast with 4 threads, and eight times with 16; one with -j 8 three "
+    "becomes three to four times as fast with 4 threads, and eight times with 16; one with -j 8 "
+    "three "
     "times with 16.\n"
     "\n"
     "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n"
     "\n"
     "It does not pay above storage/file, where the kernel reads ahead all that is hinted at: no "
-    "difference on a local disk; on a slow FUSE file system between half and one and a half times the "
+    "difference on a local disk; on a slow FUSE file system between half and one and a half times "
+    "the "
     "time, while -j 8 alone nearly always did better. Above features/verify the threads share the "
     "checksums, which saves a tenth where -j 2 saves nearly half. So try -j first.\n";
 

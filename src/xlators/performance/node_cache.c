@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in the
- * request): the internal nodes. Everything else passes, so that a scan does not flush it.
+ * performance/node-cache: remembers verified tree blocks that will be asked for again (`keep` in
+ * the request): the internal nodes. Everything else passes, so that a scan does not flush it.
  *
- * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to give up; a
- * block comes in unmarked and is marked when it is hit, so that a scan larger than the cache replaces its own
- * tail and a second scan still finds most of the first.
+ * The cache is cut into shards with a lock each. In a shard the clock algorithm chooses what to
+ * give up; a block comes in unmarked and is marked when it is hit, so that a scan larger than the
+ * cache replaces its own tail and a second scan still finds most of the first.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -99,7 +99,8 @@ static bool answer(struct node_cache *cache, struct bw_request *request)
     pthread_mutex_lock(&shard->lock);
     struct slot *slot = find(shard, request->address);
     bool found = slot && slot->length == request->length &&
-                 bw_node_meets_expectation(slot->block, slot->length, request->address, request->expectation);
+                 bw_node_meets_expectation(slot->block, slot->length, request->address,
+                                           request->expectation);
     if (found) {
         memcpy(request->buffer, slot->block, request->length);
         slot->hit = true;
@@ -138,7 +139,8 @@ static struct slot *add_slot(struct shard *shard, uint32_t length)
     return slot;
 }
 
-/* Advances the hand to a block that was not hit since the hand passed it last, and gives that up. */
+/* Advances the hand to a block that was not hit since the hand passed it last, and gives that up.
+ */
 static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_cache_event *evicted)
 {
     if (!shard->count)
@@ -157,7 +159,8 @@ static struct slot *reuse_slot(struct shard *shard, uint32_t length, struct bw_c
     return slot;
 }
 
-/* Keeps a block. Another that gives way to it is described in `evicted`, whose `bytes` are 0 otherwise. */
+/* Keeps a block. Another that gives way to it is described in `evicted`, whose `bytes` are 0
+ * otherwise. */
 static void remember(struct node_cache *cache, const struct bw_request *request,
                      struct bw_cache_event *evicted)
 {
@@ -166,7 +169,8 @@ static void remember(struct node_cache *cache, const struct bw_request *request,
     struct slot *slot = NULL;
     if (!find(shard, request->address)) {
         bool room = shard->bytes + request->length <= cache->shard_size;
-        slot = room ? add_slot(shard, request->length) : reuse_slot(shard, request->length, evicted);
+        slot =
+            room ? add_slot(shard, request->length) : reuse_slot(shard, request->length, evicted);
     }
     if (slot) {
         struct slot **bucket = bucket_of(shard, request->address);
@@ -185,7 +189,8 @@ static bool cacheable(const struct bw_request *request)
            !request->expectation->lenient && request->length >= sizeof(struct bw_disk_header);
 }
 
-static const struct bw_cache_event *describe(struct bw_cache_event *event, const struct bw_frame *frame,
+static const struct bw_cache_event *describe(struct bw_cache_event *event,
+                                             const struct bw_frame *frame,
                                              const struct bw_request *request)
 {
     *event = (struct bw_cache_event){{.call = frame->call},
@@ -197,7 +202,8 @@ static const struct bw_cache_event *describe(struct bw_cache_event *event, const
 }
 
 /* Looks for a block that is worth remembering; true if it was there. */
-static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request)
+static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *request)
 {
     struct node_cache *cache = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
@@ -211,7 +217,8 @@ static bool look_up(const struct bw_frame *frame, struct bw_xlator *xlator, stru
     return found;
 }
 
-static void keep(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_request *request)
+static void keep(const struct bw_frame *frame, struct bw_xlator *xlator,
+                 const struct bw_request *request)
 {
     struct bw_cache_event evicted = {.bytes = 0};
     remember(bw_xlator_private(xlator), request, &evicted);
@@ -220,8 +227,8 @@ static void keep(const struct bw_frame *frame, struct bw_xlator *xlator, const s
         BW_PROBE(bw_xlator_probes(xlator), cache__evict, cache_evict, &evicted);
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct bw_request misses[BW_BATCH];
     struct bw_request *wholes[BW_BATCH];
@@ -240,8 +247,8 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
     }
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));

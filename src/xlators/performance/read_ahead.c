@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in ascending
- * order. With the option `gap`, blocks that lie closer together than that become one range: a disk that must
- * seek reads the gap faster than it skips it; a solid one does not, so the default is 0.
+ * performance/read-ahead: turns the walker's hints ("these blocks next") into few large ones, in
+ * ascending order. With the option `gap`, blocks that lie closer together than that become one
+ * range: a disk that must seek reads the gap faster than it skips it; a solid one does not, so the
+ * default is 0.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +53,8 @@ static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
     return last + 1;
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     const struct read_ahead *state = bw_xlator_private(xlator);
     struct bw_range *sorted = count ? malloc(count * sizeof *sorted) : NULL;
@@ -77,12 +78,13 @@ static const struct bw_option options[] = {
 const struct bw_xlator_class bw_performance_read_ahead_class = {
     .type = "performance/read-ahead",
     .description = "merges hints about coming reads",
-    .page = "Whoever reads a tree knows which blocks come next, and says so. This layer sorts these "
-            "hints by address and joins those that touch, so that the layers below, and in the end "
-            "the kernel, get a few long ones. Reads themselves pass unchanged.\n\n"
-            "A disk that has to move its head reads a small gap faster than it skips it. For such a "
-            "disk set a gap; for a solid-state disk leave it at 0:\n\n"
-            "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
+    .page =
+        "Whoever reads a tree knows which blocks come next, and says so. This layer sorts these "
+        "hints by address and joins those that touch, so that the layers below, and in the end "
+        "the kernel, get a few long ones. Reads themselves pass unchanged.\n\n"
+        "A disk that has to move its head reads a small gap faster than it skips it. For such a "
+        "disk set a gap; for a solid-state disk leave it at 0:\n\n"
+        "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,

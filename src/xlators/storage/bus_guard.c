@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The SIGBUS guard below storage/file with io=mmap: the one piece of global mutable state in the library.
+ * The SIGBUS guard below storage/file with io=mmap: the one piece of global mutable state in the
+ * library.
  *
- * A page of a mapped file that lies behind the end of the file by now, or that the disk cannot deliver, is
- * reported by SIGBUS, and what a signal does is the business of the process: there is no handler of a mapping
- * or of a graph. So the state is kept to this file: a count of users, the handler that was there before, and
- * for each thread the copy it is in. The handler is there only while a mapping is.
+ * A page of a mapped file that lies behind the end of the file by now, or that the disk cannot
+ * deliver, is reported by SIGBUS, and what a signal does is the business of the process: there is
+ * no handler of a mapping or of a graph. So the state is kept to this file: a count of users, the
+ * handler that was there before, and for each thread the copy it is in. The handler is there only
+ * while a mapping is.
  *
- * What was considered instead. MADV_POPULATE_READ says beforehand whether pages can be read, but the file may
- * shrink before they are copied; and with that call a walk takes longer than with pread, as measured.
- * process_vm_readv(2) on oneself answers EFAULT where a signal would come, but a walk takes up to half as
- * long again. Mapping zeros over the page from within the handler needs no jump, but makes all later reads of
- * that page look good.
+ * What was considered instead. MADV_POPULATE_READ says beforehand whether pages can be read, but
+ * the file may shrink before they are copied; and with that call a walk takes longer than with
+ * pread, as measured. process_vm_readv(2) on oneself answers EFAULT where a signal would come, but
+ * a walk takes up to half as long again. Mapping zeros over the page from within the handler needs
+ * no jump, but makes all later reads of that page look good.
  *
- * A fault that is not ours (no copy under way in this thread, or another address) goes to the handler that
- * was there before, as if this one did not exist.
+ * A fault that is not ours (no copy under way in this thread, or another address) goes to the
+ * handler that was there before, as if this one did not exist.
  */
 #include "xlators/storage/bus_guard.h"
 
@@ -34,9 +36,10 @@ struct guarded_copy {
 /* Some machines tell the page of a fault only; no page is larger than this. */
 #define PAGE_MASK (~(uintptr_t)0xffff)
 
-/* The model makes it a plain load: the handler may run in a thread that has never touched it, where the
- * first access of another model may allocate. */
-static _Thread_local struct guarded_copy *volatile active __attribute__((tls_model("initial-exec")));
+/* The model makes it a plain load: the handler may run in a thread that has never touched it, where
+ * the first access of another model may allocate. */
+static _Thread_local struct guarded_copy *volatile active
+    __attribute__((tls_model("initial-exec")));
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t users;
@@ -83,7 +86,8 @@ static void handle(int number, siginfo_t *info, void *context)
 {
     struct guarded_copy *copy = active;
     uintptr_t address = (uintptr_t)info->si_addr;
-    if (!copy || info->si_code <= 0 || address < (copy->begin & PAGE_MASK) || address >= copy->end) {
+    if (!copy || info->si_code <= 0 || address < (copy->begin & PAGE_MASK) ||
+        address >= copy->end) {
         pass_on(number, info, context);
         return;
     }
@@ -93,16 +97,16 @@ static void handle(int number, siginfo_t *info, void *context)
     siglongjmp(copy->jump, 1);
 }
 
-/* Whoever has put a handler of his own above ours is expected to pass on to it what he does not want.
- * Installed a second time above his, ours would be passed its own faults for ever. */
+/* Whoever has put a handler of his own above ours is expected to pass on to it what he does not
+ * want. Installed a second time above his, ours would be passed its own faults for ever. */
 static void install(void)
 {
     struct sigaction current, ours = {.sa_sigaction = handle};
     sigaction(SIGBUS, NULL, &current);
     if (installed && is_function(&current))
         return;
-    /* SA_NODEFER, since which signals the handler below blocks is its own affair; SA_ONSTACK, since it may
-     * rely on that. */
+    /* SA_NODEFER, since which signals the handler below blocks is its own affair; SA_ONSTACK, since
+     * it may rely on that. */
     ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     previous = current; /* known before it is needed */

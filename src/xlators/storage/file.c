@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * storage/file: bottom of the pipeline, reads one image file or block device. The only place with pread.
+ * storage/file: bottom of the pipeline, reads one image file or block device. The only place with
+ * pread.
  *
- * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the page cache
- * (RWF_NOWAIT): on a warm image nothing more is needed, and some misses say that the image is cold, from
- * when on hints are passed to the kernel.
+ * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the
+ * page cache (RWF_NOWAIT): on a warm image nothing more is needed, and some misses say that the
+ * image is cold, from when on hints are passed to the kernel.
  *
- * With io=mmap the bytes are copied out of a mapping instead, under the guard of bus_guard.c. Whatever the
- * mapping cannot answer is read again with pread, which knows why.
+ * With io=mmap the bytes are copied out of a mapping instead, under the guard of bus_guard.c.
+ * Whatever the mapping cannot answer is read again with pread, which knows why.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,8 @@ static struct bw_error *open_file(struct file *file)
     if (fstat(file->descriptor, &status))
         return bw_error_from_errno(errno, "cannot stat %s", file->path);
     if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
-        return bw_error_create(BW_ERROR_USAGE, "%s is %s, not an image file or a block device", file->path,
+        return bw_error_create(BW_ERROR_USAGE, "%s is %s, not an image file or a block device",
+                               file->path,
                                S_ISDIR(status.st_mode) ? "a directory" : "a special file");
     off_t end = lseek(file->descriptor, 0, SEEK_END);
     if (end < 0)
@@ -114,14 +116,16 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     while (done < request->length) {
         uint64_t offset = request->address + done;
         if (offset >= file->size)
-            return bw_error_create(BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64,
-                                   file->path, file->size, request->address + request->length);
-        ssize_t got =
-            pread(file->descriptor, (char *)request->buffer + done, request->length - done, (off_t)offset);
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "%s ends at %" PRIu64 ", before offset %" PRIu64, file->path,
+                                   file->size, request->address + request->length);
+        ssize_t got = pread(file->descriptor, (char *)request->buffer + done,
+                            request->length - done, (off_t)offset);
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return bw_error_from_errno(errno, "cannot read %s at offset %" PRIu64, file->path, offset);
+            return bw_error_from_errno(errno, "cannot read %s at offset %" PRIu64, file->path,
+                                       offset);
         if (got == 0)
             return bw_error_create(BW_ERROR_CORRUPT, "%s shrank while it was read", file->path);
         done += (size_t)got;
@@ -129,7 +133,8 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     return NULL;
 }
 
-/* A page or two may be missing of an image that is warm otherwise, and hints are worth nothing there. */
+/* A page or two may be missing of an image that is warm otherwise, and hints are worth nothing
+ * there. */
 enum { COLD_MISSES = 3, COLD_SHARE = 16 };
 
 static void note_miss(struct file *file, int reason)
@@ -167,7 +172,8 @@ static void sort_by_address(struct bw_request **order, size_t count)
     }
 }
 
-/* The requests from `first` on that lie behind one another: how many, and how many bytes together. */
+/* The requests from `first` on that lie behind one another: how many, and how many bytes together.
+ */
 static size_t find_run(struct bw_request *const *order, size_t first, size_t count, size_t *length)
 {
     size_t next = first;
@@ -183,13 +189,14 @@ static void start_reading(const struct file *file, struct bw_request *const *ord
 {
     for (size_t first = 0, run, length; first < count; first += run) {
         run = find_run(order, first, count, &length);
-        posix_fadvise(file->descriptor, (off_t)order[first]->address, (off_t)length, POSIX_FADV_WILLNEED);
+        posix_fadvise(file->descriptor, (off_t)order[first]->address, (off_t)length,
+                      POSIX_FADV_WILLNEED);
     }
 }
 
 /* Copies neighbours out of the mapping. */
-static bool copy_run(const struct file *file, const struct iovec *vectors, int count, uint64_t offset,
-                     size_t length)
+static bool copy_run(const struct file *file, const struct iovec *vectors, int count,
+                     uint64_t offset, size_t length)
 {
     if (offset > file->size || length > file->size - offset)
         return false;
@@ -201,7 +208,8 @@ static bool copy_run(const struct file *file, const struct iovec *vectors, int c
 }
 
 /* Reads neighbours, or, if that cannot be done at once, each by itself. */
-static void answer_run(struct file *file, struct bw_request *const *run, size_t count, size_t length)
+static void answer_run(struct file *file, struct bw_request *const *run, size_t count,
+                       size_t length)
 {
     struct iovec vectors[BW_BATCH];
     for (size_t i = 0; i < count; i++)
@@ -221,14 +229,15 @@ static const struct bw_error *first_error(struct bw_request *const *run, size_t 
     return NULL;
 }
 
-static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *const *order,
-                      size_t count)
+static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      struct bw_request *const *order, size_t count)
 {
     struct file *file = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
     for (size_t first = 0, run, length; first < count; first += run) {
         run = find_run(order, first, count, &length);
-        struct bw_io_event event = {{.call = frame->call}, file->path, order[first]->address, length, run};
+        struct bw_io_event event = {
+            {.call = frame->call}, file->path, order[first]->address, length, run};
         uint64_t start = BW_PROBE_START(probes, dev__read__done);
         BW_PROBE(probes, dev__read__start, io_start, &event);
         answer_run(file, order + first, run, length);
@@ -240,7 +249,8 @@ static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator, st
     }
 }
 
-/* Faults tell nothing about the page cache: the first byte of each batch is asked for until one is missing.
+/* Faults tell nothing about the page cache: the first byte of each batch is asked for until one is
+ * missing.
  */
 static void notice_cold(struct file *file, uint64_t offset)
 {
@@ -255,19 +265,22 @@ static void notice_cold(struct file *file, uint64_t offset)
         note_miss(file, got >= 0 ? 0 : errno);
 }
 
-/* What lies behind a new end, but in the same page as it, was read as zeros: it is asked for once more. */
+/* What lies behind a new end, but in the same page as it, was read as zeros: it is asked for once
+ * more. */
 static void check_end(const struct file *file, struct bw_request *requests, size_t count)
 {
     struct stat status;
-    if (!file->regular || fstat(file->descriptor, &status) || (uint64_t)status.st_size >= file->size)
+    if (!file->regular || fstat(file->descriptor, &status) ||
+        (uint64_t)status.st_size >= file->size)
         return;
     for (size_t i = 0; i < count; i++)
-        if (!requests[i].error && requests[i].address + requests[i].length > (uint64_t)status.st_size)
+        if (!requests[i].error &&
+            requests[i].address + requests[i].length > (uint64_t)status.st_size)
             requests[i].error = read_one(file, &requests[i]);
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                       size_t count)
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
 {
     struct file *file = bw_xlator_private(xlator);
     struct bw_request *order[BW_BATCH];
@@ -288,15 +301,15 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator, s
     }
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *requests,
-                          size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     for (size_t done = 0; done < count; done += BW_BATCH)
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator, const struct bw_range *ranges,
-                   size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     (void)frame;
     struct file *file = bw_xlator_private(xlator);
@@ -319,7 +332,9 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 static const char *const readers[] = {[IO_PREAD] = "pread", [IO_MMAP] = "mmap", NULL};
 
 static const struct bw_option options[] = {
-    {.name = "path", .type = BW_OPTION_PATH, .description = "image file or block device; opened read-only"},
+    {.name = "path",
+     .type = BW_OPTION_PATH,
+     .description = "image file or block device; opened read-only"},
     {.name = "io",
      .type = BW_OPTION_ENUM,
      .default_value = "pread",
@@ -329,22 +344,31 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "The bottom of the graph: bytes of one image file or block device. It is opened read-only, and where "
-    "the owner allows that not even the time of access changes. A batch of reads is sorted by offset, "
-    "and neighbours become one system call. As soon as a read has missed the page cache, the kernel is "
+    "The bottom of the graph: bytes of one image file or block device. It is opened read-only, and "
+    "where "
+    "the owner allows that not even the time of access changes. A batch of reads is sorted by "
+    "offset, "
+    "and neighbours become one system call. As soon as a read has missed the page cache, the "
+    "kernel is "
     "told ahead what comes next.\n"
     "\n"
     "With io=mmap bytes are copied out of a mapping of the whole file instead. A file that shrinks "
-    "meanwhile, or a disk that fails, costs the reads concerned an error, as with pread. To that end "
-    "SIGBUS is caught while such a layer exists; signals that have nothing to do with it go to whoever "
+    "meanwhile, or a disk that fails, costs the reads concerned an error, as with pread. To that "
+    "end "
+    "SIGBUS is caught while such a layer exists; signals that have nothing to do with it go to "
+    "whoever "
     "caught them before.\n"
     "\n"
     "    btrfs-walk --xlator-option storage/file.io=mmap disk.img\n"
     "\n"
-    "The mapping is about a tenth faster if the image lies in the page cache in large pieces, because it "
-    "was just copied or read from front to back. It is as fast on tmpfs. It is a tenth to a half slower "
-    "if the cache holds small pieces, as earlier walks leave them, more so with several threads, and a "
-    "tenth or two slower on a cold image. It needs room for the whole image in the address space. So "
+    "The mapping is about a tenth faster if the image lies in the page cache in large pieces, "
+    "because it "
+    "was just copied or read from front to back. It is as fast on tmpfs. It is a tenth to a half "
+    "slower "
+    "if the cache holds small pieces, as earlier walks leave them, more so with several threads, "
+    "and a "
+    "tenth or two slower on a cold image. It needs room for the whole image in the address space. "
+    "So "
     "pread is the default.\n";
 
 const struct bw_xlator_class bw_storage_file_class = {
@@ -354,6 +378,10 @@ const struct bw_xlator_class bw_storage_file_class = {
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
     .options = options,
-    .operations =
-        {.init = init, .fini = fini, .read = read_requests, .advise = advise, .size = size, .dump = dump},
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .dump = dump},
 };
