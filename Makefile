@@ -36,7 +36,7 @@ endif
 
 EXPORT_SOURCES  := $(wildcard src/export/*.c)
 LIBRARY_SOURCES := $(filter-out src/cmd/% $(EXPORT_SOURCES),$(shell find src -name '*.c' | sort))
-PROGRAM_SOURCES := $(wildcard src/cmd/*.c)
+PROGRAM_SOURCES := $(shell find src/cmd -name '*.c' | sort)
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
 TEST_SOURCES    := $(wildcard tests/unit/test_*.c)

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/fs.h"
-#include "cmd/probes.h"
+#include "cmd/probes/probes.h"
 
 /** Exit status of the commands that list something. */
 enum {

@@ -11,7 +11,7 @@
 
 #include "base/buffer.h"
 #include "btree/block.h"
-#include "walk/selection.h"
+#include "select/selection.h"
 #include "walk/writers.h"
 
 struct bw_task_scope;

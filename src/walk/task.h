@@ -14,7 +14,7 @@
 #include "btree/block.h"
 #include "fs/lost_ranges.h"
 #include "fs/subvolume.h"
-#include "walk/choice.h"
+#include "select/choice.h"
 #include "walk/digest.h"
 #include "walk/directory_table.h"
 #include "walk/ordered_output.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Every condition of a selection with its borders; dates; what is refused. */
 #include "support/walk_helpers.h"
-#include "walk/selection.h"
-#include "walk/selection_parts.h"
-#include "walk/time_parse.h"
+#include "select/selection.h"
+#include "select/selection_parts.h"
+#include "select/time_parse.h"
 
 static struct bw_selection *make(const char *condition, const char *argument)
 {

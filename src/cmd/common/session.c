@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A file system that a command works on: opening it as the common options say, and closing it. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/file_set.h"
+#include "cmd/command.h"
+#include "cmd/probes/recorder.h"
+
+static const struct {
+    int descriptor;
+    const char *name;
+} streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
+
+/* What goes into an image is refused; if it is stderr, without a word. */
+static struct bw_error *refuse_stream(size_t stream)
+{
+    if (streams[stream].descriptor == STDERR_FILENO) {
+        int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (nowhere < 0 || dup2(nowhere, STDERR_FILENO) < 0)
+            close(STDERR_FILENO);
+        close(nowhere);
+    }
+    return bw_error_create(BW_ERROR_USAGE,
+                           "%s goes to a file that is read: nothing is ever written to one",
+                           streams[stream].name);
+}
+
+/* Holds the streams against all that a file system reads or, before it is open (NULL), the images
+ * given. */
+static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_file_set *images)
+{
+    for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+        struct stat status;
+        if (fstat(streams[i].descriptor, &status))
+            continue;
+        if (fs ? bw_fs_is_input(fs, &status) : bw_file_set_holds(images, &status))
+            return refuse_stream(i);
+    }
+    return NULL;
+}
+
+/* Before anything is said: somebody may have sent the results, or the messages, into an image. */
+static struct bw_error *check_streams_first(const struct cmd_common *common)
+{
+    struct bw_file_set images = {0};
+    bool added = true;
+    for (size_t i = 0; i < common->image_count; i++)
+        added &= bw_file_set_add(&images, common->images[i]);
+    struct bw_error *error = added ? check_streams(NULL, &images) : bw_error_no_memory();
+    bw_file_set_free(&images);
+    return error;
+}
+
+/* What a session's file system needs to know of it while it is being opened. */
+static struct bw_error *planned(void *context, const struct bw_fs *fs)
+{
+    struct cmd_session *session = context;
+    BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
+    return cmd_probes_open(session->probes, fs);
+}
+
+static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
+                                   struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                               struct bw_fs **fs))
+{
+    BW_TRY(check_streams_first(common));
+    BW_TRY(cmd_probes_create(common, &session->probes));
+    const struct bw_fs_options options = {
+        .paths = common->images,
+        .path_count = common->image_count,
+        .superblock_copy = common->superblock_copy,
+        .graph = common->graph,
+        .probes = cmd_probes_set_of(session->probes),
+        .planned = planned,
+        .planned_context = session,
+        .reporter = {cmd_report, (void *)(uintptr_t)common},
+    };
+    BW_TRY(open_fs(&options, &session->fs));
+    return cmd_statedump_start(common, session->fs, &session->statedump);
+}
+
+static int open_session(const struct cmd_common *common, struct cmd_session *session,
+                        struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                    struct bw_fs **fs))
+{
+    *session = (struct cmd_session){0};
+    struct bw_error *error = open_steps(common, session, open_fs);
+    if (!error)
+        return STATUS_OK;
+    int status = cmd_fail(common, error);
+    if (common->verbose)
+        cmd_recorder_print_last();
+    bw_fs_close(session->fs);
+    error = cmd_probes_close(session->probes);
+    if (error)
+        cmd_fail(common, error);
+    return status;
+}
+
+int cmd_open(const struct cmd_common *common, struct cmd_session *session)
+{
+    return open_session(common, session, bw_fs_open);
+}
+
+int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
+{
+    return open_session(common, session, bw_fs_wire);
+}
+
+/* Something besides the results could not be written. */
+static int fail_output(const struct cmd_common *common, struct bw_error *error, int status)
+{
+    if (!error)
+        return status;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}
+
+int cmd_close(const struct cmd_common *common, struct cmd_session *session)
+{
+    const struct bw_fs_status fs_status = bw_fs_status(session->fs);
+    int status = fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : STATUS_OK;
+    status = fail_output(common, cmd_statedump_stop(session->statedump), status);
+    bw_fs_close(session->fs);
+    return fail_output(common, cmd_probes_close(session->probes), status);
+}

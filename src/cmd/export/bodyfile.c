@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The bodyfile command: what is known of each file as a line of The Sleuth Kit's body file, for
+ * timelines. */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cmd/export/export.h"
+#include "cmd/inspect/inode_text.h"
+#include "export/details.h"
+#include "fs/subvolume.h"
+#include "fs/symlink.h"
+
+struct bodyfile_state {
+    struct cmd_export_settings export;
+};
+
+/* The work under way. */
+struct bodyfile {
+    struct cmd_export export;
+    struct cmd_output output;
+    struct bw_details details;
+    struct bw_buffer line, target;
+};
+
+static const struct cmd_option options[] = {
+    CMD_EXPORT_OPTIONS,
+    {0},
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct bodyfile_state *bodyfile = state;
+    return cmd_export_set(&bodyfile->export, letter, argument);
+}
+
+/* What would end a field or a line becomes \ooo. */
+static void append_name(struct bw_buffer *line, const char *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        if (byte < ' ' || byte == 0x7f || byte == '|' || byte == '\\')
+            bw_buffer_format(line, "\\%03o", byte);
+        else
+            bw_buffer_append_byte(line, bytes[i]);
+    }
+}
+
+/* The letter of a type, in the words of that program. */
+static char type_letter(uint32_t type)
+{
+    switch (type) {
+    case S_IFREG:
+        return 'r';
+    case S_IFDIR:
+        return 'd';
+    case S_IFLNK:
+        return 'l';
+    case S_IFCHR:
+        return 'c';
+    case S_IFBLK:
+        return 'b';
+    case S_IFIFO:
+        return 'p';
+    case S_IFSOCK:
+        return 's';
+    default:
+        return '-';
+    }
+}
+
+static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+{
+    struct bw_buffer *line = &bodyfile->line;
+    struct bw_inode_times times;
+    const struct bw_inode *inode = &item->inode;
+    char mode[CMD_MODE_LENGTH + 1], letter = type_letter(item->type);
+    cmd_mode_text(inode->mode, mode);
+    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id,
+                     item->number, letter, item->has_inode ? letter : '-', mode + 1);
+    bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,
+                     inode->size);
+    BW_TRY(
+        bw_details_times(&bodyfile->details, &item->subvolume->tree, item->number, inode, &times));
+    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)times.atime.tv_sec,
+                     (intmax_t)times.mtime.tv_sec, (intmax_t)times.ctime.tv_sec,
+                     (intmax_t)times.otime.tv_sec);
+    return NULL;
+}
+
+static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw_feed_item *item)
+{
+    if (item->type != S_IFLNK || !item->has_inode)
+        return NULL;
+    bodyfile->target.length = 0;
+    struct bw_error *error = bw_symlink_read(bodyfile->export.session.fs, &item->subvolume->tree,
+                                             item->number, &bodyfile->target);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_buffer_format(&bodyfile->line, " -> ");
+    append_name(&bodyfile->line, bodyfile->target.data, bodyfile->target.length);
+    if (error)
+        cmd_export_miss(&bodyfile->export, bw_error_prefix(error, "%s", item->path.data));
+    return NULL;
+}
+
+static struct bw_error *write_line(struct bodyfile *bodyfile, struct bw_feed_item *item)
+{
+    struct bw_buffer *line = &bodyfile->line;
+    line->length = 0;
+    bw_buffer_format(line, "0|");
+    append_name(line, item->path.data, item->path.length);
+    BW_TRY(append_target(bodyfile, item));
+    BW_TRY(append_inode(bodyfile, item));
+    if (!item->has_inode)
+        cmd_export_miss_item(&bodyfile->export, item);
+    return line->failed ? bw_error_no_memory()
+                        : cmd_write(&bodyfile->output, line->data, line->length);
+}
+
+static struct bw_error *write_lines(struct bodyfile *bodyfile)
+{
+    struct bw_feed_item *item;
+    BW_TRY(cmd_export_start(&bodyfile->export, BW_WALK_ALL, 0));
+    for (;;) {
+        BW_TRY(bw_feed_next(bodyfile->export.feed, &item));
+        if (!item)
+            return NULL;
+        struct bw_error *error = write_line(bodyfile, item);
+        bw_feed_release(bodyfile->export.feed, item);
+        BW_TRY(error);
+    }
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct bodyfile_state *settings = state;
+    struct bodyfile bodyfile = {0};
+    int status = cmd_export_open(common, &settings->export, &bodyfile.export);
+    if (status)
+        return status;
+    bw_details_init(&bodyfile.details, bodyfile.export.session.fs);
+    struct bw_error *error = write_lines(&bodyfile);
+    struct bw_error *last = cmd_flush(&bodyfile.output);
+    if (error)
+        bw_error_free(last);
+    else
+        error = last;
+    bw_details_free(&bodyfile.details);
+    status = cmd_export_close(&bodyfile.export, error);
+    bw_buffer_free(&bodyfile.line);
+    bw_buffer_free(&bodyfile.target);
+    return status;
+}
+
+const struct command cmd_bodyfile = {
+    .name = "bodyfile",
+    .operands = "IMAGE [PATH]...",
+    .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
+    .details = "\nLines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as "
+               "mactime(1) reads them. "
+               "The\n"
+               "MD5 is always 0. The number of an inode stands behind that of its subvolume: "
+               "257-1234. What would\n"
+               "end a field in a name is \\ooo. Exit status: 0 all listed; 1 part of the answer is "
+               "missing; 2 "
+               "wrong\n"
+               "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .examples =
+        "  btrfs-walk bodyfile disk.img > body                       everything\n"
+        "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct bodyfile_state),
+    .takes_paths = true,
+};

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The frame of the commands that take whole trees out of an image. */
+#include "cmd/export/export.h"
+
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "fs/directory.h"
+#include "fs/fs.h"
+
+bool cmd_export_set(struct cmd_export_settings *settings, int letter, const char *argument)
+{
+    unsigned long number;
+    switch (letter) {
+    case CMD_OPTION_EXPORT_SUBVOLUME:
+        settings->walk.subvolume = argument;
+        return *argument != '\0';
+    case CMD_OPTION_EXPORT_NO_SNAPSHOTS:
+        return settings->walk.no_snapshots = true;
+    case CMD_OPTION_EXPORT_NO_CHECKSUMS:
+        return settings->unchecked = true;
+    case 'j':
+        if (!cmd_parse_number(argument, 1, 32, &number))
+            return false;
+        settings->walk.threads = (unsigned)number;
+        return true;
+    default:
+        return cmd_selection_set(&settings->selection, letter, argument);
+    }
+}
+
+static void raise_status(struct cmd_export *export, int status)
+{
+    int before = atomic_load(&export->status);
+    while (before < status && !atomic_compare_exchange_weak(&export->status, &before, status))
+        ;
+}
+
+void cmd_export_miss(struct cmd_export *export, struct bw_error *error)
+{
+    int status = cmd_fail(export->common, error);
+    raise_status(export, status == STATUS_UNSUPPORTED ? status : STATUS_PARTIAL);
+}
+
+static void missed(void *context, struct bw_error *error)
+{
+    cmd_export_miss(context, error);
+}
+
+static struct bw_error *check_subvolume(const struct cmd_export *export)
+{
+    uint64_t id;
+    const char *subvolume = export->settings->walk.subvolume;
+    return subvolume ? bw_subvolume_lookup(export->session.fs, subvolume, &id) : NULL;
+}
+
+static int give_up(struct cmd_export *export, struct bw_error *error)
+{
+    cmd_selection_free(&export->settings->selection);
+    return error ? cmd_fail(export->common, error) : STATUS_CANNOT;
+}
+
+int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
+                    struct cmd_export *export)
+{
+    *export = (struct cmd_export){.common = common, .settings = settings};
+    struct bw_error *error = cmd_selection_apply(&settings->selection, &settings->walk);
+    if (error)
+        return give_up(export, error);
+    int status = cmd_open(common, &export->session);
+    if (status) {
+        give_up(export, NULL);
+        return status;
+    }
+    error = check_subvolume(export);
+    if (!error)
+        error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
+                               common->path_count, &export->starts);
+    if (!error)
+        return STATUS_OK;
+    bw_starts_free(&export->starts);
+    status = give_up(export, error);
+    cmd_close(common, &export->session);
+    return status;
+}
+
+/* Adds a pass, of the types that --type has left of these. */
+static void add_pass(struct cmd_export *export, unsigned types)
+{
+    unsigned wanted = export->settings->walk.types;
+    unsigned *next = export->passes + (export->passes[0] != 0);
+    *next = wanted ? types & wanted : types;
+}
+
+struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types)
+{
+    add_pass(export, types);
+    add_pass(export, more_types);
+    const struct bw_feed_options options = {
+        .walk = export->settings->walk,
+        .starts = &export->starts,
+        .passes = export->passes,
+        .unchecked = export->settings->unchecked,
+        .salvage = export->settings->salvage,
+        .missed = missed,
+        .context = export,
+    };
+    return bw_feed_create(export->session.fs, &options, &export->feed);
+}
+
+struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got)
+{
+    struct bw_feed_item *item;
+    BW_TRY(bw_feed_next(export->feed, &item));
+    *got = item;
+    if (item)
+        *file = bw_feed_stream_file(item);
+    return NULL;
+}
+
+void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part)
+{
+    item->bad += part->length;
+    if (!item->error)
+        item->error = bw_error_create(
+            part->error->code, "bytes %" PRIu64 " to %" PRIu64 " cannot be read: %s", part->offset,
+            part->offset + part->length - 1, part->error->message);
+}
+
+void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
+{
+    struct bw_error *error = BW_TAKE(item->error);
+    if (!error && !item->has_inode)
+        error = bw_error_create(BW_ERROR_CORRUPT, "its inode is lost");
+    if (!error)
+        error =
+            bw_error_create(BW_ERROR_CORRUPT, "its inode is of another type than its entry says");
+    cmd_export_miss(export, bw_error_prefix(error, "%s", item->path.data));
+}
+
+int cmd_export_close(struct cmd_export *export, struct bw_error *error)
+{
+    bw_feed_destroy(export->feed);
+    bw_starts_free(&export->starts);
+    if (error)
+        cmd_export_miss(export, error);
+    cmd_selection_free(&export->settings->selection);
+    int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);
+    return status > so_far ? status : so_far;
+}

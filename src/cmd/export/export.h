@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the commands have in common that take whole trees out of an image (sum, tar, extract,
+ * bodyfile): which files, the feed that brings them, and how it ends.
+ */
+#ifndef BW_CMD_EXPORT_H
+#define BW_CMD_EXPORT_H
+
+#include <stdatomic.h>
+
+#include "cmd/command.h"
+#include "cmd/common/selection.h"
+#include "export/feed.h"
+
+/** Letters of the options, in the tables of the commands that have them. */
+enum cmd_export_option {
+    CMD_OPTION_EXPORT_SUBVOLUME = 340,
+    CMD_OPTION_EXPORT_NO_SNAPSHOTS,
+    CMD_OPTION_EXPORT_NO_CHECKSUMS,
+};
+
+/** The lines of these options in such a table. */
+#define CMD_EXPORT_OPTIONS                                                                    \
+    {CMD_OPTION_EXPORT_SUBVOLUME, "subvol", "NAME|ID",                                        \
+     "only this subvolume, in which PATH begins: its path, its id, or 'default'"},            \
+        {CMD_OPTION_EXPORT_NO_SNAPSHOTS, "no-snapshots", NULL,                                \
+         "leave out the files of snapshots"},                                                 \
+        {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"}, \
+        CMD_SELECTION_OPTIONS
+
+/** The line of --no-checksums, for commands that read data. */
+#define CMD_EXPORT_CHECKSUMS_OPTION                                     \
+    {                                                                   \
+        CMD_OPTION_EXPORT_NO_CHECKSUMS, "no-checksums", NULL,           \
+            "do not check data: for images whose checksum tree is lost" \
+    }
+
+/** What the options have set. */
+struct cmd_export_settings {
+    struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
+    struct cmd_selection selection;
+    bool unchecked; /**< data are not checked */
+    bool salvage;   /**< files whose inodes are lost come, too, with what is left of them */
+};
+
+/** Takes one of them; false if its argument makes no sense, or if it is none of them. */
+bool cmd_export_set(struct cmd_export_settings *settings, int letter, const char *argument);
+
+/** Files on their way out. */
+struct cmd_export {
+    const struct cmd_common *common;
+    struct cmd_export_settings *settings;
+    struct cmd_session session;
+    struct bw_starts starts; /**< of the PATHs those that are in none of the others */
+    unsigned passes[3];      /**< types; ends with 0 */
+    struct bw_feed *feed;
+    atomic_int status; /**< so far; grows */
+};
+
+/** Opens the image. On failure says why and returns the exit status; otherwise STATUS_OK, and
+ * cmd_export_close() is due. */
+int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
+                    struct cmd_export *export);
+
+/** Starts the walks for all PATHs, or for everything: first for these types, then, unless it is 0,
+ * for those.
+ */
+struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types);
+
+/** The next file, for a stream: `user` is the struct bw_feed_item. */
+struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);
+
+/** Says why one answer is missing; takes the error. The status will be STATUS_PARTIAL at least.
+ * Safe from any thread. */
+void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
+
+/** Reports a file that could not be read as a whole, with item->error; or whose inode is lost. */
+void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item);
+
+/** Notes a part of an item that cannot be read. */
+void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part);
+
+/** Closes. Takes the error that ended the work, or NULL; returns the exit status. */
+int cmd_export_close(struct cmd_export *export, struct bw_error *error);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The extract command: files, folders or everything, into a folder. This file has its options and
+ * the outermost steps; extract_entry.c makes what a stream delivers.
+ */
+#include "cmd/export/extract.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "walk/entries.h"
+
+enum { OPTION_SKIP_EXISTING = 256, OPTION_PRESERVE, OPTION_ON_ERROR };
+
+struct extract_state {
+    struct cmd_export_settings export;
+    const char *folder;
+    struct bw_target_options target;
+    enum cmd_on_error on_error;
+    bool has_on_error;
+};
+
+static const struct cmd_option options[] = {
+    {'C', "directory", "DEST", "write into this folder; it is made if there is none"},
+    {OPTION_SKIP_EXISTING, "skip-existing", NULL,
+     "go on with an extraction: what is there with the same size and time is left alone"},
+    {OPTION_PRESERVE, "preserve", NULL,
+     "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is "
+     "immutable "
+     "or append-only"},
+    {OPTION_ON_ERROR, "on-error", "WORD",
+     "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all "
+     "(fail)"},
+    CMD_EXPORT_CHECKSUMS_OPTION,
+    CMD_EXPORT_OPTIONS,
+    {0},
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct extract_state *extract = state;
+    switch (letter) {
+    case 'C':
+        extract->folder = argument;
+        return *argument != '\0';
+    case OPTION_SKIP_EXISTING:
+        return extract->target.skip_existing = true;
+    case OPTION_PRESERVE:
+        return extract->target.preserve = true;
+    case OPTION_ON_ERROR:
+        return extract->has_on_error = cmd_parse_on_error(argument, &extract->on_error);
+    default:
+        return cmd_export_set(&extract->export, letter, argument);
+    }
+}
+
+void extract_miss(void *context, struct bw_error *error)
+{
+    struct extract *extract = context;
+    if (extract->missed_count++ < EXTRACT_LISTED)
+        extract->missed[extract->missed_count - 1] = error;
+    else
+        bw_error_free(error);
+}
+
+static struct bw_error *count(void *context, const struct bw_file *file)
+{
+    struct cmd_progress *progress = context;
+    if (!file->inode || !S_ISREG(file->inode->mode))
+        return NULL;
+    progress->total_files++;
+    /* What is allocated tells what is to be read; of a hole nothing is. */
+    progress->total_bytes +=
+        file->inode->bytes < file->inode->size ? file->inode->bytes : file->inode->size;
+    return NULL;
+}
+
+/* How much there is to do, if somebody wants to know. */
+static void count_all(struct extract *extract)
+{
+    const struct bw_starts *starts = &extract->export.starts;
+    struct bw_walk_options wanted = extract->export.settings->walk;
+    if (!wanted.types)
+        wanted.types = BW_WALK_FILES;
+    for (size_t i = 0; extract->progress.shown && (i < starts->count || i == 0); i++) {
+        wanted.start = starts->count ? starts->paths[i] : NULL;
+        bw_error_free(
+            bw_walk_entries(extract->export.session.fs, &wanted, count, &extract->progress, NULL));
+    }
+}
+
+static struct bw_error *extract_files(struct extract *extract)
+{
+    const struct bw_stream stream = {.threads = extract->export.settings->walk.threads,
+                                     .next = extract_next,
+                                     .take = extract_take,
+                                     .finish = extract_finish,
+                                     .context = extract};
+    count_all(extract);
+    /* Nobody else who looks at the folder meanwhile finds a link there while files are still being
+     * made. */
+    BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
+    struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
+    while (!error && extract->again)
+        error = bw_stream_run(extract->export.session.fs, &stream);
+    extract_drop_again(extract);
+    struct bw_error *last = extract_finish_directories(extract);
+    if (!error)
+        return last;
+    bw_error_free(last);
+    return error;
+}
+
+/* What could not be restored; what was not meant to be. */
+static void list_missed(struct extract *extract)
+{
+    const struct cmd_common *common = extract->export.common;
+    if (extract->missed_count && !common->quiet)
+        fprintf(stderr, "btrfs-walk: not extracted, or only in part:\n");
+    for (uint64_t i = 0; i < extract->missed_count && i < EXTRACT_LISTED; i++)
+        cmd_export_miss(&extract->export, extract->missed[i]);
+    if (extract->missed_count > EXTRACT_LISTED)
+        fprintf(stderr, "btrfs-walk: and %" PRIu64 " more\n",
+                extract->missed_count - EXTRACT_LISTED);
+    if (common->quiet)
+        return;
+    if (extract->target.lowered)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " files have lost privileges or protection that --preserve keeps\n",
+                extract->target.lowered);
+    if (extract->target.foreign)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " files of other owners or groups are yours now: only root can "
+                "restore those\n",
+                extract->target.foreign);
+}
+
+static void free_all(struct extract *extract)
+{
+    bw_target_file_abandon(&extract->file);
+    bw_target_close(&extract->target);
+    bw_target_close(&extract->look);
+    extract_names_free(&extract->names);
+    pthread_mutex_destroy(&extract->lock);
+    bw_made_directories_free(&extract->directories);
+    bw_details_free(&extract->details);
+    bw_buffer_free(&extract->text);
+}
+
+static int extract_image(const struct cmd_common *common, struct extract_state *state,
+                         struct extract *extract)
+{
+    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
+    int status = cmd_export_open(common, &state->export, &extract->export);
+    if (status)
+        return status;
+    state->target.missed = extract_miss;
+    state->target.context = extract;
+    extract->bad = (struct cmd_bad_ranges){
+        .fs = extract->export.session.fs,
+        .on_error = state->has_on_error ? state->on_error : CMD_ON_ERROR_SKIP,
+    };
+    extract->file.descriptor = -1;
+    extract_names_init(&extract->names);
+    pthread_mutex_init(&extract->lock, NULL);
+    extract->again_end = &extract->again;
+    bw_details_init(&extract->details, extract->export.session.fs);
+    struct bw_error *error = bw_target_open(state->folder, &state->target, &extract->target);
+    if (!error)
+        error = bw_target_open(state->folder, &state->target, &extract->look);
+    bool opened = !error;
+    cmd_progress_start(&extract->progress, common->quiet);
+    if (!error)
+        error = extract_files(extract);
+    cmd_progress_end(&extract->progress);
+    list_missed(extract);
+    status = cmd_export_close(&extract->export, error);
+    free_all(extract);
+    return opened ? status : STATUS_CANNOT;
+}
+
+static int run(const struct cmd_common *common, void *settings)
+{
+    struct extract_state *state = settings;
+    if (!state->folder)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "where to? -C DEST is missing"));
+    struct extract *extract = calloc(1, sizeof *extract);
+    if (!extract)
+        return cmd_fail(common, bw_error_no_memory());
+    int status = extract_image(common, state, extract);
+    free(extract);
+    return status;
+}
+
+const struct command cmd_extract = {
+    .name = "extract",
+    .operands = "-C DEST IMAGE [PATH]...",
+    .summary = "Extracts files, folders, or everything, into a folder.",
+    .details =
+        "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It "
+        "begins "
+        "at\n"
+        "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. "
+        "Nothing is\n"
+        "written outside of DEST, no link is followed there, and nothing that exists is replaced. "
+        "Restored\n"
+        "are holes, hard links, permissions, times, extended attributes, access lists, groups that "
+        "the user\n"
+        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and "
+        "device\n"
+        "nodes. What could not be restored is listed at the end. Where a hard link cannot be made, "
+        "there is\n"
+        "a copy. A file gets its name when it is complete: --skip-existing goes on where an "
+        "extraction was\n"
+        "broken off. With --on-error=zero a file whose inode is lost comes as far as its extents "
+        "are left,\n"
+        "with owner, permissions and times made up. Exit status: 0 all extracted; 1 part of it is "
+        "missing;\n"
+        "2 wrong usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
+                "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
+                "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
+                "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct extract_state),
+    .takes_paths = true,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The parts of the extract command: an extraction under way, and the functions of its stream. */
+#ifndef BW_CMD_EXTRACT_H
+#define BW_CMD_EXTRACT_H
+
+#include "cmd/common/bad_ranges.h"
+#include "cmd/export/export.h"
+#include "cmd/export/extract_names.h"
+#include "cmd/common/progress.h"
+#include "export/details.h"
+#include "export/made_directories.h"
+#include "export/target_file.h"
+
+enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is listed */ };
+
+/** An extraction under way. */
+struct extract {
+    struct cmd_export export;
+    struct bw_target target;
+    struct bw_target look; /**< the same folder, for whoever reads ahead */
+    struct bw_target_file file;
+    int descriptor; /**< of the link or special file that was just made */
+    bool began;     /**< the file whose parts are coming */
+    bool failed;    /**< and could not be */
+    bool lost;      /**< because of its content */
+    struct extract_names names;
+    pthread_mutex_t lock;                    /**< for `again` */
+    struct bw_feed_item *again, **again_end; /**< names that the stream is given once more */
+    struct bw_made_directories directories;  /**< and files that are protected at the end */
+    struct bw_details details;
+    struct bw_buffer text; /**< the target of a link, symbolic or hard */
+    struct cmd_bad_ranges bad;
+    struct cmd_progress progress;
+    struct bw_error *missed[EXTRACT_LISTED];
+    uint64_t missed_count;
+};
+
+/** Takes what could not be extracted or restored, to be listed at the end; takes the error.
+ * `context` is the struct extract. */
+void extract_miss(void *context, struct bw_error *error);
+
+/** The functions of the stream; `context` is the struct extract. */
+struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got);
+struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
+                              const struct bw_data_part *part);
+struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
+
+/** Gives back what was to go through the stream once more and did not. */
+void extract_drop_again(struct extract *extract);
+
+/** Restores the attributes of all directories, at the end, and protects files. */
+struct bw_error *extract_finish_directories(struct extract *extract);
+
+#endif

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Making in a folder what a stream delivers. What fails costs itself, unless the disk is full. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cmd/export/extract.h"
+#include "export/times.h"
+#include "format/device.h"
+#include "fs/fs.h"
+#include "fs/lookup.h"
+#include "fs/symlink.h"
+
+/* Relative to the folder; the folder itself is empty. */
+static const char *path_of(const struct bw_feed_item *item)
+{
+    return item->path.data + 1;
+}
+
+static size_t length_of(const struct bw_feed_item *item)
+{
+    return item->path.length - 1;
+}
+
+/* Content that is there already from the last time is not read. */
+static void look_for(struct extract *extract, struct bw_feed_item *item)
+{
+    const struct timespec mtime = bw_timespec_of(item->inode.mtime);
+    item->checked = item->type == S_IFREG && item->has_inode &&
+                    extract->look.options.skip_existing && !bw_time_is_cut(item->inode.mtime) &&
+                    bw_target_has_file(&extract->look, path_of(item), length_of(item),
+                                       item->inode.size, &mtime);
+    item->skipped = item->checked;
+}
+
+/* A name that comes another time, if there is one. */
+static struct bw_feed_item *next_again(struct extract *extract)
+{
+    pthread_mutex_lock(&extract->lock);
+    struct bw_feed_item *item = extract->again;
+    if (item)
+        extract->again = item->next;
+    if (!extract->again)
+        extract->again_end = &extract->again;
+    pthread_mutex_unlock(&extract->lock);
+    return item;
+}
+
+static void put_again(struct extract *extract, struct bw_feed_item *item)
+{
+    pthread_mutex_lock(&extract->lock);
+    item->next = NULL;
+    *extract->again_end = item;
+    extract->again_end = &item->next;
+    pthread_mutex_unlock(&extract->lock);
+}
+
+void extract_drop_again(struct extract *extract)
+{
+    for (struct bw_feed_item *item; (item = next_again(extract));)
+        bw_feed_release(extract->export.feed, item);
+}
+
+struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct extract *extract = context;
+    struct bw_feed_item *item = next_again(extract);
+    struct bw_error *error = NULL;
+    bool has_content = item && !item->skipped;
+    if (!item) {
+        BW_TRY(bw_feed_next(extract->export.feed, &item));
+        if (item)
+            error = extract_names_meet(&extract->names, item, &has_content);
+    }
+    *got = item;
+    if (!item)
+        return NULL;
+    item->skipped = true;
+    if (has_content)
+        look_for(extract, item);
+    *file = bw_feed_stream_file(item);
+    return error;
+}
+
+/* What no other file would get round. */
+static bool ends_all(const struct bw_error *error)
+{
+    return error->code == BW_ERROR_NO_MEMORY ||
+           (error->code == BW_ERROR_SYSTEM && (error->system == ENOSPC || error->system == EDQUOT ||
+                                               error->system == EIO || error->system == EROFS));
+}
+
+/* NULL if it costs only what it is about. */
+static struct bw_error *endure(struct extract *extract, struct bw_error *error)
+{
+    if (!error || ends_all(error))
+        return error;
+    extract_miss(extract, error);
+    return NULL;
+}
+
+/* What the image says of a directory; an error if nothing. */
+static struct bw_error *look_up(struct extract *extract, const char *path, size_t length,
+                                struct bw_place *place, struct bw_inode *inode)
+{
+    const struct bw_fs *fs = extract->export.session.fs;
+    struct bw_buffer text = {0};
+    bw_buffer_append(&text, path, length);
+    bw_buffer_append_byte(&text, '\0');
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, place);
+    if (!error)
+        error = bw_place_inode(fs, place, inode);
+    bw_buffer_free(&text);
+    return bw_image_error(error);
+}
+
+/* A directory on the way to something that was asked for. */
+static struct bw_error *make_on_way(void *context, const char *path, size_t length)
+{
+    struct extract *extract = context;
+    struct bw_place place;
+    struct bw_inode inode;
+    struct bw_error *error = look_up(extract, path, length, &place, &inode);
+    bool known = !error, ours;
+    if (error)
+        error = bw_error_prefix(error, "%.*s", (int)length, path);
+    BW_TRY(endure(extract, error));
+    BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
+    return ours && known ? bw_made_directories_add(&extract->directories, path, length,
+                                                   place.subvolume, place.inode, &inode)
+                         : NULL;
+}
+
+/* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed.
+ */
+static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_item *item,
+                                      struct bw_error *(*make)(struct extract *,
+                                                               struct bw_feed_item *))
+{
+    struct bw_error *error = make(extract, item);
+    if (!error || error->code != BW_ERROR_SYSTEM ||
+        (error->system != ENOENT && error->system != EACCES))
+        return error;
+    bw_error_free(error);
+    BW_TRY(
+        bw_target_make_way(&extract->target, path_of(item), length_of(item), make_on_way, extract));
+    return make(extract, item);
+}
+
+static struct bw_error *make_directory(struct extract *extract, struct bw_feed_item *item)
+{
+    if (!length_of(item))
+        return NULL; /* the folder itself is the user's */
+    bool ours;
+    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &item->inode,
+                                    &ours));
+    if (!ours)
+        return NULL; /* nothing that exists is changed */
+    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
+                                   item->subvolume, item->number, &item->inode);
+}
+
+static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
+{
+    extract->text.length = 0;
+    BW_TRY(bw_image_error(bw_symlink_read(extract->export.session.fs, &item->subvolume->tree,
+                                          item->number, &extract->text)));
+    bw_buffer_append_byte(&extract->text, '\0');
+    if (extract->text.failed)
+        return bw_error_no_memory();
+    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item),
+                                  extract->text.data, &extract->descriptor);
+}
+
+static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *item)
+{
+    dev_t device =
+        makedev(bw_inode_device_major(&item->inode), bw_inode_device_minor(&item->inode));
+    bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
+    return bw_target_make_node(&extract->target, path_of(item), length_of(item), item->type,
+                               has_device ? device : 0, &extract->descriptor);
+}
+
+/* To the content whose path is in `text`. */
+static struct bw_error *make_link(struct extract *extract, struct bw_feed_item *item)
+{
+    return bw_target_make_link(&extract->target, path_of(item), length_of(item), extract->text.data,
+                               extract->text.length);
+}
+
+static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item *item)
+{
+    return bw_target_file_begin(&extract->target, path_of(item), length_of(item), &item->inode,
+                                &extract->file);
+}
+
+/* The attributes of an inode, to be restored. */
+static struct bw_error *read_attributes(struct extract *extract,
+                                        const struct bw_subvolume *subvolume, uint64_t number,
+                                        const struct bw_inode *inode,
+                                        struct bw_target_attributes *attributes)
+{
+    const struct bw_tree *tree = &subvolume->tree;
+    BW_TRY(bw_details_read(&extract->details, tree, number));
+    *attributes = (struct bw_target_attributes){
+        .inode = inode, .xattrs = extract->details.xattrs, .xattr_count = extract->details.count};
+    return bw_details_times(&extract->details, tree, number, inode, &attributes->times);
+}
+
+/* Whether the error is that its name is taken, by nothing else than the same file. */
+static bool is_there(struct extract *extract, const struct bw_feed_item *item,
+                     const struct bw_error *error)
+{
+    struct bw_inode_times times;
+    if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
+        item->type != S_IFREG || !extract->target.options.skip_existing)
+        return false;
+    BW_AUTO_ERROR struct bw_error *failure = bw_details_times(
+        &extract->details, &item->subvolume->tree, item->number, &item->inode, &times);
+    return !failure && bw_target_has_file(&extract->target, path_of(item), length_of(item),
+                                          item->inode.size, &times.mtime);
+}
+
+static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
+{
+    extract->began = true;
+    struct bw_error *error = make_with_way(extract, item, begin_file);
+    extract->failed = error;
+    /* Who looked for it ahead could not: its directory was closed, or its time is not in the inode.
+     */
+    item->checked = is_there(extract, item, error);
+    if (!item->checked)
+        return endure(extract, error);
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *give_up_file(struct extract *extract, struct bw_error *error)
+{
+    bw_target_file_abandon(&extract->file);
+    extract->failed = extract->lost = true;
+    return endure(extract, error);
+}
+
+static struct bw_error *take_bad(struct extract *extract, const struct bw_feed_item *item,
+                                 const struct bw_data_part *part)
+{
+    struct bw_error *error = cmd_bad_error(item->path.data, part);
+    if (extract->bad.on_error == CMD_ON_ERROR_FAIL)
+        return error;
+    if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
+        return give_up_file(extract, error);
+    bw_error_free(error);
+    cmd_bad_add(&extract->bad, item->path.data, part);
+    return NULL;
+}
+
+struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
+                              const struct bw_data_part *part)
+{
+    struct extract *extract = context;
+    struct bw_feed_item *item = file->user;
+    if (!extract->began)
+        BW_TRY(begin(extract, item));
+    if (extract->failed)
+        return NULL;
+    if (part->kind == BW_DATA_BAD)
+        return take_bad(extract, item, part);
+    if (part->kind == BW_DATA_HOLE)
+        return NULL;
+    struct bw_error *error =
+        bw_target_file_write(&extract->file, part->offset, part->bytes, part->length);
+    extract->progress.bytes += part->length;
+    cmd_progress_show(&extract->progress);
+    return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
+}
+
+static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item *item)
+{
+    struct bw_target_attributes attributes;
+    if (!extract->began)
+        BW_TRY(begin(extract, item));
+    if (extract->failed)
+        return NULL;
+    BW_TRY(read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes));
+    struct bw_error *error = bw_target_file_finish(&extract->file, path_of(item), length_of(item),
+                                                   item->inode.size, &attributes);
+    extract->failed = error;
+    return endure(extract, error);
+}
+
+/* A symbolic link or a special file. */
+static struct bw_error *finish_other(struct extract *extract, struct bw_feed_item *item)
+{
+    struct bw_target_attributes attributes;
+    struct bw_error *error =
+        make_with_way(extract, item, item->type == S_IFLNK ? make_symlink : make_node);
+    extract->failed = error;
+    if (error)
+        return endure(extract, error);
+    error = read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes);
+    if (!error)
+        bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item),
+                          &attributes);
+    close(extract->descriptor);
+    return error;
+}
+
+/* Whether the file system does not link, or not once more; and not that nothing could have this
+ * name. */
+static bool asks_for_copy(const struct bw_error *error)
+{
+    return error && error->code == BW_ERROR_SYSTEM && !ends_all(error) && error->system != EEXIST &&
+           error->system != ENAMETOOLONG && error->system != EINVAL && error->system != EILSEQ;
+}
+
+/* One more name of a file. It comes again if there is no content yet that it could be linked to. */
+static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item *item, bool *again)
+{
+    enum extract_content content;
+    struct bw_error *error = NULL;
+    extract->text.length = 0;
+    BW_TRY(extract_names_find(&extract->names, item, &content, &extract->text));
+    if (content == EXTRACT_MADE)
+        error = make_with_way(extract, item, make_link);
+    if (content == EXTRACT_LOST)
+        error = bw_error_create(BW_ERROR_CORRUPT,
+                                "%s: not extracted, as it was not under its first name",
+                                item->path.data);
+    bool replaced = content == EXTRACT_NOWHERE || (error && error->system == EMLINK);
+    bool copied = replaced || asks_for_copy(error);
+    *again = content == EXTRACT_COMING || copied;
+    if (!*again && !is_there(extract, item, error))
+        return endure(extract, error);
+    bw_error_free(error);
+    item->skipped = !copied;
+    return replaced ? extract_names_replace(&extract->names, item) : NULL;
+}
+
+/* What has content of its own. */
+static struct bw_error *finish_content(struct extract *extract, struct bw_feed_item *item)
+{
+    if (!item->checked)
+        BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
+    bool made = item->checked || !extract->failed;
+    BW_TRY(extract_names_end(&extract->names, item,
+                             made            ? EXTRACT_MADE
+                             : extract->lost ? EXTRACT_LOST
+                                             : EXTRACT_NOWHERE));
+    if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
+        return NULL;
+    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
+                                   item->subvolume, item->number, &item->inode);
+}
+
+static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)
+{
+    if (!item->has_inode || !item->type) {
+        extract_miss(extract,
+                     bw_error_create(BW_ERROR_CORRUPT, "%s: its inode is lost", item->path.data));
+        return NULL;
+    }
+    if (item->type == S_IFDIR)
+        return endure(extract, make_with_way(extract, item, make_directory));
+    return item->skipped && !item->checked ? finish_name(extract, item, again)
+                                           : finish_content(extract, item);
+}
+
+struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct extract *extract = context;
+    struct bw_feed_item *item = file->user;
+    bool again = false;
+    struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
+    cmd_bad_flush(&extract->bad);
+    bw_target_file_abandon(&extract->file);
+    extract->began = extract->failed = extract->lost = false;
+    extract->progress.files += item->type == S_IFREG && !again;
+    cmd_progress_show(&extract->progress);
+    if (again)
+        put_again(extract, item);
+    else
+        bw_feed_release(extract->export.feed, item);
+    return error;
+}
+
+static void finish_last(struct extract *extract, const char *path, size_t length,
+                        const struct bw_target_attributes *attributes)
+{
+    if (S_ISDIR(attributes->inode->mode))
+        bw_target_restore_directory(&extract->target, path, length, attributes);
+    else
+        bw_target_protect(&extract->target, path, length, attributes);
+}
+
+struct bw_error *extract_finish_directories(struct extract *extract)
+{
+    for (size_t i = extract->directories.count; i--;) {
+        const struct bw_made_directory *directory = &extract->directories.items[i];
+        const struct bw_inode inode = bw_made_directory_inode(directory);
+        struct bw_target_attributes attributes;
+        BW_TRY(
+            read_attributes(extract, directory->subvolume, directory->number, &inode, &attributes));
+        finish_last(extract, extract->directories.names.data + directory->path,
+                    directory->path_length, &attributes);
+    }
+    return NULL;
+}

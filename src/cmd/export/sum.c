@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The sum command: hashes of files, as sha256sum(1) prints them. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "cmd/export/export.h"
+#include "cmd/export/hashing.h"
+
+enum { OPTION_ALGORITHM = 256 };
+
+struct sum_state {
+    struct cmd_export_settings export;
+    enum bw_hash_algorithm algorithm;
+    bool null_terminated;
+};
+
+/* The work under way. */
+struct sum {
+    struct sum_state *state;
+    struct cmd_export export;
+    struct cmd_output output;
+    struct bw_buffer line;
+    bool terminal;
+    struct cmd_hashing hashing;
+};
+
+static const struct cmd_option options[] = {
+    {OPTION_ALGORITHM, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64"},
+    {'0', "zero", NULL,
+     "end each line with a NUL byte instead of a newline, and write names as they are"},
+    CMD_EXPORT_CHECKSUMS_OPTION,
+    CMD_EXPORT_OPTIONS,
+    {0},
+};
+
+static bool parse_algorithm(const char *text, enum bw_hash_algorithm *algorithm)
+{
+    for (*algorithm = 0; *algorithm < BW_HASH_ALGORITHMS; (*algorithm)++)
+        if (strcmp(text, bw_hash_name(*algorithm)) == 0)
+            return true;
+    return false;
+}
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct sum_state *sum = state;
+    switch (letter) {
+    case OPTION_ALGORITHM:
+        return parse_algorithm(argument, &sum->algorithm);
+    case '0':
+        return sum->null_terminated = true;
+    default:
+        return cmd_export_set(&sum->export, letter, argument);
+    }
+}
+
+static struct bw_error *work(void *context, struct bw_data_reader *reader,
+                             const struct bw_stream_file *file)
+{
+    struct sum *sum = context;
+    return cmd_hashing_work(&sum->hashing, reader, file);
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct sum *sum = context;
+    return cmd_hashing_take(&sum->hashing, file, part);
+}
+
+/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
+ * name. */
+static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *item)
+{
+    const char *path = item->path.data;
+    bool escapes = memchr(path, '\n', item->path.length) || memchr(path, '\\', item->path.length);
+    if (escapes)
+        bw_buffer_append_byte(line, '\\');
+    bw_buffer_format(line, "%s  ", item->hash);
+    for (size_t i = 0; i < item->path.length; i++) {
+        if (path[i] == '\n' || path[i] == '\\')
+            bw_buffer_append_byte(line, '\\');
+        bw_buffer_append_byte(line, path[i] == '\n' ? 'n' : path[i]);
+    }
+    bw_buffer_append_byte(line, '\n');
+}
+
+static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *item)
+{
+    struct bw_buffer *line = &sum->line;
+    line->length = 0;
+    if (!sum->state->null_terminated && !sum->terminal) {
+        append_escaped(line, item);
+    } else {
+        bw_buffer_format(line, "%s  ", item->hash);
+        if (sum->state->null_terminated)
+            bw_buffer_append(line, item->path.data, item->path.length);
+        else
+            bw_escape_append(line, item->path.data, item->path.length);
+        bw_buffer_append_byte(line, sum->state->null_terminated ? '\0' : '\n');
+    }
+    return line->failed ? bw_error_no_memory() : cmd_write(&sum->output, line->data, line->length);
+}
+
+static struct bw_error *end_file(struct sum *sum, struct bw_feed_item *item)
+{
+    if (*item->hash)
+        return write_line(sum, item);
+    cmd_export_miss_item(&sum->export, item);
+    return NULL;
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct sum *sum = context;
+    if (complete)
+        cmd_hashing_finish(&sum->hashing, file);
+    struct bw_error *error = complete ? end_file(sum, file->user) : NULL;
+    bw_feed_release(sum->export.feed, file->user);
+    return error;
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct sum *sum = context;
+    return cmd_export_next(&sum->export, file, got);
+}
+
+static struct bw_error *sum_files(struct sum *sum)
+{
+    const struct bw_stream stream = {.threads = sum->state->export.walk.threads,
+                                     .next = next,
+                                     .work = work,
+                                     .work_limit = CMD_HASHING_LIMIT,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = sum};
+    struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
+    if (!error)
+        error = bw_stream_run(sum->export.session.fs, &stream);
+    struct bw_error *last = cmd_flush(&sum->output);
+    if (!error)
+        return last;
+    bw_error_free(last);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct sum sum = {.state = state, .terminal = isatty(STDOUT_FILENO)};
+    sum.output.at_once = sum.terminal;
+    int status = cmd_export_open(common, &sum.state->export, &sum.export);
+    if (status)
+        return status;
+    cmd_hashing_init(&sum.hashing, sum.state->algorithm);
+    status = cmd_export_close(&sum.export, sum_files(&sum));
+    cmd_hashing_free(&sum.hashing);
+    bw_buffer_free(&sum.line);
+    return status;
+}
+
+const struct command cmd_sum = {
+    .name = "sum",
+    .operands = "IMAGE [PATH]...",
+    .summary = "Prints hashes of files, as sha256sum does.",
+    .details = "\nA PATH is a file, or a folder with all that is in it; without one, it is all "
+               "files. It begins at\n"
+               "the top-level subvolume (id 5), or at that of --subvol. Lines are a hash, two "
+               "spaces and an "
+               "absolute\n"
+               "path, which 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' can check. "
+               "Files that cannot\n"
+               "be read as a whole are named on stderr and have no line. Holes are hashed as the "
+               "zeros they are, "
+               "so\n"
+               "that a file of many TiB takes hours, however little of it is stored: --size -2T "
+               "leaves out what is\n"
+               "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 "
+               "wrong usage or\n"
+               "not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .examples = "  btrfs-walk sum disk.img                           all files\n"
+                "  btrfs-walk sum disk.img /users/joe                 a folder\n"
+                "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
+                "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
+                "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a "
+                "copy in /mnt\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct sum_state),
+    .takes_paths = true,
+};

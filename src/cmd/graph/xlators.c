@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The xlators command: which types of layers there are, and the page of each. The pages are made by
+ * cmd/graph/page.c from the classes, so they cannot differ from what the graph accepts.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "cmd/command.h"
+#include "cmd/graph/page.h"
+#include "graph/registry.h"
+#include "xlators/classes.h"
+
+enum { OPTION_FORMAT = 256, OPTION_BUILT_IN };
+
+struct xlators_state {
+    const struct page_format *format; /* NULL: text */
+    bool built_in;
+};
+
+static const struct cmd_option options[] = {
+    {OPTION_FORMAT, "format", "text|markdown|man", "how to write: text is the default"},
+    {OPTION_BUILT_IN, "built-in", NULL,
+     "only layers of the program itself, none from shared objects"},
+    {0},
+};
+
+/* The types that are asked for, or all. */
+struct types {
+    const struct bw_xlator_class **classes;
+    size_t count, capacity;
+    const struct cmd_common *common;
+    bool no_memory;
+    bool unusable; /* some shared object was named on stderr instead */
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct xlators_state *xlators = state;
+    switch (letter) {
+    case OPTION_FORMAT:
+        xlators->format = page_find_format(argument);
+        return xlators->format != NULL;
+    case OPTION_BUILT_IN:
+        return xlators->built_in = true;
+    default:
+        return false;
+    }
+}
+
+static void add_type(struct types *types, const struct bw_xlator_class *type)
+{
+    if (BW_ARRAY_RESERVE(types->classes, types->count, types->capacity))
+        types->classes[types->count++] = type;
+    else
+        types->no_memory = true;
+}
+
+/* What cannot be used is worth a line, and does not hide the others. */
+static struct bw_error *take_all(struct bw_registry *registry, struct types *types)
+{
+    struct bw_type_names names = {0};
+    struct bw_error *failure = bw_registry_names(registry, &names);
+    for (size_t i = 0; i < names.count; i++) {
+        const struct bw_xlator_class *type;
+        struct bw_error *error = bw_registry_find(registry, names.names[i], &type);
+        if (!error)
+            add_type(types, type);
+        else if (types->common->quiet)
+            bw_error_free(error);
+        else
+            cmd_fail(types->common, bw_error_prefix(error, "%s", names.names[i]));
+        types->unusable |= error != NULL;
+    }
+    bw_type_names_free(&names);
+    return failure;
+}
+
+static struct bw_error *find_types(struct bw_registry *registry, struct types *types)
+{
+    for (size_t i = 0; i < types->common->image_count; i++) {
+        const struct bw_xlator_class *type;
+        BW_TRY(bw_registry_find(registry, types->common->images[i], &type));
+        add_type(types, type);
+    }
+    return NULL;
+}
+
+static void append_list(struct bw_buffer *text, const struct page_format *format,
+                        const struct types *types)
+{
+    size_t columns = 0;
+    for (size_t i = 0; i < types->count; i++)
+        if (strlen(types->classes[i]->type) > columns)
+            columns = strlen(types->classes[i]->type);
+    for (size_t i = 0; i < types->count; i++)
+        format->entry(text, types->classes[i], columns);
+}
+
+static void append_pages(struct bw_buffer *text, const struct page_format *format,
+                         const struct types *types)
+{
+    bw_buffer_format(text, "%s", format->begin);
+    for (size_t i = 0; i < types->count; i++) {
+        bw_buffer_format(text, "%s", i ? format->between : "");
+        page_append(text, format, types->classes[i]);
+    }
+    bw_buffer_format(text, "%s", format->end);
+}
+
+static int write_out(const struct types *types, const struct page_format *format, bool list)
+{
+    struct bw_buffer text = {0};
+    struct cmd_output output = {0};
+    if (list && format->entry)
+        append_list(&text, format, types);
+    else
+        append_pages(&text, format, types);
+    struct bw_error *error = text.failed || types->no_memory
+                                 ? bw_error_no_memory()
+                                 : cmd_write(&output, text.data, text.length);
+    struct bw_error *flush_error = cmd_flush(&output);
+    bw_buffer_free(&text);
+    if (!error)
+        error = flush_error;
+    else
+        bw_error_free(flush_error);
+    if (error)
+        cmd_fail(types->common, error);
+    return error || types->unusable ? STATUS_PARTIAL : STATUS_OK;
+}
+
+/* All of them if none is named. */
+static int show(struct bw_registry *registry, const struct cmd_common *common,
+                const struct page_format *format)
+{
+    struct types types = {.common = common};
+    struct bw_error *error =
+        common->image_count ? find_types(registry, &types) : take_all(registry, &types);
+    int status;
+    if (error) {
+        status = cmd_fail(common, error);
+        fputs("'btrfs-walk xlators' lists all types.\n", stderr);
+    } else {
+        status = write_out(&types, format, !common->image_count);
+    }
+    free(types.classes);
+    return status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct xlators_state *xlators = state;
+    BW_AUTO_FREE char *path = xlators->built_in ? NULL : bw_registry_default_path();
+    struct bw_registry *registry;
+    struct bw_error *error = bw_registry_create(bw_builtin_classes, path, &registry);
+    if (error)
+        return cmd_fail(common, error);
+    int status = show(registry, common, xlators->format ? xlators->format : &page_text);
+    bw_registry_destroy(registry);
+    return status;
+}
+
+const struct command cmd_xlators = {
+    .name = "xlators",
+    .operands = "[TYPE...]",
+    .summary = "Lists the types of layers, or shows what a type does and its options.",
+    .details = "\nA layer (translator, xlator) is a part of the way that a read takes; TYPE is its "
+               "category and "
+               "name.\n"
+               "Layers of your own are shared objects CATEGORY/NAME.so below the directories that "
+               "the variable\n"
+               "BTRFS_WALK_XLATOR_PATH lists. No image is read. Exit status: 0 all shown; 1 a "
+               "layer that was found\n"
+               "cannot be used, or the output cannot be written; 2 wrong usage, or no such type.\n",
+    .examples = "  btrfs-walk xlators                           list all types\n"
+                "  btrfs-walk xlators features/verify           what it does, and its options\n"
+                "  btrfs-walk xlators --format man | man -l -   all pages as one manual page\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct xlators_state),
+    .needs_no_image = true,
+};

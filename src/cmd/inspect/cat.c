@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The cat command: the contents of files. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "cmd/common/bad_ranges.h"
+#include "cmd/common/paths.h"
+#include "cmd/inspect/zeros.h"
+#include "data/stream.h"
+#include "fs/fs.h"
+#include "fs/salvage.h"
+
+enum { OPTION_OFFSET = 256, OPTION_LENGTH, OPTION_ON_ERROR, OPTION_NO_CHECKSUMS };
+
+struct cat_state {
+    const char *subvolume;
+    uint64_t offset, length;
+    bool has_length, unchecked;
+    enum cmd_on_error on_error;
+    unsigned threads;
+};
+
+/* The work under way. */
+struct cat {
+    const struct cat_state *state;
+    struct cmd_paths paths;
+    struct bw_stream_file *files; /* those that were found; `user` is the path */
+    size_t count, next;
+    struct cmd_bad_ranges bad;
+    struct cmd_zeros zeros;
+};
+
+static const struct cmd_option options[] = {
+    {OPTION_OFFSET, "offset", "N", "begin at this byte of each file; K, M, G, T may follow"},
+    {OPTION_LENGTH, "length", "N", "at most so many bytes of each file"},
+    {OPTION_ON_ERROR, "on-error", "WORD",
+     "what cannot be read ends the work (fail, the default), is zero, or is left out (skip)"},
+    {OPTION_NO_CHECKSUMS, "no-checksums", NULL,
+     "do not check data: for images whose checksum tree is lost"},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"},
+    CMD_SUBVOLUME_OPTION,
+    {0},
+};
+
+/* Bytes, with one of the units of sizes. */
+static bool parse_bytes(const char *text, uint64_t *bytes)
+{
+    static const char units[] = "KMGTPE";
+    char *end;
+    errno = 0;
+    *bytes = strtoull(text, &end, 10);
+    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (!isdigit((unsigned char)*text) || errno || (*end && (!unit || end[1])))
+        return false;
+    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+    if (*bytes > UINT64_MAX >> shift)
+        return false;
+    *bytes <<= shift;
+    return true;
+}
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct cat_state *cat = state;
+    unsigned long number;
+    switch (letter) {
+    case OPTION_OFFSET:
+        return parse_bytes(argument, &cat->offset);
+    case OPTION_LENGTH:
+        cat->has_length = true;
+        return parse_bytes(argument, &cat->length);
+    case OPTION_ON_ERROR:
+        return cmd_parse_on_error(argument, &cat->on_error);
+    case OPTION_NO_CHECKSUMS:
+        return cat->unchecked = true;
+    case 'j':
+        if (!cmd_parse_number(argument, 1, 32, &number))
+            return false;
+        cat->threads = (unsigned)number;
+        return true;
+    default:
+        cat->subvolume = argument;
+        return *argument != '\0';
+    }
+}
+
+/* The inode of a file; or, with --on-error, what can be said of one that is lost. */
+static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
+                                   struct bw_inode *inode, bool *salvaged)
+{
+    struct bw_fs *fs = cat->paths.session.fs;
+    struct bw_error *error = bw_place_inode(fs, place, inode);
+    if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
+        return error;
+    BW_AUTO_ERROR struct bw_error *nothing =
+        bw_inode_salvage(fs, &place->subvolume->tree, place->inode, inode);
+    if (nothing)
+        return error;
+    bw_error_free(error);
+    cmd_paths_miss(&cat->paths, bw_inode_salvaged(path));
+    *salvaged = true;
+    return NULL;
+}
+
+static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_stream_file *file)
+{
+    struct bw_place place;
+    struct bw_inode inode;
+    bool salvaged = false;
+    BW_TRY(bw_lookup(cat->paths.session.fs, cat->paths.from, path, true, &place));
+    struct bw_error *error = find_inode(cat, path, &place, &inode, &salvaged);
+    if (!error && !S_ISREG(inode.mode))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
+    if (error)
+        return bw_error_prefix(error, "%s", path);
+    *file = (struct bw_stream_file){
+        .data = bw_data_file_of(&place.subvolume->tree, place.inode, &inode),
+        .offset = cat->state->offset,
+        .length = cat->state->has_length ? cat->state->length : UINT64_MAX,
+        .user = (void *)(uintptr_t)path,
+    };
+    file->data.unchecked |= cat->state->unchecked;
+    file->data.may_lack_checksums = salvaged;
+    return NULL;
+}
+
+static void find_files(struct cat *cat)
+{
+    const struct cmd_common *common = cat->paths.common;
+    for (size_t i = 0; i < common->path_count; i++) {
+        struct bw_error *error = find_file(cat, common->paths[i], &cat->files[cat->count]);
+        if (error)
+            cmd_paths_miss(&cat->paths, error);
+        else
+            cat->count++;
+    }
+}
+
+static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct cat *cat = context;
+    *got = cat->next < cat->count;
+    if (*got)
+        *file = cat->files[cat->next++];
+    return NULL;
+}
+
+static struct bw_error *take(void *context, const struct bw_stream_file *file,
+                             const struct bw_data_part *part)
+{
+    struct cat *cat = context;
+    if (part->kind == BW_DATA_BAD) {
+        if (cat->state->on_error == CMD_ON_ERROR_FAIL)
+            return cmd_bad_error(file->user, part);
+        cmd_bad_add(&cat->bad, file->user, part);
+        if (cat->state->on_error == CMD_ON_ERROR_SKIP)
+            return NULL;
+    }
+    if (part->kind == BW_DATA_BYTES)
+        return cmd_write(&cat->paths.output, (const char *)part->bytes, part->length);
+    return cmd_write_zeros(&cat->zeros, &cat->paths.output, part->length);
+}
+
+static struct bw_error *finish(void *context, const struct bw_stream_file *file, bool complete)
+{
+    struct cat *cat = context;
+    (void)file;
+    (void)complete;
+    cmd_bad_flush(&cat->bad);
+    return NULL;
+}
+
+static struct bw_error *write_files(struct cat *cat)
+{
+    const struct bw_stream stream = {.threads = cat->state->threads,
+                                     .next = next,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = cat};
+    cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);
+    if (!cat->files)
+        return bw_error_no_memory();
+    find_files(cat);
+    struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
+    /* A hole in front of what could not be read is part of the answer. */
+    struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);
+    if (!error)
+        return last;
+    bw_error_free(last);
+    return error;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct cat cat = {.state = state};
+    int status = cmd_paths_open(common, cat.state->subvolume, &cat.paths);
+    if (status)
+        return status;
+    cat.bad = (struct cmd_bad_ranges){.fs = cat.paths.session.fs, .on_error = cat.state->on_error};
+    struct bw_error *error = write_files(&cat);
+    free(cat.files);
+    return cmd_paths_close(&cat.paths, error);
+}
+
+const struct command cmd_cat = {
+    .name = "cat",
+    .operands = "IMAGE PATH...",
+    .summary = "Writes the contents of files to stdout.",
+    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. What is "
+               "stored is "
+               "checked\n"
+               "against its checksums; a bad copy is replaced by a good one, or rebuilt from "
+               "parity. Ranges of\n"
+               "which no copy is good are told on stderr. With --on-error=zero|skip a file whose "
+               "inode is lost\n"
+               "ends where its last extent does. Holes are left out of a stdout that is a file. "
+               "Exit status: 0 all\n"
+               "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a "
+               "feature of the\n"
+               "image is not supported.\n",
+    .examples =
+        "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
+        "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"
+        "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
+        "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct cat_state),
+    .takes_paths = true,
+    .needs_path = true,
+};

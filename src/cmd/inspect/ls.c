@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The ls command: the entries of directories, in the forms of ls(1). Directories that are still to
+ * be listed wait on a stack: however deep they lie, none of them costs a call in a call.
+ */
+#include "cmd/inspect/ls.h"
+
+#include <inttypes.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "fs/fs.h"
+
+static const struct cmd_option options[] = {
+    {'l', "long", NULL, "mode, links, user, group, size, time and target of links"},
+    {'a', "all", NULL, "also names that begin with a dot"},
+    {'R', "recursive", NULL, "also what is in the directories, and in theirs"},
+    {'i', "inode", NULL, "in front of each name the number of its inode"},
+    {'h', "human-readable", NULL, "sizes as 1.5K"},
+    CMD_SELECTION_OPTIONS,
+    CMD_SUBVOLUME_OPTION,
+    {0},
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct ls_state *ls = state;
+    switch (letter) {
+    case 'l':
+        return ls->lines = true;
+    case 'a':
+        return ls->all = true;
+    case 'R':
+        return ls->recursive = true;
+    case 'i':
+        return ls->inodes = true;
+    case 'h':
+        return ls->people = true;
+    case CMD_OPTION_SUBVOLUME:
+        ls->subvolume = argument;
+        return *argument != '\0';
+    default:
+        return cmd_selection_set(&ls->selection, letter, argument);
+    }
+}
+
+/* A directory that is to be listed. */
+struct waiting {
+    char *path; /* ends with NUL */
+    struct bw_place place;
+    unsigned depth; /* below what was named */
+};
+
+struct ls {
+    const struct ls_state *options;
+    struct cmd_paths paths;
+    struct waiting *waiting; /* the next one is the last */
+    size_t waiting_count, waiting_capacity;
+    struct bw_map *listed; /* one a subvolume: inodes of directories that were listed with -R */
+    bool headings, not_first;
+};
+
+static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place,
+                                 unsigned depth)
+{
+    if (!path || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
+        free(path);
+        return bw_error_no_memory();
+    }
+    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place, depth};
+    return NULL;
+}
+
+/* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
+static struct bw_error *enter_once(struct ls *ls, const struct bw_place *place, bool *again)
+{
+    const struct bw_subvolume_table *table = &ls->paths.session.fs->subvolumes;
+    *again = false;
+    if (!ls->options->recursive || bw_place_is_empty(place))
+        return NULL;
+    if (!ls->listed)
+        ls->listed = calloc(table->count, sizeof *ls->listed);
+    if (!ls->listed)
+        return bw_error_no_memory();
+    struct bw_map *listed = &ls->listed[place->subvolume - table->items];
+    *again = bw_map_get(listed, place->inode) != UINT32_MAX;
+    return *again || bw_map_put(listed, place->inode, 1) ? NULL : bw_error_no_memory();
+}
+
+static char *path_below(const char *path, const char *name, size_t length)
+{
+    size_t above = strlen(path);
+    above -= above && path[above - 1] == '/';
+    char *below = malloc(above + 1 + length + 1);
+    if (!below)
+        return NULL;
+    memcpy(below, path, above);
+    below[above] = '/';
+    memcpy(below + above + 1, name, length);
+    below[above + 1 + length] = '\0';
+    return below;
+}
+
+/* What is pushed last is listed next. */
+static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing *listing,
+                                          const struct waiting *directory)
+{
+    const unsigned depth = directory->depth + 1;
+    if (!ls->options->recursive || !bw_choice_enters(&ls->options->choice, depth))
+        return NULL;
+    for (size_t i = listing->count; i-- > 0;) {
+        const struct ls_entry *entry = &listing->entries[i];
+        if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
+            BW_TRY(wait_for(
+                ls,
+                path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
+                &entry->place, depth));
+    }
+    return NULL;
+}
+
+static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
+                                      const char *heading)
+{
+    struct bw_buffer text = {0};
+    if (ls->options->lines)
+        BW_TRY(ls_listing_fill(listing, &ls->paths, true));
+    if (ls->not_first)
+        bw_buffer_append_byte(&text, '\n');
+    ls->not_first = true;
+    if (heading && ls->headings) {
+        cmd_paths_append_name(&ls->paths, heading, strlen(heading), &text);
+        bw_buffer_append(&text, ":\n", 2);
+    }
+    ls_listing_print(listing, &ls->paths, ls->options, heading != NULL, &text);
+    struct bw_error *error = text.failed    ? bw_error_no_memory()
+                             : !text.length ? NULL
+                                            : cmd_write(&ls->paths.output, text.data, text.length);
+    bw_buffer_free(&text);
+    return error;
+}
+
+/* What is entered and what is shown differ with filters, and a directory in which nothing is
+ * selected is not told of. */
+static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
+                                         const struct waiting *directory)
+{
+    const char *above = directory ? directory->path : "";
+    ls_listing_sort(listing);
+    if (ls->options->selects)
+        BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
+    if (directory)
+        BW_TRY(enter_directories(ls, listing, directory));
+    if (ls->options->selects)
+        BW_TRY(ls_listing_select(listing, &ls->paths, ls->options, above));
+    if (!listing->count && (ls->options->selects || !directory))
+        return NULL;
+    return write_listing(ls, listing, directory ? directory->path : NULL);
+}
+
+static struct bw_error *list(struct ls *ls, const struct waiting *directory)
+{
+    struct ls_listing listing = {0};
+    bool again;
+    BW_TRY(enter_once(ls, &directory->place, &again));
+    if (again) {
+        cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
+                                                   "%s: not listed again: directory inode %" PRIu64
+                                                   " of tree %" PRIu64 " has a second entry",
+                                                   directory->path, directory->place.inode,
+                                                   directory->place.subvolume->tree.id));
+        return NULL;
+    }
+    struct bw_error *error =
+        ls_listing_read(&listing, &ls->paths, ls->options, directory->path, &directory->place);
+    if (!error)
+        error = select_and_write(ls, &listing, directory);
+    ls_listing_free(&listing);
+    return error;
+}
+
+static struct bw_error *list_waiting(struct ls *ls)
+{
+    struct bw_error *error = NULL;
+    while (!error && ls->waiting_count) {
+        const struct waiting next = ls->waiting[--ls->waiting_count];
+        error = list(ls, &next);
+        free(next.path);
+    }
+    return error;
+}
+
+/* As ls does: a link that is named leads to its directory, unless long lines tell of the link
+ * itself. */
+static struct bw_error *find(const struct ls *ls, const char *path, struct bw_place *place)
+{
+    const struct cmd_paths *paths = &ls->paths;
+    struct bw_place target;
+    BW_TRY(bw_lookup(paths->session.fs, paths->from, path, false, place));
+    if (place->type != BW_FILE_SYMLINK || ls->options->lines)
+        return NULL;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_lookup(paths->session.fs, paths->from, path, true, &target);
+    if (!error && target.type == BW_FILE_DIRECTORY)
+        *place = target;
+    return NULL;
+}
+
+/* Files that are named come first, together; then the directories in their order. */
+static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
+                                 struct ls_listing *files)
+{
+    for (size_t i = count; i-- > 0;) {
+        struct bw_place place;
+        struct bw_error *error = find(ls, names[i], &place);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            cmd_paths_miss(&ls->paths, error);
+        else if (place.type != BW_FILE_DIRECTORY)
+            BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
+        else if (bw_choice_enters(&ls->options->choice, 0))
+            BW_TRY(wait_for(ls, strdup(names[i]), &place, 0));
+    }
+    return NULL;
+}
+
+static struct bw_error *list_all(struct ls *ls)
+{
+    static const char *const top[] = {"/"};
+    const struct cmd_common *common = ls->paths.common;
+    struct ls_listing files = {0};
+    ls->headings = ls->options->recursive || common->path_count > 1;
+    struct bw_error *error = common->path_count
+                                 ? sort_out(ls, common->paths, common->path_count, &files)
+                                 : sort_out(ls, top, 1, &files);
+    if (!error)
+        error = select_and_write(ls, &files, NULL);
+    ls_listing_free(&files);
+    return error ? error : list_waiting(ls);
+}
+
+static void free_ls(struct ls *ls)
+{
+    for (size_t i = 0; i < ls->waiting_count; i++)
+        free(ls->waiting[i].path);
+    free(ls->waiting);
+    for (size_t i = 0; ls->listed && i < ls->paths.session.fs->subvolumes.count; i++)
+        bw_map_free(&ls->listed[i]);
+    free(ls->listed);
+}
+
+static int list_image(const struct cmd_common *common, const struct ls_state *state)
+{
+    struct ls ls = {.options = state};
+    int status = cmd_paths_open(common, state->subvolume, &ls.paths);
+    if (status)
+        return status;
+    struct bw_error *error = list_all(&ls);
+    free_ls(&ls);
+    return cmd_paths_close(&ls.paths, error);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct ls_state *ls = state;
+    struct bw_error *error = ls_selection_start(ls);
+    int status = error ? cmd_fail(common, error) : list_image(common, ls);
+    cmd_selection_free(&ls->selection);
+    return status;
+}
+
+const struct command cmd_ls = {
+    .name = "ls",
+    .operands = "IMAGE [PATH]...",
+    .summary = "Lists directories of an unmounted btrfs file system.",
+    .details = CMD_PATHS_DETAILS
+    "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and "
+    "groups are\n"
+    "numbers, times are in UTC.\n"
+    "\nWith -R, filters in the words of find(1) leave of the entries those that meet all of them "
+    "(of\n"
+    "several --name one), and only the directories in which there are some.\n" CMD_PATHS_STATUS,
+    .examples =
+        "  btrfs-walk ls disk.img                  the top directory\n"
+        "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
+        "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
+        "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct ls_state),
+    .takes_paths = true,
+};

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The walk command: the paths of all regular files, or rows about them. The default command. */
+#include "btrfs-walk/walk.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cmd/command.h"
+#include "cmd/common/rows.h"
+#include "cmd/common/selection.h"
+
+enum { OPTION_SUBVOLUME = 256, OPTION_NO_SNAPSHOTS, OPTION_SUMMARY, OPTION_LONG, OPTION_SORT };
+
+struct walk_state {
+    struct bw_walk_options options;
+    struct cmd_rows_settings rows;
+    struct cmd_selection selection;
+    bool null_terminated;
+    bool summary;
+};
+
+static const struct cmd_option options[] = {
+    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline"},
+    {CMD_OPTION_OUTPUT, "output", "COLUMNS",
+     "write these columns instead of paths: path,size,mtime ('-o help' lists all)"},
+    {CMD_OPTION_JSON, "json", "[=array]",
+     "write all columns, or those of -o, as JSON: an object a line, or one array"},
+    {CMD_OPTION_JSON_HEADER, "json-header", NULL,
+     "first the versions of program and record, as JSON"},
+    {CMD_OPTION_HEADER, "header", NULL, "first the names of the columns"},
+    {CMD_OPTION_SEPARATOR, "separator", "TEXT", "between columns (default: a tab)"},
+    {CMD_OPTION_IEC, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)"},
+    {CMD_OPTION_SI, "si", NULL, "sizes as 1.57MB"},
+    {CMD_OPTION_RAW, "raw", NULL,
+     "sizes and times as plain numbers (default unless on a terminal)"},
+    {OPTION_LONG, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path"},
+    {OPTION_SORT, "sort", "WORD",
+     "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk"},
+    CMD_SELECTION_OPTIONS,
+    {OPTION_SUBVOLUME, "subvol", "NAME|ID",
+     "list one subvolume only: its path, its id, or 'default'"},
+    {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
+    {'j', "threads", "N",
+     "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
+    {OPTION_SUMMARY, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr"},
+    {0},
+};
+
+static bool set_order(enum bw_walk_order *order, const char *word)
+{
+    static const char *const words[] = {[BW_WALK_UNSORTED] = "none",
+                                        [BW_WALK_BY_PATH] = "path",
+                                        [BW_WALK_BY_SIZE] = "size",
+                                        [BW_WALK_BY_MTIME] = "mtime"};
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(word, words[i]) == 0) {
+            *order = (enum bw_walk_order)i;
+            return true;
+        }
+    return false;
+}
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct walk_state *walk = state;
+    unsigned long number;
+    switch (letter) {
+    case '0':
+        return walk->null_terminated = true;
+    case OPTION_SUBVOLUME:
+        walk->options.subvolume = argument;
+        return *argument != '\0';
+    case OPTION_NO_SNAPSHOTS:
+        return walk->options.no_snapshots = true;
+    case OPTION_SUMMARY:
+        return walk->summary = true;
+    case 'j':
+        if (!cmd_parse_number(argument, 1, 32, &number))
+            return false;
+        walk->options.threads = (unsigned)number;
+        return true;
+    case OPTION_LONG:
+        return walk->options.long_lines = true;
+    case OPTION_SORT:
+        return set_order(&walk->options.order, argument);
+    default:
+        return cmd_rows_set(&walk->rows, letter, argument) ||
+               cmd_selection_set(&walk->selection, letter, argument);
+    }
+}
+
+static bool asks(const void *state)
+{
+    const struct walk_state *walk = state;
+    return cmd_rows_ask_columns(&walk->rows);
+}
+
+static double seconds_since(const struct timespec *start)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)(now.tv_sec - start->tv_sec) + (double)(now.tv_nsec - start->tv_nsec) / 1e9;
+}
+
+static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *summary,
+                          double seconds)
+{
+    fprintf(stderr,
+            "%" PRIu64 " files, %" PRIu64 " directories, %" PRIu64 " subvolumes, %" PRIu64
+            " lost blocks, %" PRIu64 " bytes of metadata read, %.3f seconds\n",
+            summary->files, summary->directories, summary->subvolumes, summary->lost_blocks,
+            bw_fs_bytes_read(fs), seconds);
+}
+
+/* Wrong usage that only the image shows: a --subvol that it does not have. */
+static bool is_usage(const struct bw_error *error)
+{
+    return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
+}
+
+/* The first of two errors; frees the other. */
+static struct bw_error *first_of(struct bw_error *first, struct bw_error *second)
+{
+    if (!first)
+        return second;
+    bw_error_free(second);
+    return first;
+}
+
+static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
+                                       struct bw_walk_summary *summary)
+{
+    struct cmd_output output = {.at_once = isatty(STDOUT_FILENO)};
+    struct bw_rows_stream stream = {
+        .rows = walk->options.rows, .consume = cmd_write, .context = &output};
+    walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
+    walk->options.context = stream.rows ? (void *)&stream : &output;
+    struct bw_error *error = bw_walk(fs, &walk->options, summary);
+    if (stream.rows && !is_usage(error))
+        error = first_of(error, bw_rows_end(&stream));
+    return first_of(error, cmd_flush(&output));
+}
+
+static int walk_image(const struct cmd_common *common, struct walk_state *walk)
+{
+    struct cmd_session session;
+    struct bw_walk_summary summary;
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    int status = cmd_open(common, &session);
+    if (status)
+        return status;
+    struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
+    if (walk->summary)
+        print_summary(session.fs, &summary, seconds_since(&start));
+    status = cmd_close(common, &session);
+    if (!error)
+        return status;
+    /* A disk that is full, or memory that is short, cuts the answer off. */
+    bool usage = is_usage(error);
+    status = cmd_fail(common, error);
+    return usage ? status : STATUS_PARTIAL;
+}
+
+/* What is to be written, and of which files. */
+static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **rows)
+{
+    bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    walk->options.escape = terminal;
+    walk->options.terminator = walk->null_terminated ? '\0' : '\n';
+    BW_TRY(cmd_selection_apply(&walk->selection, &walk->options));
+    BW_TRY(cmd_rows_create(&walk->rows, walk->options.terminator, terminal, rows));
+    walk->options.rows = *rows;
+    if (*rows && walk->options.long_lines)
+        return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
+    return NULL;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct walk_state *walk = state;
+    struct bw_rows *rows = NULL;
+    bool only_asks = asks(walk);
+    struct bw_error *error = only_asks ? cmd_rows_list_columns() : make_ready(walk, &rows);
+    int status = error ? cmd_fail(common, error) : only_asks ? STATUS_OK : walk_image(common, walk);
+    if (error && only_asks)
+        status = STATUS_PARTIAL; /* only stdout can have failed */
+    bw_rows_destroy(rows);
+    cmd_selection_free(&walk->selection);
+    return status;
+}
+
+const struct command cmd_walk = {
+    .name = "walk",
+    .operands = "IMAGE...",
+    .summary = "Prints the absolute path of every regular file of an unmounted btrfs file system.",
+    .details =
+        "\nIMAGE is an image file or a block device; several are the devices of one file system, "
+        "in any\n"
+        "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and "
+        "include all\n"
+        "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 "
+        "wrong\n"
+        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n"
+        "\nThe filters are those of find(1), and all given have to be met; but several --name are "
+        "any of\n"
+        "them. With --type, directories and others are listed as find shows them, subvolumes as "
+        "directories.\n"
+        "\n-o and --json tell more of each file than its path; what is not known is - in a column, "
+        "and left\n"
+        "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
+        "NUL, a "
+        "backslash.\n",
+    .examples = "  btrfs-walk disk.img                          list all files\n"
+                "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
+                "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
+                "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
+                "  btrfs-walk -o size,mtime,path disk.img       columns\n"
+                "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
+                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
+    .options = options,
+    .set = set,
+    .asks = asks,
+    .run = run,
+    .state_size = sizeof(struct walk_state),
+};

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The xattr command: extended attributes, in the form that setfattr --restore reads, or as JSON. */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cmd/common/paths.h"
+#include "format/acl.h"
+#include "fs/xattr.h"
+
+enum { OPTION_JSON = 256 };
+
+struct xattr_state {
+    const char *subvolume;
+    bool json, follow;
+};
+
+static const struct cmd_option options[] = {
+    {OPTION_JSON, "json", NULL, "an object a line for each attribute"},
+    {'L', "dereference", NULL, "follow a PATH that is a symbolic link"},
+    CMD_SUBVOLUME_OPTION,
+    {0},
+};
+
+static bool set(void *state, int letter, const char *argument)
+{
+    struct xattr_state *xattr = state;
+    switch (letter) {
+    case OPTION_JSON:
+        return xattr->json = true;
+    case 'L':
+        return xattr->follow = true;
+    default:
+        xattr->subvolume = argument;
+        return *argument != '\0';
+    }
+}
+
+/* The answer for one path under way. */
+struct answer {
+    const struct cmd_paths *paths;
+    const struct bw_place *place;
+    struct bw_buffer absolute; /* the path, for JSON */
+    struct bw_buffer *text;
+};
+
+static bool is_text(const uint8_t *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((bytes[i] < ' ' && bytes[i] != '\t' && bytes[i] != '\n' && bytes[i] != '\r') ||
+            bytes[i] == 0x7f || (bytes[i] == 0xc2 && i + 1 < length && bytes[i + 1] < 0xa0))
+            return false;
+    return bw_utf8_is_valid(bytes, length);
+}
+
+/* Bytes that would not be read back: backslashes, ends of lines and `special` become octal. */
+static void append_quoted(struct bw_buffer *text, const uint8_t *bytes, size_t length, char special)
+{
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] < ' ' || bytes[i] == 0x7f || bytes[i] == '\\' || bytes[i] == (uint8_t)special)
+            bw_buffer_format(text, "\\%03o", bytes[i]);
+        else
+            bw_buffer_append_byte(text, (char)bytes[i]);
+    }
+}
+
+static void append_hex(struct bw_buffer *text, const uint8_t *bytes, size_t length)
+{
+    static const char digits[] = "0123456789abcdef";
+    bw_buffer_append(text, "0x", 2);
+    for (size_t i = 0; i < length; i++) {
+        bw_buffer_append_byte(text, digits[bytes[i] >> 4]);
+        bw_buffer_append_byte(text, digits[bytes[i] & 15]);
+    }
+}
+
+static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
+{
+    if (!is_text(xattr->value, xattr->value_length)) {
+        append_hex(text, xattr->value, xattr->value_length);
+        return;
+    }
+    bw_buffer_append_byte(text, '"');
+    append_quoted(text, xattr->value, xattr->value_length, '"');
+    bw_buffer_append_byte(text, '"');
+}
+
+static struct bw_error *take_text(void *context, const struct bw_xattr *xattr)
+{
+    struct answer *answer = context;
+    bool is_default;
+    if (answer->paths->terminal)
+        cmd_paths_append_name(answer->paths, xattr->name, xattr->name_length, answer->text);
+    else
+        append_quoted(answer->text, xattr->name, xattr->name_length, '=');
+    bw_buffer_append_byte(answer->text, '=');
+    append_value(answer->text, xattr);
+    bw_buffer_append_byte(answer->text, '\n');
+    if (bw_acl_is_one(xattr, &is_default))
+        bw_acl_append_text(xattr->value, xattr->value_length, is_default ? "# default:" : "# ",
+                           answer->text);
+    return NULL;
+}
+
+static void append_acl(struct bw_json *json, const struct bw_xattr *xattr)
+{
+    struct bw_buffer list = {0};
+    bool is_default;
+    if (bw_acl_is_one(xattr, &is_default) &&
+        bw_acl_append_text(xattr->value, xattr->value_length, "", &list) && list.length)
+        bw_json_bytes(json, "acl", list.data, list.length - 1);
+    json->buffer->failed |= list.failed;
+    bw_buffer_free(&list);
+}
+
+static struct bw_error *take_json(void *context, const struct bw_xattr *xattr)
+{
+    const struct answer *answer = context;
+    struct bw_json json = bw_json_start(answer->text, false);
+    bw_json_begin_object(&json, NULL);
+    bw_json_bytes(&json, "path", answer->absolute.data, answer->absolute.length);
+    bw_json_number(&json, "subvolume", answer->place->subvolume->tree.id);
+    bw_json_number(&json, "inode", answer->place->inode);
+    bw_json_bytes(&json, "name", xattr->name, xattr->name_length);
+    bw_json_bytes(&json, "value", xattr->value, xattr->value_length);
+    append_acl(&json, xattr);
+    bw_json_end(&json);
+    bw_buffer_append_byte(answer->text, '\n');
+    return NULL;
+}
+
+/* As getfattr does, without the first '/', and an empty line behind the last attribute. */
+static struct bw_error *answer_text(struct answer *answer, const char *path)
+{
+    struct bw_buffer *text = answer->text;
+    path += strspn(path, "/");
+    if (!*path)
+        path = ".";
+    bw_buffer_format(text, "# file: ");
+    if (answer->paths->terminal)
+        cmd_paths_append_name(answer->paths, path, strlen(path), text);
+    else
+        append_quoted(text, (const uint8_t *)path, strlen(path), '\\');
+    bw_buffer_append_byte(text, '\n');
+    size_t head = text->length;
+    BW_TRY(bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree,
+                          answer->place->inode, take_text, answer));
+    if (text->length == head)
+        text->length = 0;
+    else
+        bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
+static struct bw_error *answer_json(struct answer *answer, const char *path)
+{
+    struct bw_error *error = cmd_paths_absolute(answer->paths, path, &answer->absolute);
+    if (!error)
+        error = bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree,
+                               answer->place->inode, take_json, answer);
+    bw_buffer_free(&answer->absolute);
+    return error;
+}
+
+static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
+                                    const struct bw_place *place, struct bw_buffer *text)
+{
+    const struct xattr_state *state = context;
+    struct answer answer = {.paths = paths, .place = place, .text = text};
+    if (bw_place_is_empty(place))
+        return NULL;
+    return state->json ? answer_json(&answer, path) : answer_text(&answer, path);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    struct xattr_state *xattr = state;
+    struct cmd_paths paths;
+    int status = cmd_paths_open(common, xattr->subvolume, &paths);
+    if (status)
+        return status;
+    return cmd_paths_close(&paths, cmd_paths_answer(&paths, xattr->follow, answer_path, xattr));
+}
+
+const struct command cmd_xattr = {
+    .name = "xattr",
+    .operands = "IMAGE PATH...",
+    .summary = "Prints the extended attributes of files, with their values.",
+    .details = CMD_PATHS_DETAILS
+    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is no text; "
+    "setfattr\n"
+    "--restore reads it. Access control lists are told once more in comments.\n" CMD_PATHS_STATUS,
+    .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
+                "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
+    .options = options,
+    .set = set,
+    .run = run,
+    .state_size = sizeof(struct xattr_state),
+    .takes_paths = true,
+    .needs_path = true,
+};

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From the options --probe... to consumers. What is selected is printed, unless it is only to be
+ * counted
+ * (--probe-stats) or recorded (--blackbox); the flight recorder has the coarse probes in any case.
+ */
+#include "cmd/probes/probes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "cmd/command.h"
+#include "cmd/common/last_words.h"
+#include "cmd/probes/recorder.h"
+#include "probe/filter.h"
+#include "probe/print.h"
+#include "probe/recorder.h"
+#include "probe/stats.h"
+
+const struct cmd_option cmd_probe_options[] = {
+    {CMD_OPTION_PROBE, "probe", "PATTERN",
+     "print each event of these probes: 'block-*,!block-verify' (repeatable)"},
+    {CMD_OPTION_PROBE_LIST, "probe-list", "[=STYLE]",
+     "list the probes; STYLE: long, json, bpftrace, c, d, markdown, man or offsets"},
+    {CMD_OPTION_PROBE_FORMAT, "probe-format", "FORMAT", "of events and statistics: text or json"},
+    {CMD_OPTION_PROBE_OUTPUT, "probe-output", "FILE", "where they go (default: stderr)"},
+    {CMD_OPTION_PROBE_FILTER, "probe-filter", "EXPRESSION",
+     "only events for which this holds: 'level > 0 && ns > 1ms'"},
+    {CMD_OPTION_PROBE_STATS, "probe-stats", "[=probe|xlator]",
+     "count and time the events of each probe, or the calls of each layer"},
+    {CMD_OPTION_PROBE_MAX, "probe-max", "N", "stop printing after N events"},
+    {CMD_OPTION_BLACKBOX, "blackbox", "FILE",
+     "keep the last events in FILE, whatever happens ('btrfs-walk blackbox FILE')"},
+    {0},
+};
+
+static bool set_stats(struct cmd_probe_settings *settings, const char *by)
+{
+    if (!by || strcmp(by, "probe") == 0)
+        settings->stats = CMD_STATS_BY_PROBE;
+    else if (strcmp(by, "xlator") == 0)
+        settings->stats = CMD_STATS_BY_XLATOR;
+    else
+        return false;
+    return true;
+}
+
+static bool set_format(struct cmd_probe_settings *settings, const char *format)
+{
+    settings->as_json = strcmp(format, "json") == 0;
+    return settings->as_json || strcmp(format, "text") == 0;
+}
+
+bool cmd_probe_set(struct cmd_probe_settings *settings, int letter, const char *argument)
+{
+    switch (letter) {
+    case CMD_OPTION_PROBE:
+        settings->patterns[settings->pattern_count++] = argument;
+        return true;
+    case CMD_OPTION_PROBE_FORMAT:
+        return set_format(settings, argument);
+    case CMD_OPTION_PROBE_OUTPUT:
+        settings->output = argument;
+        return settings->print = *argument != '\0';
+    case CMD_OPTION_PROBE_FILTER:
+        settings->filter = argument;
+        return true;
+    case CMD_OPTION_PROBE_STATS:
+        return set_stats(settings, argument);
+    case CMD_OPTION_PROBE_MAX:
+        settings->limited = settings->print = true;
+        return cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum);
+    case CMD_OPTION_BLACKBOX:
+        settings->blackbox = argument;
+        return *argument != '\0';
+    default:
+        return false;
+    }
+}
+
+struct cmd_probes {
+    struct cmd_probe_settings settings;
+    struct bw_probes *probes;
+    bool selected[BW_PROBES_MAX];
+    bool printing;
+    int output; /* where events and statistics go; -1: to a file that is not open */
+    struct bw_probe_printer printer;
+    struct bw_probe_stats *stats;
+    struct bw_filter *filter;
+    struct bw_filtered filtered; /* stands in front of one of both, if there is a filter */
+    struct bw_recorder *recorder;
+};
+
+/* Who gives a filter alone means the probes that it fits; false if there is none. */
+static bool select_fitting(struct cmd_probes *watch)
+{
+    unsigned count;
+    bool any = false;
+    bw_probe_table(&count);
+    for (unsigned i = 0; i < count; i++) {
+        bool alone[BW_PROBES_MAX] = {false};
+        alone[i] = true;
+        struct bw_filter *filter = NULL;
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_filter_create(watch->settings.filter, alone, &filter);
+        watch->selected[i] = !error;
+        any |= !error;
+        bw_filter_destroy(filter);
+    }
+    return any;
+}
+
+/* BTRFS_WALK_PROBE says the same as --probe, for programs that are started by others. */
+static struct bw_error *select_probes(struct cmd_probes *watch)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    const char *environment = getenv("BTRFS_WALK_PROBE");
+    bool given = settings->pattern_count > 0;
+    if (environment && *environment) {
+        given = true;
+        BW_TRY(bw_probes_select(environment, watch->selected));
+    }
+    for (size_t i = 0; i < settings->pattern_count; i++)
+        BW_TRY(bw_probes_select(settings->patterns[i], watch->selected));
+    if (!given && settings->stats == CMD_STATS_BY_XLATOR)
+        return bw_probes_select("fop-unwind", watch->selected);
+    if (!given && settings->filter && select_fitting(watch))
+        return NULL;
+    if (!given && (settings->stats || settings->print || settings->filter))
+        return bw_probes_select("*", watch->selected);
+    return NULL;
+}
+
+static bool anything_selected(const struct cmd_probes *watch)
+{
+    for (size_t i = 0; i < BW_PROBES_MAX; i++)
+        if (watch->selected[i])
+            return true;
+    return false;
+}
+
+static const char *output_name(const struct cmd_probes *watch)
+{
+    const char *name = watch->settings.output;
+    return name && strcmp(name, "-") != 0 ? name : "stderr";
+}
+
+static struct bw_error *write_lines(void *context, const char *lines, size_t length)
+{
+    const struct cmd_probes *watch = context;
+    /* What happened before, or instead of, the opening of the file is nobody's. */
+    if (watch->output < 0)
+        return NULL;
+    return cmd_write_file(watch->output, output_name(watch), lines, length);
+}
+
+static void prepare_printer(struct cmd_probes *watch)
+{
+    watch->printer = (struct bw_probe_printer){
+        .json = watch->settings.as_json,
+        .gather = strcmp(output_name(watch), "stderr") != 0,
+        .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
+        .write = write_lines,
+        .context = watch,
+    };
+    memcpy(watch->printer.consumer.selected, watch->selected, sizeof watch->selected);
+    bw_probe_printer_init(&watch->printer);
+    watch->printing = true;
+}
+
+/* The consumer joins the probes, behind the filter if there is one. */
+static struct bw_error *join(struct cmd_probes *watch, struct bw_probe_consumer *consumer)
+{
+    if (!watch->settings.filter) {
+        bw_probes_add(watch->probes, consumer);
+        return NULL;
+    }
+    BW_TRY(bw_filter_create(watch->settings.filter, consumer->selected, &watch->filter));
+    bw_filtered_init(&watch->filtered, watch->filter, consumer);
+    bw_probes_add(watch->probes, &watch->filtered.consumer);
+    return NULL;
+}
+
+/* What is said in vain is refused, so that nobody waits for it. */
+static struct bw_error *check_settings(const struct cmd_probes *watch)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    const char *vain = NULL;
+    if (settings->stats && settings->limited)
+        vain = "--probe-max limits what is printed; --probe-stats prints no events";
+    else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
+        vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
+    else if (settings->filter && settings->blackbox && !settings->print && !settings->stats)
+        vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
+               "them";
+    else if (settings->pattern_count && !anything_selected(watch))
+        vain = "--probe takes away all that it selects";
+    return vain ? bw_error_create(BW_ERROR_USAGE, "%s", vain) : NULL;
+}
+
+static struct bw_error *make_consumers(struct cmd_probes *watch)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    BW_TRY(select_probes(watch));
+    BW_TRY(check_settings(watch));
+    if (settings->stats) {
+        BW_TRY(bw_probe_stats_create(settings->stats == CMD_STATS_BY_XLATOR, watch->selected,
+                                     &watch->stats));
+        return join(watch, bw_probe_stats_consumer(watch->stats));
+    }
+    if (!anything_selected(watch) || (settings->blackbox && !settings->print))
+        return NULL;
+    prepare_printer(watch);
+    return join(watch, &watch->printer.consumer);
+}
+
+/* For scripts that are to outlive versions. */
+static void note_stability(const struct cmd_common *common, const struct bw_filter *filter)
+{
+    const struct bw_attributes least = bw_filter_attributes(filter);
+    struct bw_error *note = bw_error_create(
+        BW_ERROR_USAGE, "stability of the filter: %s/%s/%s", bw_stability_name(least.name),
+        bw_stability_name(least.data), bw_dependency_name(least.depends));
+    cmd_report((void *)(uintptr_t)common, BW_NOTE, note);
+    bw_error_free(note);
+}
+
+struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **result)
+{
+    struct cmd_probes *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return bw_error_no_memory();
+    watch->settings = common->probes;
+    watch->output = strcmp(output_name(watch), "stderr") == 0 ? STDERR_FILENO : -1;
+    struct bw_error *error = bw_probes_create(&watch->probes);
+    if (!error)
+        error = make_consumers(watch);
+    if (!error && watch->filter)
+        note_stability(common, watch->filter);
+    if (!error)
+        *result = watch;
+    else
+        bw_error_free(cmd_probes_close(watch));
+    return error;
+}
+
+struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch)
+{
+    return watch->probes;
+}
+
+static struct bw_error *report_stats(struct cmd_probes *watch)
+{
+    struct bw_buffer text = {0};
+    bw_probe_stats_report(watch->stats, watch->settings.as_json, &text);
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : write_lines(watch, text.data, text.length);
+    bw_buffer_free(&text);
+    return error;
+}
+
+/* A signal ends the program. */
+static void speak(void *context)
+{
+    struct cmd_probes *watch = context;
+    if (watch->stats)
+        bw_error_free(report_stats(watch));
+    else
+        bw_probe_printer_flush(&watch->printer);
+}
+
+static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs *fs)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    if (watch->output == STDERR_FILENO)
+        return NULL;
+    BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
+    /* A device or a pipe is not shortened. */
+    return ftruncate(watch->output, 0) && errno != EINVAL
+               ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
+               : NULL;
+}
+
+struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs)
+{
+    const struct cmd_probe_settings *settings = &watch->settings;
+    BW_TRY(cmd_recorder_open(fs, settings->blackbox, settings->blackbox ? watch->selected : NULL,
+                             &watch->recorder));
+    bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
+    cmd_recorder_start(watch->recorder);
+    BW_TRY(open_output(watch, fs));
+    bool gathers = watch->stats || (watch->printing && watch->printer.gather);
+    return gathers ? cmd_last_words_start(speak, watch) : NULL;
+}
+
+struct bw_error *cmd_probes_close(struct cmd_probes *watch)
+{
+    struct bw_error *error = NULL;
+    if (!watch)
+        return NULL;
+    cmd_last_words_stop();
+    if (watch->printing)
+        error = bw_probe_printer_finish(&watch->printer);
+    if (watch->stats && watch->recorder)
+        error = report_stats(watch);
+    cmd_last_words_end();
+    cmd_recorder_stop();
+    bw_recorder_destroy(watch->recorder);
+    bw_probe_stats_destroy(watch->stats);
+    bw_filter_destroy(watch->filter);
+    bw_probes_destroy(watch->probes);
+    if (watch->output >= 0 && watch->output != STDERR_FILENO && close(watch->output) && !error)
+        error = bw_error_from_errno(errno, "cannot write to %s", output_name(watch));
+    free(watch);
+    return error;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The answers of a choice; the conditions themselves are in selection.c. */
+#include "select/choice.h"
+
+#include <string.h>
+
+static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR &&
+                  BW_WALK_DIRECTORIES == 1 << BW_FILE_DIRECTORY &&
+                  BW_WALK_CHARACTER_DEVICES == 1 << BW_FILE_CHARACTER_DEVICE &&
+                  BW_WALK_BLOCK_DEVICES == 1 << BW_FILE_BLOCK_DEVICE &&
+                  BW_WALK_FIFOS == 1 << BW_FILE_FIFO && BW_WALK_SOCKETS == 1 << BW_FILE_SOCKET &&
+                  BW_WALK_SYMLINKS == 1 << BW_FILE_SYMLINK,
+              "masks of types are made of the numbers of types");
+
+struct bw_choice bw_choice_of(const struct bw_walk_options *options, bool *is_plain)
+{
+    struct bw_choice choice = {.types = options->types ? options->types : BW_WALK_FILES,
+                               .has_maxdepth = options->has_maxdepth,
+                               .maxdepth = options->maxdepth};
+    if (options->selection && !bw_selection_is_empty(options->selection))
+        choice.selection = options->selection;
+    *is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.selection;
+    return choice;
+}
+
+static unsigned count_slashes(const char *path, size_t length)
+{
+    unsigned slashes = 0;
+    for (const char *end = path + length; (path = memchr(path, '/', (size_t)(end - path))); path++)
+        slashes++;
+    return slashes;
+}
+
+void bw_choice_start(struct bw_choice *choice, const char *path, size_t length)
+{
+    choice->start_depth = count_slashes(path, length);
+}
+
+unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length)
+{
+    return choice->has_maxdepth ? count_slashes(path, length) - choice->start_depth : 0;
+}
+
+bool bw_choice_excludes(const struct bw_choice *choice, const struct bw_named *named)
+{
+    return choice->selection && bw_selection_excludes(choice->selection, named);
+}
+
+bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named)
+{
+    return choice->types >> named->type & 1 &&
+           (!choice->selection || bw_selection_takes_name(choice->selection, named));
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a walk was told to list besides all regular files: types, depth, a selection. Where an entry
+ * is met, in a task or in recovery, this says whether it is left out, entered, listed.
+ */
+#ifndef BW_WALK_CHOICE_H
+#define BW_WALK_CHOICE_H
+
+#include <assert.h>
+
+#include "btrfs-walk/walk.h"
+#include "select/selection.h"
+
+/** Of a whole walk; nobody changes it while tasks run. */
+struct bw_choice {
+    unsigned types;                       /**< a bit for each BW_FILE_* */
+    const struct bw_selection *selection; /**< NULL: none */
+    bool has_maxdepth;
+    unsigned maxdepth;
+    unsigned start_depth; /**< slashes in the path of the start, which has one at its end */
+};
+
+/** A type as an entry tells it, or BW_FILE_UNKNOWN if there is no such type. */
+static inline uint8_t bw_known_type(uint8_t type)
+{
+    return type <= BW_FILE_SYMLINK ? type : BW_FILE_UNKNOWN;
+}
+
+/** A choice as the options say; `is_plain` tells whether it is all regular files and no more. */
+struct bw_choice bw_choice_of(const struct bw_walk_options *options, bool *is_plain);
+
+/** Tells it the path of the directory that depth is counted from, '/' at both ends. */
+void bw_choice_start(struct bw_choice *choice, const char *path, size_t length);
+
+/** How deep below the start a directory lies, whose path has a '/' at both ends. */
+unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length);
+
+/** Whether what is in a directory as deep as that is still wanted. */
+static inline bool bw_choice_enters(const struct bw_choice *choice, unsigned depth)
+{
+    return !choice->has_maxdepth || depth < choice->maxdepth;
+}
+
+/** Whether an entry is left out with all below it: of a directory that is not entered, and of all
+ * that is not listed whatever else it may be. */
+bool bw_choice_excludes(const struct bw_choice *choice, const struct bw_named *named);
+
+/** Whether an entry that is not excluded is to be listed, as far as its name tells. */
+bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named);
+
+#endif
