@@ -21,15 +21,58 @@ enum {
     STATUS_UNSUPPORTED = 3, /**< the image needs a feature that is not supported */
 };
 
-/** An option as data: parsing, --help and the completions are made from it. A table ends with a
- * zero `letter`. */
+struct command;
+
+/**
+ * An option as data: parsing, --help, the manual and the completions are made from it. A table ends
+ * with an entry that has neither a name nor a group.
+ */
 struct cmd_option {
-    int letter;           /**< short form, or a number above 255 if there is none */
-    const char *name;     /**< long form */
-    const char *argument; /**< name of its argument in the help text; NULL: it takes none;
-                             "[=WORD]": one that need not be there, and then follows a '=' */
-    const char *description;
+    char letter;             /**< short form; 0: none */
+    const char *name;        /**< long form */
+    const char *argument;    /**< name of its argument in the help text; NULL: it takes none;
+                                "[=WORD]": it is optional, and then follows a '=' */
+    const char *description; /**< one line */
+    /** Stores the argument, which is NULL if there is none, at `target`: `offset` bytes into the
+     * settings that the table is for. BW_ERROR_USAGE: the argument makes no sense. */
+    struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
+    size_t offset;
+    const char *const *words; /**< of cmd_take_word(): what may be given; ends with NULL */
+    /** Options that are handled instead of the command being run write to stdout here and return
+     * the exit status; or SHOWED_NOTHING, to go on. Not NULL: comes before `take`. */
+    int (*show)(const struct command *command, const char *argument);
+    const struct cmd_option *group; /**< this entry stands for a table that several commands
+                                       share; its settings begin at `offset` */
 };
+
+enum { SHOWED_NOTHING = -1 };
+
+/* What an entry of a table ends with: where its argument goes. The member's type is checked. */
+#define CMD_AT(type, member, wanted) \
+    (offsetof(type, member) + _Generic(((type *)0)->member, wanted : 0))
+/** A bool that becomes true. */
+#define CMD_FLAG(type, member) .take = cmd_take_flag, .offset = CMD_AT(type, member, bool)
+/** A text that must not be empty. */
+#define CMD_TEXT(type, member) .take = cmd_take_text, .offset = CMD_AT(type, member, const char *)
+/** A number of threads. */
+#define CMD_THREADS(type, member) .take = cmd_take_threads, .offset = CMD_AT(type, member, unsigned)
+/** An enumeration: one of several words, in the order of its values. */
+#define CMD_WORD(type, member, list) \
+    .take = cmd_take_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
+/** A whole entry: the options of a table that is shared. */
+#define CMD_GROUP(table, type, member)                     \
+    {                                                      \
+        .group = (table), .offset = offsetof(type, member) \
+    }
+
+struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument);
+struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument);
+struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
+                                  const char *argument);
+struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
+
+/** The error of a `take` function: the argument makes no sense. */
+struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument);
 
 /** What the options common to all commands have set. */
 struct cmd_common {
@@ -58,20 +101,17 @@ struct cmd_session {
 
 struct command {
     const char *name;
-    const char *operands; /**< what follows the options in the usage line */
-    const char *summary;  /**< one line */
-    const char *details;  /**< text of --help between usage and options; may be empty */
-    const char *examples; /**< lines of --help after the options */
-    const struct cmd_option *options;
-    /** Takes one option of the command's own table; false if its argument makes no sense. */
-    bool (*set)(void *state, int letter, const char *argument);
-    /** Whether its options ask for something that needs no image; NULL: never. */
-    bool (*asks)(const void *state);
+    const char *operands;             /**< what follows the options in the usage line */
+    const char *summary;              /**< one line */
+    const char *details;              /**< text of --help between usage and options; may be empty */
+    const char *examples;             /**< lines of --help after the options */
+    const struct cmd_option *options; /**< of its own, for its state */
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
-    size_t state_size;   /**< bytes of zeroed memory that set and run share */
-    bool needs_no_image; /**< its operands are not images; they come in cmd_common.images all the
-                            same */
+    size_t state_size;    /**< bytes of the state: what the options set, for `run` */
+    const void *defaults; /**< state before any option; NULL: zeros */
+    bool needs_no_image;  /**< its operands are not images; they come in cmd_common.images all the
+                             same */
     /** Only its first operand is an image, or none if --graph names them; the rest come in
      * cmd_common.paths.
      */
@@ -85,7 +125,7 @@ extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 
-/** The options that cmd_probe_set() takes. */
+/** The options of all commands that open a file system, for a struct cmd_probe_settings. */
 extern const struct cmd_option cmd_probe_options[];
 
 /** All commands; ends with NULL. The first is the default. */
@@ -93,9 +133,6 @@ extern const struct command *const cmd_table[];
 
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */
 int cmd_run(const struct command *command, int argc, char **argv);
-
-/** Writes the help of a command to stdout. */
-void cmd_help(const struct command *command);
 
 /** Parses a decimal number from `minimum` to `maximum`; false if `text` is anything else. */
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,

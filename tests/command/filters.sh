@@ -109,7 +109,7 @@ refused "--mtime '1.5'" --mtime 1.5
 refused "--uid 'root'" --uid root
 refused "--perm 'u=rw'" --perm u=rw
 refused "--perm '8'" --perm 8
-refused "--maxdepth '-1'" --maxdepth -1
+refused "--maxdepth: -1" --maxdepth -1
 refused "--inum 'x'" --inum x
 
 # Against find(1), on a mount.

@@ -47,8 +47,11 @@ holds "path, inode, name, value" out_has '^\{"path":"/data/inline","subvolume":5
 expect "help" 0 - xattr --help
 holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 
+# have PROGRAM...: all of them are installed.
+have() { for program; do command -v "$program" > /dev/null || return; done; }
+
 # Against the kernel, where that can be asked: text, bytes, empty values, odd names, access control lists.
-if [ "$(id -u)" -eq 0 ] && command -v mkfs.btrfs python3 setfattr > /dev/null && truncate -s 120M "$WORK/image" &&
+if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs python3 setfattr && truncate -s 120M "$WORK/image" &&
     mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1 && mkdir "$WORK/mount" && mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
     python3 - "$WORK/mount" << 'END'
 import os, sys, struct
@@ -87,6 +90,6 @@ for name in os.listxattr(sys.argv[1]): os.removexattr(sys.argv[1], name)' "$WORK
     expect "ls" 0 - ls -l "$WORK/image"
     holds "a plus sign" out_has '^-rw-rwx---\+ 1 '
 else
-    skip "comparison with the kernel: needs root, mkfs.btrfs and setfattr"
+    skip "comparison with the kernel: needs root, mkfs.btrfs, python3 and setfattr"
 fi
 finish

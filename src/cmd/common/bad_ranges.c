@@ -3,21 +3,11 @@
 #include "cmd/common/bad_ranges.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "fs/fs.h"
 
-bool cmd_parse_on_error(const char *text, enum cmd_on_error *on_error)
-{
-    static const char *const words[] = {
-        [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip"};
-    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *on_error = (enum cmd_on_error)i;
-            return true;
-        }
-    return false;
-}
+const char *const cmd_on_error_words[] = {
+    [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip", NULL};
 
 void cmd_bad_flush(struct cmd_bad_ranges *bad)
 {

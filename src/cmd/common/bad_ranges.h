@@ -13,8 +13,8 @@ enum cmd_on_error {
     CMD_ON_ERROR_SKIP, /**< leave it out */
 };
 
-/** The argument of --on-error; false if it is none. */
-bool cmd_parse_on_error(const char *text, enum cmd_on_error *on_error);
+/** The words of the option, in the order of enum cmd_on_error; ends with NULL. */
+extern const char *const cmd_on_error_words[];
 
 /** The map under way. All zeros but `fs` and `on_error` is empty. One thread at a time may use it.
  */

@@ -6,56 +6,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/escape.h"
 #include "cmd/command.h"
-#include "cmd/probes/probe_list.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
 #endif
 
-enum { MAX_OPTIONS = 96 };
-
-/* Letters of common options that have no short form; those of the commands begin at 256. */
-enum { OPTION_GRAPH = 1024, OPTION_XLATOR_OPTION, OPTION_INSERT, OPTION_STATEDUMP };
-
-/* Of every command that opens a file system. */
-static const struct cmd_option image_options[] = {
-    {'d', "device", "FILE", "another device of the same file system (repeatable)"},
-    {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)"},
-    {OPTION_GRAPH, "graph", "FILE",
-     "read through the graph of this volfile; its images, unless IMAGE is given"},
-    {OPTION_XLATOR_OPTION, "xlator-option", "SETTING",
-     "NAME.KEY=VALUE: an option of a layer (repeatable; see 'btrfs-walk graph --help')"},
-    {OPTION_INSERT, "insert", "LAYER",
-     "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)"},
-    {OPTION_STATEDUMP, "statedump", "FILE",
-     "write the state of all layers there, or to stderr (-), at the end and on SIGUSR1"},
-    {0},
-};
-
-/* Of every command. */
-static const struct cmd_option common_options[] = {
-    {'q', "quiet", NULL, "no warnings; only what ends the command is said"},
-    {'v', "verbose", NULL,
-     "also say which bad copies were replaced by good ones; -vv: the way of each error"},
-    {'h', "help", NULL, "this text"},
-    {'V', "version", NULL, "version of the program"},
-    {0},
-};
-
-/* The tables a command takes options from. */
-enum { OPTION_TABLES = 4 };
-struct option_tables {
-    const struct cmd_option *tables[OPTION_TABLES];
-};
-
-static struct option_tables tables_of(const struct command *command)
+struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument)
 {
-    static const struct cmd_option none[] = {{0}};
-    return (struct option_tables){{command->options, command->needs_no_image ? none : image_options,
-                                   command->needs_no_image ? none : cmd_probe_options,
-                                   common_options}};
+    return bw_error_create(BW_ERROR_USAGE, "invalid argument of --%s: %s", option->name, argument);
+}
+
+struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument)
+{
+    (void)option;
+    (void)argument;
+    *(bool *)flag = true;
+    return NULL;
+}
+
+struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument)
+{
+    *(const char **)text = argument;
+    return *argument ? NULL : cmd_bad_argument(option, argument);
 }
 
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
@@ -68,76 +43,216 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
            *number <= maximum;
 }
 
-static const char *long_name(const struct cmd_option *options, int letter)
+struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
+                                  const char *argument)
 {
-    for (; options->letter; options++)
-        if (options->letter == letter)
-            return options->name;
+    unsigned long number;
+    if (!cmd_parse_number(argument, 1, 32, &number))
+        return cmd_bad_argument(option, argument);
+    *(unsigned *)threads = (unsigned)number;
     return NULL;
 }
 
-/* A letter of its own that a command has goes before the same one of all commands, as -h of ls
- * does. */
-static bool has_short_form(const struct command *command, const struct cmd_option *option)
+struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)
 {
-    const char *own = long_name(command->options, option->letter);
-    return option->letter < 256 && (!own || own == option->name);
+    unsigned i = 0;
+    while (option->words[i] && strcmp(argument, option->words[i]) != 0)
+        i++;
+    *(unsigned *)value = i;
+    return option->words[i] ? NULL : cmd_bad_argument(option, argument);
 }
 
-static void help_options(const struct command *command, const struct cmd_option *options)
+static struct bw_error *take_device(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
-    for (; options->letter; options++) {
-        char left[48];
-        int used = has_short_form(command, options)
-                       ? snprintf(left, sizeof left, "-%c, ", options->letter)
-                       : snprintf(left, sizeof left, "    ");
-        snprintf(left + used, sizeof left - (size_t)used, "--%s%s%s", options->name,
-                 options->argument && *options->argument != '[' ? " " : "",
-                 options->argument ? options->argument : "");
-        printf("  %-30s %s\n", left, options->description);
+    struct cmd_common *common = target;
+    (void)option;
+    common->images[common->image_count++] = argument;
+    return NULL;
+}
+
+static struct bw_error *take_superblock(void *target, const struct cmd_option *option,
+                                        const char *argument)
+{
+    struct cmd_common *common = target;
+    unsigned long number;
+    if (!cmd_parse_number(argument, 0, 2, &number))
+        return cmd_bad_argument(option, argument);
+    common->superblock_copy = (int)number;
+    return NULL;
+}
+
+static void add_edit(struct cmd_common *common, enum bw_graph_edit_kind kind, const char *argument)
+{
+    common->edits[common->graph.edit_count++] = (struct bw_graph_edit){kind, argument};
+}
+
+static struct bw_error *take_setting(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    (void)option;
+    add_edit(target, BW_EDIT_OPTION, argument);
+    return NULL;
+}
+
+static struct bw_error *take_layer(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    (void)option;
+    add_edit(target, BW_EDIT_INSERT, argument);
+    return NULL;
+}
+
+static struct bw_error *take_verbose(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct cmd_common *common = target;
+    (void)option;
+    (void)argument;
+    common->verbose++;
+    return NULL;
+}
+
+static int show_help(const struct command *command, const char *argument);
+
+static int show_version(const struct command *command, const char *argument)
+{
+    (void)command;
+    (void)argument;
+    puts("btrfs-walk " BW_VERSION);
+    return STATUS_OK;
+}
+
+/* Of every command that opens a file system. */
+static const struct cmd_option image_options[] = {
+    {'d', "device", "FILE", "another device of the same file system (repeatable)",
+     .take = take_device},
+    {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
+     .take = take_superblock},
+    {0, "graph", "FILE",
+     "read through the graph of this volfile; its images, unless IMAGE is given",
+     CMD_TEXT(struct cmd_common, graph.file)},
+    {0, "xlator-option", "SETTING",
+     "NAME.KEY=VALUE: an option of a layer (repeatable; see 'btrfs-walk graph --help')",
+     .take = take_setting},
+    {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)",
+     .take = take_layer},
+    {0, "statedump", "FILE",
+     "write the state of all layers there, or to stderr (-), at the end and on SIGUSR1",
+     CMD_TEXT(struct cmd_common, statedump)},
+    CMD_GROUP(cmd_probe_options, struct cmd_common, probes),
+    {0},
+};
+
+/* Of every command. */
+static const struct cmd_option common_options[] = {
+    {'q', "quiet", NULL, "no warnings; only what ends the command is said",
+     CMD_FLAG(struct cmd_common, quiet)},
+    {'v', "verbose", NULL,
+     "also say which bad copies were replaced by good ones; -vv: the way of each error",
+     .take = take_verbose},
+    {'h', "help", NULL, "this text", .show = show_help},
+    {'V', "version", NULL, "version of the program", .show = show_version},
+    {0},
+};
+
+/* All options of a command in the order of its help: its own, then those it shares with others. */
+enum { MAX_OPTIONS = 96 };
+struct option_list {
+    size_t count;
+    struct {
+        const struct cmd_option *option;
+        char *settings; /* what the table of the option is for */
+    } items[MAX_OPTIONS];
+};
+
+static void list_options(struct option_list *list, const struct cmd_option *table, void *settings)
+{
+    for (; table->name || table->group; table++) {
+        if (table->group) {
+            list_options(list, table->group, (char *)settings + table->offset);
+        } else if (list->count < MAX_OPTIONS) {
+            list->items[list->count].option = table;
+            list->items[list->count++].settings = settings;
+        }
     }
 }
 
-void cmd_help(const struct command *command)
+static struct option_list options_of(const struct command *command, struct cmd_common *common,
+                                     void *state)
+{
+    struct option_list list = {.count = 0};
+    list_options(&list, command->options, state);
+    if (!command->needs_no_image)
+        list_options(&list, image_options, common);
+    list_options(&list, common_options, common);
+    return list;
+}
+
+/* The option of a letter: a command's own goes before the same one of all commands, as -h of ls
+ * does. */
+static size_t find_letter(const struct option_list *list, int letter)
+{
+    size_t i = 0;
+    while (i < list->count && list->items[i].option->letter != letter)
+        i++;
+    return i;
+}
+
+static void help_option(const struct option_list *list, size_t number)
+{
+    const struct cmd_option *option = list->items[number].option;
+    const char *argument = option->argument ? option->argument : "";
+    char left[48], letter[8] = "    ";
+    if (option->letter && find_letter(list, option->letter) == number)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
+             *argument && *argument != '[' ? " " : "", argument);
+    printf("  %-30s %s\n", left, option->description);
+}
+
+static int show_help(const struct command *command, const char *argument)
 {
     bool is_default = command == cmd_table[0];
+    const struct option_list list = options_of(command, NULL, NULL);
+    (void)argument;
     printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n%s\n", is_default ? "[" : "", command->name,
            is_default ? "]" : "", command->operands, command->summary);
     printf("%s\nOptions:\n", command->details);
-    const struct option_tables all = tables_of(command);
-    for (size_t i = 0; i < OPTION_TABLES; i++)
-        help_options(command, all.tables[i]);
+    for (size_t i = 0; i < list.count; i++)
+        help_option(&list, i);
     printf("\nExamples:\n%s", command->examples);
     if (!is_default)
-        return;
+        return STATUS_OK;
     printf("\nCommands:\n");
     for (size_t i = 0; cmd_table[i]; i++)
         printf("  %-22s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+    return STATUS_OK;
 }
 
-/* The tables in the form that getopt_long() wants. */
+/* The options in the form that getopt_long() wants. */
 struct getopt_tables {
     char letters[2 * MAX_OPTIONS + 2];
     struct option names[MAX_OPTIONS + 1];
-    size_t letter_count, name_count;
 };
 
-/* One that need not be there begins with a bracket. */
-static int argument_kind(const char *argument)
-{
-    return !argument ? no_argument : *argument == '[' ? optional_argument : required_argument;
-}
+/* What getopt_long() returns for the long form of an option is this and its number. */
+enum { LONG_FORM = 256 };
 
-static void add_options(struct getopt_tables *tables, const struct cmd_option *options)
+static void fill_tables(struct getopt_tables *tables, const struct option_list *list)
 {
-    for (; options->letter && tables->name_count < MAX_OPTIONS; options++) {
-        tables->names[tables->name_count++] =
-            (struct option){options->name, argument_kind(options->argument), NULL, options->letter};
-        if (options->letter >= 256)
-            continue;
-        tables->letters[tables->letter_count++] = (char)options->letter;
-        if (options->argument)
-            tables->letters[tables->letter_count++] = ':';
+    char *letter = tables->letters;
+    *letter++ = ':'; /* a missing argument is told from an unknown option */
+    for (size_t i = 0; i < list->count; i++) {
+        const struct cmd_option *option = list->items[i].option;
+        int kind = !option->argument          ? no_argument
+                   : *option->argument == '[' ? optional_argument
+                                              : required_argument;
+        tables->names[i] = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
+        if (option->letter)
+            *letter++ = option->letter;
+        if (option->letter && option->argument)
+            *letter++ = ':';
     }
 }
 
@@ -151,51 +266,6 @@ static int usage_error(const char *reason, const char *argument)
     return STATUS_CANNOT;
 }
 
-static bool set_common(struct cmd_common *common, int letter, const char *argument)
-{
-    unsigned long number;
-    if (letter >= CMD_OPTION_PROBE && letter < CMD_OPTIONS_PROBE_END)
-        return cmd_probe_set(&common->probes, letter, argument);
-    switch (letter) {
-    case 'd':
-        common->images[common->image_count++] = argument;
-        return true;
-    case 's':
-        if (!cmd_parse_number(argument, 0, 2, &number))
-            return false;
-        common->superblock_copy = (int)number;
-        return true;
-    case 'q':
-        return common->quiet = true;
-    case 'v':
-        return ++common->verbose;
-    case OPTION_GRAPH:
-        common->graph.file = argument;
-        return true;
-    case OPTION_XLATOR_OPTION:
-    case OPTION_INSERT:
-        common->edits[common->graph.edit_count++] = (struct bw_graph_edit){
-            letter == OPTION_INSERT ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
-        return true;
-    case OPTION_STATEDUMP:
-        common->statedump = argument;
-        return *argument != '\0';
-    default:
-        return false;
-    }
-}
-
-static int bad_argument(const struct command *command, int letter, const char *argument)
-{
-    const struct option_tables all = tables_of(command);
-    const char *name = NULL;
-    for (size_t i = 0; !name && i < OPTION_TABLES; i++)
-        name = long_name(all.tables[i], letter);
-    char reason[64];
-    snprintf(reason, sizeof reason, "invalid argument of --%s", name);
-    return usage_error(reason, argument);
-}
-
 static int flush_stdout(const struct cmd_common *common)
 {
     if (!fflush(stdout))
@@ -204,49 +274,46 @@ static int flush_stdout(const struct cmd_common *common)
     return STATUS_PARTIAL;
 }
 
-/* Whether the option that was found is --help, which not every command shares its letter with. */
-static bool asks_for_help(const struct getopt_tables *tables, int index)
+/* Uses one option; SHOWED_NOTHING if the command goes on, else the exit status to end with. */
+static int use_option(const struct command *command, const struct cmd_common *common,
+                      const struct option_list *list, size_t number, const char *argument)
 {
-    return index >= 0 && strcmp(tables->names[index].name, "help") == 0;
+    const struct cmd_option *option = list->items[number].option;
+    int status = option->show ? option->show(command, argument) : SHOWED_NOTHING;
+    if (status == STATUS_OK)
+        return flush_stdout(common);
+    if (status != SHOWED_NOTHING || !option->take)
+        return status;
+    BW_AUTO_ERROR struct bw_error *error =
+        option->take(list->items[number].settings + option->offset, option, argument);
+    return error ? usage_error(error->message, NULL) : SHOWED_NOTHING;
 }
 
-/* Takes all options; -1 if all is well, else the exit status to end with. */
+static int bad_option(int result, const char *argument)
+{
+    const char letter[] = {'-', (char)optopt, '\0'};
+    bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
+    return usage_error(result == ':' ? "option without its argument" : "unknown option",
+                       is_short ? letter : argument);
+}
+
 static int take_options(const struct command *command, int argc, char **argv,
                         struct cmd_common *common, void *state)
 {
-    /* The colon: a missing argument is told from an unknown option. */
-    struct getopt_tables tables = {.letters = ":", .letter_count = 1};
-    int letter, index = 0;
-    const struct option_tables all = tables_of(command);
-    for (size_t i = 0; i < OPTION_TABLES; i++)
-        add_options(&tables, all.tables[i]);
+    const struct option_list list = options_of(command, common, state);
+    struct getopt_tables tables = {.letters = ""};
+    int result, status = SHOWED_NOTHING;
+    fill_tables(&tables, &list);
     opterr = 0;
-    while (index = -1,
-           (letter = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
-        bool own = long_name(command->options, letter) && !asks_for_help(&tables, index);
-        if (letter == 'h' && !own) {
-            cmd_help(command);
-            return flush_stdout(common);
-        }
-        if (letter == 'V') {
-            puts("btrfs-walk " BW_VERSION);
-            return flush_stdout(common);
-        }
-        if (letter == CMD_OPTION_PROBE_LIST) {
-            int status = cmd_probe_list(optarg);
-            return status ? status : flush_stdout(common);
-        }
-        if (letter == '?' || letter == ':') {
-            const char short_form[] = {'-', (char)optopt, '\0'};
-            bool is_short = optopt > 0 && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0;
-            return usage_error(letter == ':' ? "option without its argument" : "unknown option",
-                               is_short ? short_form : argv[optind - 1]);
-        }
-        bool good = own ? command->set(state, letter, optarg) : set_common(common, letter, optarg);
-        if (!good)
-            return bad_argument(command, letter, optarg);
+    while (status == SHOWED_NOTHING &&
+           (result = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
+        if (result == '?' || result == ':')
+            return bad_option(result, argv[optind - 1]);
+        size_t number =
+            result < LONG_FORM ? find_letter(&list, result) : (size_t)(result - LONG_FORM);
+        status = use_option(command, common, &list, number, optarg);
     }
-    return -1;
+    return status;
 }
 
 /* IMAGE comes first, so that its file system is the one meant; devices given by -d follow. */
@@ -261,15 +328,15 @@ static void take_operands(const struct command *command, struct cmd_common *comm
     common->path_count = count - images;
 }
 
-/* -1 if the command can run, else the exit status to end with. */
-static int check_operands(const struct command *command, const struct cmd_common *common,
-                          bool given, bool asks)
+static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
+                           char **operands, size_t count)
 {
-    if (!given && !command->needs_no_image && !common->graph.file && !asks)
+    take_operands(command, common, operands, count);
+    if (!count && !command->needs_no_image && !common->graph.file)
         return usage_error("no image given", NULL);
-    if (command->needs_path && !common->path_count && !asks)
+    if (command->needs_path && !common->path_count)
         return usage_error("no path given", NULL);
-    return -1;
+    return command->run(common, state);
 }
 
 int cmd_run(const struct command *command, int argc, char **argv)
@@ -284,14 +351,12 @@ int cmd_run(const struct command *command, int argc, char **argv)
     if (!common.images || !common.edits || !common.probes.patterns || !state) {
         status = cmd_fail(&common, bw_error_no_memory());
     } else {
+        if (command->defaults)
+            memcpy(state, command->defaults, command->state_size);
         status = take_options(command, argc, argv, &common, state);
-        if (status < 0) {
-            take_operands(command, &common, argv + optind, (size_t)(argc - optind));
-            status = check_operands(command, &common, argc > optind,
-                                    command->asks && command->asks(state));
-            if (status < 0)
-                status = command->run(&common, state);
-        }
+        if (status == SHOWED_NOTHING)
+            status =
+                run_on_operands(command, &common, state, argv + optind, (size_t)(argc - optind));
     }
     free(common.images);
     free(common.edits);

@@ -9,16 +9,11 @@
 #include "cmd/command.h"
 #include "fs/lookup.h"
 
-/** Letters of the options, in the tables of the commands that have them. */
-enum cmd_paths_option {
-    CMD_OPTION_SUBVOLUME = 320,
-};
-
-/** The line of `--subvol` in such a table. */
-#define CMD_SUBVOLUME_OPTION                                              \
-    {                                                                     \
-        CMD_OPTION_SUBVOLUME, "subvol", "NAME|ID",                        \
-            "paths within this subvolume: its path, its id, or 'default'" \
+/** The line of `--subvol` in the table of a command whose state is a `type`. */
+#define CMD_SUBVOLUME_OPTION(type)                                                             \
+    {                                                                                          \
+        0, "subvol", "NAME|ID", "paths within this subvolume: its path, its id, or 'default'", \
+            CMD_TEXT(type, subvolume)                                                          \
     }
 
 /** What the help of all of them says. */

@@ -4,11 +4,11 @@
  */
 #include "cmd/common/rows.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/record.h"
-#include "cmd/command.h"
 
 static const char record_name[] = "fileinfo";
 
@@ -43,38 +43,54 @@ static size_t decode_separator(const char *text, char *bytes)
     return length;
 }
 
-static bool set_json(struct cmd_rows_settings *settings, const char *form)
+/* '-o help' lists the columns. */
+static int show_columns(const struct command *command, const char *argument)
 {
-    bool array = form && strcmp(form, "array") == 0;
-    settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
-    return array || !form || strcmp(form, "lines") == 0;
+    const struct bw_record *record = bw_record_find(record_name);
+    (void)command;
+    if (strcmp(argument, "help") != 0)
+        return SHOWED_NOTHING;
+    for (unsigned i = 0; i < record->member_count; i++)
+        printf("%-14s %s%s\n", record->members[i].name, record->members[i].documentation,
+               record->members[i].lazy ? " (only if named)" : "");
+    return STATUS_OK;
 }
 
-bool cmd_rows_set(struct cmd_rows_settings *settings, int letter, const char *argument)
+static struct bw_error *take_json(void *target, const struct cmd_option *option, const char *form)
 {
-    switch (letter) {
-    case CMD_OPTION_OUTPUT:
-        settings->columns = argument;
-        return *argument != '\0';
-    case CMD_OPTION_JSON:
-        return set_json(settings, argument);
-    case CMD_OPTION_SEPARATOR:
-        settings->separator = argument;
-        return separator_is_good(argument);
-    case CMD_OPTION_JSON_HEADER:
-        return settings->json_header = true;
-    case CMD_OPTION_HEADER:
-        return settings->header = true;
-    case CMD_OPTION_IEC:
-        return settings->iec = true;
-    case CMD_OPTION_SI:
-        return settings->si = true;
-    case CMD_OPTION_RAW:
-        return settings->raw = true;
-    default:
-        return false;
-    }
+    struct cmd_rows_settings *settings = target;
+    bool array = form && strcmp(form, "array") == 0;
+    settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
+    return array || !form || strcmp(form, "lines") == 0 ? NULL : cmd_bad_argument(option, form);
 }
+
+static struct bw_error *take_separator(void *target, const struct cmd_option *option,
+                                       const char *text)
+{
+    struct cmd_rows_settings *settings = target;
+    settings->separator = text;
+    return separator_is_good(text) ? NULL : cmd_bad_argument(option, text);
+}
+
+const struct cmd_option cmd_rows_options[] = {
+    {'o', "output", "COLUMNS",
+     "write these columns instead of paths: path,size,mtime ('-o help' lists all)",
+     CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns},
+    {0, "json", "[=array]",
+     "write all columns, or those of -o, as JSON: an object a line, or one array",
+     .take = take_json},
+    {0, "json-header", NULL, "first the versions of program and record, as JSON",
+     CMD_FLAG(struct cmd_rows_settings, json_header)},
+    {0, "header", NULL, "first the names of the columns",
+     CMD_FLAG(struct cmd_rows_settings, header)},
+    {0, "separator", "TEXT", "between columns (default: a tab)", .take = take_separator},
+    {0, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)",
+     CMD_FLAG(struct cmd_rows_settings, iec)},
+    {0, "si", NULL, "sizes as 1.57MB", CMD_FLAG(struct cmd_rows_settings, si)},
+    {0, "raw", NULL, "sizes and times as plain numbers (default unless on a terminal)",
+     CMD_FLAG(struct cmd_rows_settings, raw)},
+    {0},
+};
 
 /* Why the settings make no sense; NULL if they do. */
 static const char *nonsense(const struct cmd_rows_settings *settings, char terminator)
@@ -151,24 +167,4 @@ struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char 
         options.separator = separator;
     }
     return with_hint(bw_rows_create(record_name, &options, rows));
-}
-
-bool cmd_rows_ask_columns(const struct cmd_rows_settings *settings)
-{
-    return settings->columns && strcmp(settings->columns, "help") == 0;
-}
-
-struct bw_error *cmd_rows_list_columns(void)
-{
-    const struct bw_record *record = bw_record_find(record_name);
-    struct bw_buffer text = {0};
-    struct cmd_output output = {.at_once = true};
-    for (unsigned i = 0; i < record->member_count; i++)
-        bw_buffer_format(&text, "%-14s %s%s\n", record->members[i].name,
-                         record->members[i].documentation,
-                         record->members[i].lazy ? " (only if named)" : "");
-    struct bw_error *error =
-        text.failed ? bw_error_no_memory() : cmd_write(&output, text.data, text.length);
-    bw_buffer_free(&text);
-    return error;
 }

@@ -6,8 +6,7 @@
 #include <stdbool.h>
 
 #include "btrfs-walk/rows.h"
-
-struct cmd_option;
+#include "cmd/command.h"
 
 /** What the options have set; all zeros: paths. */
 struct cmd_rows_settings {
@@ -18,26 +17,8 @@ struct cmd_rows_settings {
     bool iec, si, raw;
 };
 
-/** Letters of the options. */
-enum cmd_rows_option {
-    CMD_OPTION_OUTPUT = 'o',
-    CMD_OPTION_JSON = 300,
-    CMD_OPTION_JSON_HEADER,
-    CMD_OPTION_HEADER,
-    CMD_OPTION_SEPARATOR,
-    CMD_OPTION_IEC,
-    CMD_OPTION_SI,
-    CMD_OPTION_RAW,
-};
-
-/** Takes one of them; false if its argument makes no sense, or if it is none of them. */
-bool cmd_rows_set(struct cmd_rows_settings *settings, int letter, const char *argument);
-
-/** Whether the list of columns is asked for, and nothing else. */
-bool cmd_rows_ask_columns(const struct cmd_rows_settings *settings);
-
-/** Writes that list to stdout. */
-struct bw_error *cmd_rows_list_columns(void);
+/** The options, for a struct cmd_rows_settings. */
+extern const struct cmd_option cmd_rows_options[];
 
 /** Makes of the settings what a walk needs; NULL if they say that it writes paths. `terminator`
  * stands behind each row, `terminal`: somebody reads them on one. BW_ERROR_USAGE if the settings

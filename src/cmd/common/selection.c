@@ -7,27 +7,20 @@
 
 #include "base/cleanup.h"
 
-static const struct cmd_option table[] = {CMD_SELECTION_OPTIONS};
-
-static const char *name_of(int letter)
+static struct bw_error *take_condition(void *target, const struct cmd_option *option,
+                                       const char *argument)
 {
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-        if (table[i].letter == letter)
-            return table[i].name;
-    return NULL;
-}
-
-static struct bw_error *add_condition(struct cmd_selection *selection, int letter,
-                                      const char *argument)
-{
+    struct cmd_selection *selection = target;
     if (!selection->selection)
         BW_TRY(bw_selection_create(&selection->selection));
-    return bw_selection_add(selection->selection, name_of(letter), argument);
+    return bw_selection_add(selection->selection, option->name, argument);
 }
 
-static struct bw_error *set_types(struct cmd_selection *selection, const char *list)
+static struct bw_error *take_types(void *target, const struct cmd_option *option, const char *list)
 {
     static const char letters[] = "fdcbpsl"; /* in the order of enum bw_walk_types */
+    struct cmd_selection *selection = target;
+    (void)option;
     for (const char *next = list;; next += 2) {
         const char *letter = *next ? strchr(letters, *next) : NULL;
         if (!letter || (next[1] && next[1] != ','))
@@ -40,47 +33,60 @@ static struct bw_error *set_types(struct cmd_selection *selection, const char *l
     }
 }
 
-static struct bw_error *set_maxdepth(struct cmd_selection *selection, const char *argument)
+static struct bw_error *take_maxdepth(void *target, const struct cmd_option *option,
+                                      const char *argument)
 {
+    struct cmd_selection *selection = target;
     unsigned long number;
     if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
-        return bw_error_create(BW_ERROR_USAGE, "--maxdepth '%s': this is a number", argument);
+        return cmd_bad_argument(option, argument);
     selection->has_maxdepth = true;
     selection->maxdepth = (unsigned)number;
     return NULL;
 }
 
-bool cmd_selection_set(struct cmd_selection *selection, int letter, const char *argument)
-{
-    struct bw_error *error;
-    if (letter < CMD_OPTION_TYPE || letter >= CMD_SELECTION_END)
-        return false;
-    error = letter == CMD_OPTION_TYPE       ? set_types(selection, argument)
-            : letter == CMD_OPTION_MAXDEPTH ? set_maxdepth(selection, argument)
-                                            : add_condition(selection, letter, argument);
-    if (selection->error)
-        bw_error_free(error);
-    else
-        selection->error = error;
-    return true;
-}
+const struct cmd_option cmd_selection_options[] = {
+    {0, "type", "LIST", "only these: f,d,l,c,b,p,s (files, directories, links, ...)",
+     .take = take_types},
+    {0, "name", "GLOB", "only what has such a name (repeatable: any of them)",
+     .take = take_condition},
+    {0, "iname", "GLOB", "the same, whatever the case of its letters", .take = take_condition},
+    {0, "path", "GLOB", "only what has such a path, in which '*' stands for '/', too",
+     .take = take_condition},
+    {0, "regex", "RE", "only what has a path that all of this extended expression fits",
+     .take = take_condition},
+    {0, "exclude", "GLOB",
+     "leave out such names or paths, and what is in such directories (repeatable)",
+     .take = take_condition},
+    {0, "size", "N",
+     "of this size, rounded up to 512 bytes or c w k M G T; +N: larger, -N: smaller",
+     .take = take_condition},
+    {0, "empty", NULL, "files of size 0 and directories without entries", .take = take_condition},
+    {0, "newer", "DATE", "changed after YYYY-MM-DD[ HH:MM[:SS]][+HH:MM] (UTC) or @SECONDS",
+     .take = take_condition},
+    {0, "mtime", "N", "changed N whole days ago; +N: before, -N: since", .take = take_condition},
+    {0, "uid", "N", "of the owner with this number; +N and -N here, too", .take = take_condition},
+    {0, "gid", "N", "of the group with this number", .take = take_condition},
+    {0, "perm", "MODE", "with these permissions, octal; -MODE: all of them, /MODE: any",
+     .take = take_condition},
+    {0, "links", "N", "with so many hard links", .take = take_condition},
+    {0, "inum", "N", "of this inode number", .take = take_condition},
+    {0, "maxdepth", "N", "at most N directories deep; 0: only where it starts",
+     .take = take_maxdepth},
+    {0},
+};
 
-struct bw_error *cmd_selection_apply(struct cmd_selection *selection,
-                                     struct bw_walk_options *options)
+void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options)
 {
-    if (selection->error)
-        return BW_TAKE(selection->error);
     options->selection = selection->selection;
     options->has_maxdepth = selection->has_maxdepth;
     options->maxdepth = selection->maxdepth;
     if (selection->types)
         options->types = selection->types;
-    return NULL;
 }
 
 void cmd_selection_free(struct cmd_selection *selection)
 {
     bw_selection_destroy(selection->selection);
-    bw_error_free(selection->error);
     *selection = (struct cmd_selection){0};
 }

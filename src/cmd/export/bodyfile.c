@@ -24,15 +24,9 @@ struct bodyfile {
 };
 
 static const struct cmd_option options[] = {
-    CMD_EXPORT_OPTIONS,
+    CMD_GROUP(cmd_export_options, struct bodyfile_state, export),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct bodyfile_state *bodyfile = state;
-    return cmd_export_set(&bodyfile->export, letter, argument);
-}
 
 /* What would end a field or a line becomes \ooo. */
 static void append_name(struct bw_buffer *line, const char *bytes, size_t length)
@@ -170,7 +164,6 @@ const struct command cmd_bodyfile = {
         "  btrfs-walk bodyfile disk.img > body                       everything\n"
         "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct bodyfile_state),
     .takes_paths = true,

@@ -9,26 +9,17 @@
 #include "fs/directory.h"
 #include "fs/fs.h"
 
-bool cmd_export_set(struct cmd_export_settings *settings, int letter, const char *argument)
-{
-    unsigned long number;
-    switch (letter) {
-    case CMD_OPTION_EXPORT_SUBVOLUME:
-        settings->walk.subvolume = argument;
-        return *argument != '\0';
-    case CMD_OPTION_EXPORT_NO_SNAPSHOTS:
-        return settings->walk.no_snapshots = true;
-    case CMD_OPTION_EXPORT_NO_CHECKSUMS:
-        return settings->unchecked = true;
-    case 'j':
-        if (!cmd_parse_number(argument, 1, 32, &number))
-            return false;
-        settings->walk.threads = (unsigned)number;
-        return true;
-    default:
-        return cmd_selection_set(&settings->selection, letter, argument);
-    }
-}
+const struct cmd_option cmd_export_options[] = {
+    {0, "subvol", "NAME|ID",
+     "only this subvolume, in which PATH begins: its path, its id, or 'default'",
+     CMD_TEXT(struct cmd_export_settings, walk.subvolume)},
+    {0, "no-snapshots", NULL, "leave out the files of snapshots",
+     CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct cmd_export_settings, walk.threads)},
+    CMD_GROUP(cmd_selection_options, struct cmd_export_settings, selection),
+    {0},
+};
 
 static void raise_status(struct cmd_export *export, int status)
 {
@@ -65,15 +56,13 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
                     struct cmd_export *export)
 {
     *export = (struct cmd_export){.common = common, .settings = settings};
-    struct bw_error *error = cmd_selection_apply(&settings->selection, &settings->walk);
-    if (error)
-        return give_up(export, error);
+    cmd_selection_apply(&settings->selection, &settings->walk);
     int status = cmd_open(common, &export->session);
     if (status) {
         give_up(export, NULL);
         return status;
     }
-    error = check_subvolume(export);
+    struct bw_error *error = check_subvolume(export);
     if (!error)
         error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
                                common->path_count, &export->starts);

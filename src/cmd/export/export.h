@@ -12,29 +12,6 @@
 #include "cmd/common/selection.h"
 #include "export/feed.h"
 
-/** Letters of the options, in the tables of the commands that have them. */
-enum cmd_export_option {
-    CMD_OPTION_EXPORT_SUBVOLUME = 340,
-    CMD_OPTION_EXPORT_NO_SNAPSHOTS,
-    CMD_OPTION_EXPORT_NO_CHECKSUMS,
-};
-
-/** The lines of these options in such a table. */
-#define CMD_EXPORT_OPTIONS                                                                    \
-    {CMD_OPTION_EXPORT_SUBVOLUME, "subvol", "NAME|ID",                                        \
-     "only this subvolume, in which PATH begins: its path, its id, or 'default'"},            \
-        {CMD_OPTION_EXPORT_NO_SNAPSHOTS, "no-snapshots", NULL,                                \
-         "leave out the files of snapshots"},                                                 \
-        {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"}, \
-        CMD_SELECTION_OPTIONS
-
-/** The line of --no-checksums, for commands that read data. */
-#define CMD_EXPORT_CHECKSUMS_OPTION                                     \
-    {                                                                   \
-        CMD_OPTION_EXPORT_NO_CHECKSUMS, "no-checksums", NULL,           \
-            "do not check data: for images whose checksum tree is lost" \
-    }
-
 /** What the options have set. */
 struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
@@ -43,8 +20,15 @@ struct cmd_export_settings {
     bool salvage;   /**< files whose inodes are lost come, too, with what is left of them */
 };
 
-/** Takes one of them; false if its argument makes no sense, or if it is none of them. */
-bool cmd_export_set(struct cmd_export_settings *settings, int letter, const char *argument);
+/** Their options. */
+extern const struct cmd_option cmd_export_options[];
+
+/** The line of --no-checksums in the table of a command that reads data; its state is a `type`. */
+#define CMD_EXPORT_CHECKSUMS_OPTION(type)                                                     \
+    {                                                                                         \
+        0, "no-checksums", NULL, "do not check data: for images whose checksum tree is lost", \
+            CMD_FLAG(type, export.unchecked)                                                  \
+    }
 
 /** Files on their way out. */
 struct cmd_export {

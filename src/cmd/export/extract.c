@@ -12,49 +12,32 @@
 #include "base/cleanup.h"
 #include "walk/entries.h"
 
-enum { OPTION_SKIP_EXISTING = 256, OPTION_PRESERVE, OPTION_ON_ERROR };
-
 struct extract_state {
     struct cmd_export_settings export;
     const char *folder;
     struct bw_target_options target;
     enum cmd_on_error on_error;
-    bool has_on_error;
 };
 
 static const struct cmd_option options[] = {
-    {'C', "directory", "DEST", "write into this folder; it is made if there is none"},
-    {OPTION_SKIP_EXISTING, "skip-existing", NULL,
-     "go on with an extraction: what is there with the same size and time is left alone"},
-    {OPTION_PRESERVE, "preserve", NULL,
+    {'C', "directory", "DEST", "write into this folder; it is made if there is none",
+     CMD_TEXT(struct extract_state, folder)},
+    {0, "skip-existing", NULL,
+     "go on with an extraction: what is there with the same size and time is left alone",
+     CMD_FLAG(struct extract_state, target.skip_existing)},
+    {0, "preserve", NULL,
      "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is "
      "immutable "
-     "or append-only"},
-    {OPTION_ON_ERROR, "on-error", "WORD",
+     "or append-only",
+     CMD_FLAG(struct extract_state, target.preserve)},
+    {0, "on-error", "WORD",
      "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all "
-     "(fail)"},
-    CMD_EXPORT_CHECKSUMS_OPTION,
-    CMD_EXPORT_OPTIONS,
+     "(fail)",
+     CMD_WORD(struct extract_state, on_error, cmd_on_error_words)},
+    CMD_EXPORT_CHECKSUMS_OPTION(struct extract_state),
+    CMD_GROUP(cmd_export_options, struct extract_state, export),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct extract_state *extract = state;
-    switch (letter) {
-    case 'C':
-        extract->folder = argument;
-        return *argument != '\0';
-    case OPTION_SKIP_EXISTING:
-        return extract->target.skip_existing = true;
-    case OPTION_PRESERVE:
-        return extract->target.preserve = true;
-    case OPTION_ON_ERROR:
-        return extract->has_on_error = cmd_parse_on_error(argument, &extract->on_error);
-    default:
-        return cmd_export_set(&extract->export, letter, argument);
-    }
-}
 
 void extract_miss(void *context, struct bw_error *error)
 {
@@ -162,7 +145,7 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
     state->target.context = extract;
     extract->bad = (struct cmd_bad_ranges){
         .fs = extract->export.session.fs,
-        .on_error = state->has_on_error ? state->on_error : CMD_ON_ERROR_SKIP,
+        .on_error = state->on_error,
     };
     extract->file.descriptor = -1;
     extract_names_init(&extract->names);
@@ -226,8 +209,8 @@ const struct command cmd_extract = {
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
                 "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct extract_state),
+    .defaults = &(const struct extract_state){.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
 };

@@ -8,8 +8,6 @@
 #include "cmd/export/export.h"
 #include "cmd/export/hashing.h"
 
-enum { OPTION_ALGORITHM = 256 };
-
 struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
@@ -26,35 +24,26 @@ struct sum {
     struct cmd_hashing hashing;
 };
 
+static struct bw_error *take_algorithm(void *target, const struct cmd_option *option,
+                                       const char *argument)
+{
+    struct sum_state *sum = target;
+    for (sum->algorithm = 0; sum->algorithm < BW_HASH_ALGORITHMS; sum->algorithm++)
+        if (strcmp(argument, bw_hash_name(sum->algorithm)) == 0)
+            return NULL;
+    return cmd_bad_argument(option, argument);
+}
+
 static const struct cmd_option options[] = {
-    {OPTION_ALGORITHM, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64"},
+    {0, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64",
+     .take = take_algorithm},
     {'0', "zero", NULL,
-     "end each line with a NUL byte instead of a newline, and write names as they are"},
-    CMD_EXPORT_CHECKSUMS_OPTION,
-    CMD_EXPORT_OPTIONS,
+     "end each line with a NUL byte instead of a newline, and write names as they are",
+     CMD_FLAG(struct sum_state, null_terminated)},
+    CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
+    CMD_GROUP(cmd_export_options, struct sum_state, export),
     {0},
 };
-
-static bool parse_algorithm(const char *text, enum bw_hash_algorithm *algorithm)
-{
-    for (*algorithm = 0; *algorithm < BW_HASH_ALGORITHMS; (*algorithm)++)
-        if (strcmp(text, bw_hash_name(*algorithm)) == 0)
-            return true;
-    return false;
-}
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct sum_state *sum = state;
-    switch (letter) {
-    case OPTION_ALGORITHM:
-        return parse_algorithm(argument, &sum->algorithm);
-    case '0':
-        return sum->null_terminated = true;
-    default:
-        return cmd_export_set(&sum->export, letter, argument);
-    }
-}
 
 static struct bw_error *work(void *context, struct bw_data_reader *reader,
                              const struct bw_stream_file *file)
@@ -187,7 +176,6 @@ const struct command cmd_sum = {
                 "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a "
                 "copy in /mnt\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct sum_state),
     .takes_paths = true,

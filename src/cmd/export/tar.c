@@ -12,8 +12,6 @@
 #include "base/cleanup.h"
 #include "cmd/export/tar.h"
 
-enum { OPTION_FORMAT = 256, OPTION_ON_ERROR };
-
 struct tar_state {
     struct cmd_export_settings export;
     const char *file;
@@ -21,45 +19,21 @@ struct tar_state {
     enum cmd_on_error on_error;
 };
 
+static const char *const formats[] = {
+    [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree", NULL};
+
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write to this file, not to stdout"},
-    {OPTION_FORMAT, "format", "WORD",
-     "pax (default), cpio (newc), or mtree: a manifest with SHA-256 sums"},
-    {OPTION_ON_ERROR, "on-error", "WORD",
+    {'f', "file", "FILE", "write to this file, not to stdout", CMD_TEXT(struct tar_state, file)},
+    {0, "format", "WORD", "pax (default), cpio (newc), or mtree: a manifest with SHA-256 sums",
+     CMD_WORD(struct tar_state, format, formats)},
+    {0, "on-error", "WORD",
      "what cannot be read ends the archive (fail, the default), is zero, or its file is left out "
-     "(skip)"},
-    CMD_EXPORT_CHECKSUMS_OPTION,
-    CMD_EXPORT_OPTIONS,
+     "(skip)",
+     CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
+    CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
+    CMD_GROUP(cmd_export_options, struct tar_state, export),
     {0},
 };
-
-static bool parse_format(const char *text, enum bw_archive_format *format)
-{
-    static const char *const words[] = {
-        [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree"};
-    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(text, words[i]) == 0) {
-            *format = (enum bw_archive_format)i;
-            return true;
-        }
-    return false;
-}
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct tar_state *tar = state;
-    switch (letter) {
-    case 'f':
-        tar->file = argument;
-        return *argument != '\0';
-    case OPTION_FORMAT:
-        return parse_format(argument, &tar->format);
-    case OPTION_ON_ERROR:
-        return cmd_parse_on_error(argument, &tar->on_error);
-    default:
-        return cmd_export_set(&tar->export, letter, argument);
-    }
-}
 
 /* Where the archive goes. Whatever was in a file before is gone. */
 static struct bw_error *open_output(const struct tar_state *state, struct tar *tar)
@@ -185,7 +159,6 @@ const struct command cmd_tar = {
                 "damaged one\n"
                 "  btrfs-walk tar --format mtree disk.img                      a manifest\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct tar_state),
     .takes_paths = true,

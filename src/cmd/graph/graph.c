@@ -3,28 +3,19 @@
  * picture. */
 #include "btrfs-walk/graph.h"
 
-#include <string.h>
-
 #include "cmd/command.h"
-
-enum { OPTION_FORMAT = 256 };
 
 struct graph_state {
     enum bw_graph_format format;
 };
 
+static const char *const formats[] = {[BW_GRAPH_VOLFILE] = "volfile", [BW_GRAPH_DOT] = "dot", NULL};
+
 static const struct cmd_option options[] = {
-    {OPTION_FORMAT, "format", "volfile|dot", "a volfile (default), or a picture for Graphviz"},
+    {0, "format", "volfile|dot", "a volfile (default), or a picture for Graphviz",
+     CMD_WORD(struct graph_state, format, formats)},
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct graph_state *graph = state;
-    graph->format = strcmp(argument, "dot") == 0 ? BW_GRAPH_DOT : BW_GRAPH_VOLFILE;
-    return letter == OPTION_FORMAT &&
-           (graph->format == BW_GRAPH_DOT || strcmp(argument, "volfile") == 0);
-}
 
 static int run(const struct cmd_common *common, void *state)
 {
@@ -70,7 +61,6 @@ const struct command cmd_graph = {
                 "  btrfs-walk graph --format dot disk.img | dot -Tsvg > graph.svg\n"
                 "  btrfs-walk graph --insert debug/trace@verify disk.img\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct graph_state),
 };

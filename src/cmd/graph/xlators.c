@@ -14,17 +14,23 @@
 #include "graph/registry.h"
 #include "xlators/classes.h"
 
-enum { OPTION_FORMAT = 256, OPTION_BUILT_IN };
-
 struct xlators_state {
     const struct page_format *format; /* NULL: text */
     bool built_in;
 };
 
+static struct bw_error *take_format(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    struct xlators_state *xlators = target;
+    xlators->format = page_find_format(argument);
+    return xlators->format ? NULL : cmd_bad_argument(option, argument);
+}
+
 static const struct cmd_option options[] = {
-    {OPTION_FORMAT, "format", "text|markdown|man", "how to write: text is the default"},
-    {OPTION_BUILT_IN, "built-in", NULL,
-     "only layers of the program itself, none from shared objects"},
+    {0, "format", "text|markdown|man", "how to write: text is the default", .take = take_format},
+    {0, "built-in", NULL, "only layers of the program itself, none from shared objects",
+     CMD_FLAG(struct xlators_state, built_in)},
     {0},
 };
 
@@ -36,20 +42,6 @@ struct types {
     bool no_memory;
     bool unusable; /* some shared object was named on stderr instead */
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct xlators_state *xlators = state;
-    switch (letter) {
-    case OPTION_FORMAT:
-        xlators->format = page_find_format(argument);
-        return xlators->format != NULL;
-    case OPTION_BUILT_IN:
-        return xlators->built_in = true;
-    default:
-        return false;
-    }
-}
 
 static void add_type(struct types *types, const struct bw_xlator_class *type)
 {
@@ -180,7 +172,6 @@ const struct command cmd_xlators = {
                 "  btrfs-walk xlators features/verify           what it does, and its options\n"
                 "  btrfs-walk xlators --format man | man -l -   all pages as one manual page\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct xlators_state),
     .needs_no_image = true,

@@ -13,12 +13,10 @@
 #include "fs/fs.h"
 #include "fs/salvage.h"
 
-enum { OPTION_OFFSET = 256, OPTION_LENGTH, OPTION_ON_ERROR, OPTION_NO_CHECKSUMS };
-
 struct cat_state {
     const char *subvolume;
     uint64_t offset, length;
-    bool has_length, unchecked;
+    bool unchecked;
     enum cmd_on_error on_error;
     unsigned threads;
 };
@@ -31,18 +29,6 @@ struct cat {
     size_t count, next;
     struct cmd_bad_ranges bad;
     struct cmd_zeros zeros;
-};
-
-static const struct cmd_option options[] = {
-    {OPTION_OFFSET, "offset", "N", "begin at this byte of each file; K, M, G, T may follow"},
-    {OPTION_LENGTH, "length", "N", "at most so many bytes of each file"},
-    {OPTION_ON_ERROR, "on-error", "WORD",
-     "what cannot be read ends the work (fail, the default), is zero, or is left out (skip)"},
-    {OPTION_NO_CHECKSUMS, "no-checksums", NULL,
-     "do not check data: for images whose checksum tree is lost"},
-    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)"},
-    CMD_SUBVOLUME_OPTION,
-    {0},
 };
 
 /* Bytes, with one of the units of sizes. */
@@ -62,30 +48,34 @@ static bool parse_bytes(const char *text, uint64_t *bytes)
     return true;
 }
 
-static bool set(void *state, int letter, const char *argument)
+static struct bw_error *take_offset(void *target, const struct cmd_option *option,
+                                    const char *argument)
 {
-    struct cat_state *cat = state;
-    unsigned long number;
-    switch (letter) {
-    case OPTION_OFFSET:
-        return parse_bytes(argument, &cat->offset);
-    case OPTION_LENGTH:
-        cat->has_length = true;
-        return parse_bytes(argument, &cat->length);
-    case OPTION_ON_ERROR:
-        return cmd_parse_on_error(argument, &cat->on_error);
-    case OPTION_NO_CHECKSUMS:
-        return cat->unchecked = true;
-    case 'j':
-        if (!cmd_parse_number(argument, 1, 32, &number))
-            return false;
-        cat->threads = (unsigned)number;
-        return true;
-    default:
-        cat->subvolume = argument;
-        return *argument != '\0';
-    }
+    struct cat_state *cat = target;
+    return parse_bytes(argument, &cat->offset) ? NULL : cmd_bad_argument(option, argument);
 }
+
+static struct bw_error *take_length(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    struct cat_state *cat = target;
+    return parse_bytes(argument, &cat->length) ? NULL : cmd_bad_argument(option, argument);
+}
+
+static const struct cmd_option options[] = {
+    {0, "offset", "N", "begin at this byte of each file; K, M, G, T may follow",
+     .take = take_offset},
+    {0, "length", "N", "at most so many bytes of each file", .take = take_length},
+    {0, "on-error", "WORD",
+     "what cannot be read ends the work (fail, the default), is zero, or is left out (skip)",
+     CMD_WORD(struct cat_state, on_error, cmd_on_error_words)},
+    {0, "no-checksums", NULL, "do not check data: for images whose checksum tree is lost",
+     CMD_FLAG(struct cat_state, unchecked)},
+    {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
+     CMD_THREADS(struct cat_state, threads)},
+    CMD_SUBVOLUME_OPTION(struct cat_state),
+    {0},
+};
 
 /* The inode of a file; or, with --on-error, what can be said of one that is lost. */
 static struct bw_error *find_inode(struct cat *cat, const char *path, const struct bw_place *place,
@@ -119,7 +109,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     *file = (struct bw_stream_file){
         .data = bw_data_file_of(&place.subvolume->tree, place.inode, &inode),
         .offset = cat->state->offset,
-        .length = cat->state->has_length ? cat->state->length : UINT64_MAX,
+        .length = cat->state->length,
         .user = (void *)(uintptr_t)path,
     };
     file->data.unchecked |= cat->state->unchecked;
@@ -227,9 +217,9 @@ const struct command cmd_cat = {
         "  btrfs-walk cat --on-error=zero disk.img /a > a           what is left of a damaged one\n"
         "  btrfs-walk cat --offset 1M --length 4K disk.img /a       a part\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct cat_state),
+    .defaults = &(const struct cat_state){.length = UINT64_MAX},
     .takes_paths = true,
     .needs_path = true,
 };

@@ -12,8 +12,6 @@
 #include "format/compression.h"
 #include "fs/fs.h"
 
-enum { OPTION_JSON = 256 };
-
 struct extents_state {
     const char *subvolume;
     bool json;
@@ -30,19 +28,10 @@ struct answer {
 };
 
 static const struct cmd_option options[] = {
-    {OPTION_JSON, "json", NULL, "an object a line for each path"},
-    CMD_SUBVOLUME_OPTION,
+    {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct extents_state, json)},
+    CMD_SUBVOLUME_OPTION(struct extents_state),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct extents_state *extents = state;
-    if (letter == OPTION_JSON)
-        return extents->json = true;
-    extents->subvolume = argument;
-    return *argument != '\0';
-}
 
 static const char *kind_of(const struct bw_extent_piece *piece)
 {
@@ -268,7 +257,6 @@ const struct command cmd_extents = {
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct extents_state),
     .takes_paths = true,

@@ -13,37 +13,18 @@
 #include "fs/fs.h"
 
 static const struct cmd_option options[] = {
-    {'l', "long", NULL, "mode, links, user, group, size, time and target of links"},
-    {'a', "all", NULL, "also names that begin with a dot"},
-    {'R', "recursive", NULL, "also what is in the directories, and in theirs"},
-    {'i', "inode", NULL, "in front of each name the number of its inode"},
-    {'h', "human-readable", NULL, "sizes as 1.5K"},
-    CMD_SELECTION_OPTIONS,
-    CMD_SUBVOLUME_OPTION,
+    {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
+     CMD_FLAG(struct ls_state, lines)},
+    {'a', "all", NULL, "also names that begin with a dot", CMD_FLAG(struct ls_state, all)},
+    {'R', "recursive", NULL, "also what is in the directories, and in theirs",
+     CMD_FLAG(struct ls_state, recursive)},
+    {'i', "inode", NULL, "in front of each name the number of its inode",
+     CMD_FLAG(struct ls_state, inodes)},
+    {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
+    CMD_GROUP(cmd_selection_options, struct ls_state, selection),
+    CMD_SUBVOLUME_OPTION(struct ls_state),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct ls_state *ls = state;
-    switch (letter) {
-    case 'l':
-        return ls->lines = true;
-    case 'a':
-        return ls->all = true;
-    case 'R':
-        return ls->recursive = true;
-    case 'i':
-        return ls->inodes = true;
-    case 'h':
-        return ls->people = true;
-    case CMD_OPTION_SUBVOLUME:
-        ls->subvolume = argument;
-        return *argument != '\0';
-    default:
-        return cmd_selection_set(&ls->selection, letter, argument);
-    }
-}
 
 /* A directory that is to be listed. */
 struct waiting {
@@ -288,7 +269,6 @@ const struct command cmd_ls = {
         "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
         "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct ls_state),
     .takes_paths = true,

@@ -11,7 +11,7 @@ struct bw_error *ls_selection_start(struct ls_state *state)
 {
     struct bw_walk_options options = {.types = BW_WALK_ALL};
     bool is_plain;
-    BW_TRY(cmd_selection_apply(&state->selection, &options));
+    cmd_selection_apply(&state->selection, &options);
     state->choice = bw_choice_of(&options, &is_plain);
     state->selects =
         options.types != BW_WALK_ALL || options.has_maxdepth || state->choice.selection;

@@ -10,19 +10,11 @@ struct readlink_state {
 };
 
 static const struct cmd_option options[] = {
-    {'0', "print0", NULL, "end each target with a NUL byte instead of a newline"},
-    CMD_SUBVOLUME_OPTION,
+    {'0', "print0", NULL, "end each target with a NUL byte instead of a newline",
+     CMD_FLAG(struct readlink_state, null_terminated)},
+    CMD_SUBVOLUME_OPTION(struct readlink_state),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct readlink_state *readlink = state;
-    if (letter == '0')
-        return readlink->null_terminated = true;
-    readlink->subvolume = argument;
-    return *argument != '\0';
-}
 
 static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
                                const struct bw_place *place, struct bw_buffer *text)
@@ -59,7 +51,6 @@ const struct command cmd_readlink = {
     .details = CMD_PATHS_DETAILS CMD_PATHS_STATUS,
     .examples = "  btrfs-walk readlink disk.img /etc/os-release   one link\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct readlink_state),
     .takes_paths = true,

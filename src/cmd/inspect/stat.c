@@ -10,8 +10,6 @@
 #include "fs/xattr.h"
 #include "record/file.h"
 
-enum { OPTION_JSON = 256 };
-
 struct stat_state {
     const char *subvolume;
     bool json, follow;
@@ -19,25 +17,12 @@ struct stat_state {
 };
 
 static const struct cmd_option options[] = {
-    {OPTION_JSON, "json", NULL, "an object a line for each path"},
-    {'L', "dereference", NULL, "follow a PATH that is a symbolic link"},
-    CMD_SUBVOLUME_OPTION,
+    {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct stat_state, json)},
+    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
+     CMD_FLAG(struct stat_state, follow)},
+    CMD_SUBVOLUME_OPTION(struct stat_state),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct stat_state *stat = state;
-    switch (letter) {
-    case OPTION_JSON:
-        return stat->json = true;
-    case 'L':
-        return stat->follow = true;
-    default:
-        stat->subvolume = argument;
-        return *argument != '\0';
-    }
-}
 
 static struct bw_error *take_xattr(void *context, const struct bw_xattr *xattr)
 {
@@ -136,7 +121,6 @@ const struct command cmd_stat = {
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct stat_state),
     .takes_paths = true,

@@ -13,8 +13,6 @@
 #include "cmd/common/rows.h"
 #include "cmd/common/selection.h"
 
-enum { OPTION_SUBVOLUME = 256, OPTION_NO_SNAPSHOTS, OPTION_SUMMARY, OPTION_LONG, OPTION_SORT };
-
 struct walk_state {
     struct bw_walk_options options;
     struct cmd_rows_settings rows;
@@ -23,81 +21,33 @@ struct walk_state {
     bool summary;
 };
 
+static const char *const orders[] = {[BW_WALK_UNSORTED] = "none",
+                                     [BW_WALK_BY_PATH] = "path",
+                                     [BW_WALK_BY_SIZE] = "size",
+                                     [BW_WALK_BY_MTIME] = "mtime",
+                                     NULL};
+
 static const struct cmd_option options[] = {
-    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline"},
-    {CMD_OPTION_OUTPUT, "output", "COLUMNS",
-     "write these columns instead of paths: path,size,mtime ('-o help' lists all)"},
-    {CMD_OPTION_JSON, "json", "[=array]",
-     "write all columns, or those of -o, as JSON: an object a line, or one array"},
-    {CMD_OPTION_JSON_HEADER, "json-header", NULL,
-     "first the versions of program and record, as JSON"},
-    {CMD_OPTION_HEADER, "header", NULL, "first the names of the columns"},
-    {CMD_OPTION_SEPARATOR, "separator", "TEXT", "between columns (default: a tab)"},
-    {CMD_OPTION_IEC, "iec", NULL, "sizes as 1.50MiB (default on a terminal, with dates for times)"},
-    {CMD_OPTION_SI, "si", NULL, "sizes as 1.57MB"},
-    {CMD_OPTION_RAW, "raw", NULL,
-     "sizes and times as plain numbers (default unless on a terminal)"},
-    {OPTION_LONG, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path"},
-    {OPTION_SORT, "sort", "WORD",
-     "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk"},
-    CMD_SELECTION_OPTIONS,
-    {OPTION_SUBVOLUME, "subvol", "NAME|ID",
-     "list one subvolume only: its path, its id, or 'default'"},
-    {OPTION_NO_SNAPSHOTS, "no-snapshots", NULL, "leave out the files of snapshots"},
+    {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
+     CMD_FLAG(struct walk_state, null_terminated)},
+    CMD_GROUP(cmd_rows_options, struct walk_state, rows),
+    {0, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path",
+     CMD_FLAG(struct walk_state, options.long_lines)},
+    {0, "sort", "WORD",
+     "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk",
+     CMD_WORD(struct walk_state, options.order, orders)},
+    CMD_GROUP(cmd_selection_options, struct walk_state, selection),
+    {0, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'",
+     CMD_TEXT(struct walk_state, options.subvolume)},
+    {0, "no-snapshots", NULL, "leave out the files of snapshots",
+     CMD_FLAG(struct walk_state, options.no_snapshots)},
     {'j', "threads", "N",
-     "read with N threads (default: one per processor, at most 8; more pays on slow storage)"},
-    {OPTION_SUMMARY, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr"},
+     "read with N threads (default: one per processor, at most 8; more pays on slow storage)",
+     CMD_THREADS(struct walk_state, options.threads)},
+    {0, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr",
+     CMD_FLAG(struct walk_state, summary)},
     {0},
 };
-
-static bool set_order(enum bw_walk_order *order, const char *word)
-{
-    static const char *const words[] = {[BW_WALK_UNSORTED] = "none",
-                                        [BW_WALK_BY_PATH] = "path",
-                                        [BW_WALK_BY_SIZE] = "size",
-                                        [BW_WALK_BY_MTIME] = "mtime"};
-    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(word, words[i]) == 0) {
-            *order = (enum bw_walk_order)i;
-            return true;
-        }
-    return false;
-}
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct walk_state *walk = state;
-    unsigned long number;
-    switch (letter) {
-    case '0':
-        return walk->null_terminated = true;
-    case OPTION_SUBVOLUME:
-        walk->options.subvolume = argument;
-        return *argument != '\0';
-    case OPTION_NO_SNAPSHOTS:
-        return walk->options.no_snapshots = true;
-    case OPTION_SUMMARY:
-        return walk->summary = true;
-    case 'j':
-        if (!cmd_parse_number(argument, 1, 32, &number))
-            return false;
-        walk->options.threads = (unsigned)number;
-        return true;
-    case OPTION_LONG:
-        return walk->options.long_lines = true;
-    case OPTION_SORT:
-        return set_order(&walk->options.order, argument);
-    default:
-        return cmd_rows_set(&walk->rows, letter, argument) ||
-               cmd_selection_set(&walk->selection, letter, argument);
-    }
-}
-
-static bool asks(const void *state)
-{
-    const struct walk_state *walk = state;
-    return cmd_rows_ask_columns(&walk->rows);
-}
 
 static double seconds_since(const struct timespec *start)
 {
@@ -172,7 +122,7 @@ static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **row
     bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
-    BW_TRY(cmd_selection_apply(&walk->selection, &walk->options));
+    cmd_selection_apply(&walk->selection, &walk->options);
     BW_TRY(cmd_rows_create(&walk->rows, walk->options.terminator, terminal, rows));
     walk->options.rows = *rows;
     if (*rows && walk->options.long_lines)
@@ -184,11 +134,8 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct walk_state *walk = state;
     struct bw_rows *rows = NULL;
-    bool only_asks = asks(walk);
-    struct bw_error *error = only_asks ? cmd_rows_list_columns() : make_ready(walk, &rows);
-    int status = error ? cmd_fail(common, error) : only_asks ? STATUS_OK : walk_image(common, walk);
-    if (error && only_asks)
-        status = STATUS_PARTIAL; /* only stdout can have failed */
+    struct bw_error *error = make_ready(walk, &rows);
+    int status = error ? cmd_fail(common, error) : walk_image(common, walk);
     bw_rows_destroy(rows);
     cmd_selection_free(&walk->selection);
     return status;
@@ -223,8 +170,6 @@ const struct command cmd_walk = {
                 "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
                 "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
     .options = options,
-    .set = set,
-    .asks = asks,
     .run = run,
     .state_size = sizeof(struct walk_state),
 };

@@ -9,33 +9,18 @@
 #include "format/acl.h"
 #include "fs/xattr.h"
 
-enum { OPTION_JSON = 256 };
-
 struct xattr_state {
     const char *subvolume;
     bool json, follow;
 };
 
 static const struct cmd_option options[] = {
-    {OPTION_JSON, "json", NULL, "an object a line for each attribute"},
-    {'L', "dereference", NULL, "follow a PATH that is a symbolic link"},
-    CMD_SUBVOLUME_OPTION,
+    {0, "json", NULL, "an object a line for each attribute", CMD_FLAG(struct xattr_state, json)},
+    {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
+     CMD_FLAG(struct xattr_state, follow)},
+    CMD_SUBVOLUME_OPTION(struct xattr_state),
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct xattr_state *xattr = state;
-    switch (letter) {
-    case OPTION_JSON:
-        return xattr->json = true;
-    case 'L':
-        return xattr->follow = true;
-    default:
-        xattr->subvolume = argument;
-        return *argument != '\0';
-    }
-}
 
 /* The answer for one path under way. */
 struct answer {
@@ -194,7 +179,6 @@ const struct command cmd_xattr = {
     .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
                 "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct xattr_state),
     .takes_paths = true,

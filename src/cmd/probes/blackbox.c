@@ -16,32 +16,26 @@
 #include "cmd/command.h"
 #include "probe/recording.h"
 
-enum { OPTION_JSON = 256, OPTION_LAST };
-
 struct blackbox_state {
-    bool json, limited;
+    bool json;
     unsigned long last;
 };
 
+static struct bw_error *take_last(void *target, const struct cmd_option *option,
+                                  const char *argument)
+{
+    struct blackbox_state *blackbox = target;
+    return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last)
+               ? NULL
+               : cmd_bad_argument(option, argument);
+}
+
 static const struct cmd_option options[] = {
-    {OPTION_JSON, "json", NULL, "one JSON object a line for each event"},
-    {OPTION_LAST, "last", "N", "only the last N events"},
+    {0, "json", NULL, "one JSON object a line for each event",
+     CMD_FLAG(struct blackbox_state, json)},
+    {0, "last", "N", "only the last N events", .take = take_last},
     {0},
 };
-
-static bool set(void *state, int letter, const char *argument)
-{
-    struct blackbox_state *blackbox = state;
-    switch (letter) {
-    case OPTION_JSON:
-        return blackbox->json = true;
-    case OPTION_LAST:
-        blackbox->limited = true;
-        return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last);
-    default:
-        return false;
-    }
-}
 
 /* Reads on until there are so many bytes in all, or no more come. */
 static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint64_t wanted)
@@ -95,9 +89,7 @@ static struct bw_error *write_events(const struct blackbox_state *blackbox,
     struct bw_buffer line = {0};
     struct bw_error *error = NULL;
     struct bw_recorded event;
-    uint32_t i = blackbox->limited && blackbox->last < list->count
-                     ? list->count - (uint32_t)blackbox->last
-                     : 0;
+    uint32_t i = blackbox->last < list->count ? list->count - (uint32_t)blackbox->last : 0;
     for (; i < list->count && !error; i++) {
         if (bw_recording_slot(recording, list->slots[i], &event) != BW_SLOT_GOOD)
             continue;
@@ -247,8 +239,8 @@ const struct command cmd_blackbox = {
         "  btrfs-walk blackbox box                          show them\n"
         "  btrfs-walk blackbox --last 1 box                 what happened last\n",
     .options = options,
-    .set = set,
     .run = run,
     .state_size = sizeof(struct blackbox_state),
+    .defaults = &(const struct blackbox_state){.last = UINT32_MAX},
     .needs_no_image = true,
 };

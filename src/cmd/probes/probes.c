@@ -15,71 +15,74 @@
 #include "base/cleanup.h"
 #include "cmd/command.h"
 #include "cmd/common/last_words.h"
+#include "cmd/probes/probe_list.h"
 #include "cmd/probes/recorder.h"
 #include "probe/filter.h"
 #include "probe/print.h"
 #include "probe/recorder.h"
 #include "probe/stats.h"
 
+static int show_list(const struct command *command, const char *style)
+{
+    (void)command;
+    return cmd_probe_list(style);
+}
+
+static struct bw_error *take_pattern(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct cmd_probe_settings *settings = target;
+    (void)option;
+    settings->patterns[settings->pattern_count++] = argument;
+    return NULL;
+}
+
+static struct bw_error *take_stats(void *target, const struct cmd_option *option, const char *by)
+{
+    struct cmd_probe_settings *settings = target;
+    bool xlator = by && strcmp(by, "xlator") == 0;
+    settings->stats = xlator ? CMD_STATS_BY_XLATOR : CMD_STATS_BY_PROBE;
+    return xlator || !by || strcmp(by, "probe") == 0 ? NULL : cmd_bad_argument(option, by);
+}
+
+static struct bw_error *take_maximum(void *target, const struct cmd_option *option,
+                                     const char *argument)
+{
+    struct cmd_probe_settings *settings = target;
+    settings->limited = true;
+    return cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum)
+               ? NULL
+               : cmd_bad_argument(option, argument);
+}
+
+static const char *const formats[] = {"text", "json", NULL};
+
 const struct cmd_option cmd_probe_options[] = {
-    {CMD_OPTION_PROBE, "probe", "PATTERN",
-     "print each event of these probes: 'block-*,!block-verify' (repeatable)"},
-    {CMD_OPTION_PROBE_LIST, "probe-list", "[=STYLE]",
-     "list the probes; STYLE: long, json, bpftrace, c, d, markdown, man or offsets"},
-    {CMD_OPTION_PROBE_FORMAT, "probe-format", "FORMAT", "of events and statistics: text or json"},
-    {CMD_OPTION_PROBE_OUTPUT, "probe-output", "FILE", "where they go (default: stderr)"},
-    {CMD_OPTION_PROBE_FILTER, "probe-filter", "EXPRESSION",
-     "only events for which this holds: 'level > 0 && ns > 1ms'"},
-    {CMD_OPTION_PROBE_STATS, "probe-stats", "[=probe|xlator]",
-     "count and time the events of each probe, or the calls of each layer"},
-    {CMD_OPTION_PROBE_MAX, "probe-max", "N", "stop printing after N events"},
-    {CMD_OPTION_BLACKBOX, "blackbox", "FILE",
-     "keep the last events in FILE, whatever happens ('btrfs-walk blackbox FILE')"},
+    {0, "probe", "PATTERN",
+     "print each event of these probes: 'block-*,!block-verify' (repeatable)",
+     .take = take_pattern},
+    {0, "probe-list", "[=STYLE]",
+     "list the probes; STYLE: long, json, bpftrace, c, d, markdown, man or offsets",
+     .show = show_list},
+    {0, "probe-format", "FORMAT", "of events and statistics: text or json",
+     CMD_WORD(struct cmd_probe_settings, format, formats)},
+    {0, "probe-output", "FILE", "where they go (default: stderr)",
+     CMD_TEXT(struct cmd_probe_settings, output)},
+    {0, "probe-filter", "EXPRESSION", "only events for which this holds: 'level > 0 && ns > 1ms'",
+     CMD_TEXT(struct cmd_probe_settings, filter)},
+    {0, "probe-stats", "[=probe|xlator]",
+     "count and time the events of each probe, or the calls of each layer", .take = take_stats},
+    {0, "probe-max", "N", "stop printing after N events", .take = take_maximum},
+    {0, "blackbox", "FILE",
+     "keep the last events in FILE, whatever happens ('btrfs-walk blackbox FILE')",
+     CMD_TEXT(struct cmd_probe_settings, blackbox)},
     {0},
 };
 
-static bool set_stats(struct cmd_probe_settings *settings, const char *by)
+/* Whether events are to be printed even if they are recorded. */
+static bool prints(const struct cmd_probe_settings *settings)
 {
-    if (!by || strcmp(by, "probe") == 0)
-        settings->stats = CMD_STATS_BY_PROBE;
-    else if (strcmp(by, "xlator") == 0)
-        settings->stats = CMD_STATS_BY_XLATOR;
-    else
-        return false;
-    return true;
-}
-
-static bool set_format(struct cmd_probe_settings *settings, const char *format)
-{
-    settings->as_json = strcmp(format, "json") == 0;
-    return settings->as_json || strcmp(format, "text") == 0;
-}
-
-bool cmd_probe_set(struct cmd_probe_settings *settings, int letter, const char *argument)
-{
-    switch (letter) {
-    case CMD_OPTION_PROBE:
-        settings->patterns[settings->pattern_count++] = argument;
-        return true;
-    case CMD_OPTION_PROBE_FORMAT:
-        return set_format(settings, argument);
-    case CMD_OPTION_PROBE_OUTPUT:
-        settings->output = argument;
-        return settings->print = *argument != '\0';
-    case CMD_OPTION_PROBE_FILTER:
-        settings->filter = argument;
-        return true;
-    case CMD_OPTION_PROBE_STATS:
-        return set_stats(settings, argument);
-    case CMD_OPTION_PROBE_MAX:
-        settings->limited = settings->print = true;
-        return cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum);
-    case CMD_OPTION_BLACKBOX:
-        settings->blackbox = argument;
-        return *argument != '\0';
-    default:
-        return false;
-    }
+    return settings->output || settings->limited;
 }
 
 struct cmd_probes {
@@ -130,7 +133,7 @@ static struct bw_error *select_probes(struct cmd_probes *watch)
         return bw_probes_select("fop-unwind", watch->selected);
     if (!given && settings->filter && select_fitting(watch))
         return NULL;
-    if (!given && (settings->stats || settings->print || settings->filter))
+    if (!given && (settings->stats || prints(settings) || settings->filter))
         return bw_probes_select("*", watch->selected);
     return NULL;
 }
@@ -161,7 +164,7 @@ static struct bw_error *write_lines(void *context, const char *lines, size_t len
 static void prepare_printer(struct cmd_probes *watch)
 {
     watch->printer = (struct bw_probe_printer){
-        .json = watch->settings.as_json,
+        .json = watch->settings.format == CMD_PROBES_JSON,
         .gather = strcmp(output_name(watch), "stderr") != 0,
         .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
         .write = write_lines,
@@ -194,7 +197,7 @@ static struct bw_error *check_settings(const struct cmd_probes *watch)
         vain = "--probe-max limits what is printed; --probe-stats prints no events";
     else if (settings->stats == CMD_STATS_BY_XLATOR && settings->pattern_count)
         vain = "--probe-stats=xlator counts the calls of all layers; it takes no --probe";
-    else if (settings->filter && settings->blackbox && !settings->print && !settings->stats)
+    else if (settings->filter && settings->blackbox && !prints(settings) && !settings->stats)
         vain = "--probe-filter is for events that are printed or counted; --blackbox keeps all of "
                "them";
     else if (settings->pattern_count && !anything_selected(watch))
@@ -212,7 +215,7 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
                                      &watch->stats));
         return join(watch, bw_probe_stats_consumer(watch->stats));
     }
-    if (!anything_selected(watch) || (settings->blackbox && !settings->print))
+    if (!anything_selected(watch) || (settings->blackbox && !prints(settings)))
         return NULL;
     prepare_printer(watch);
     return join(watch, &watch->printer.consumer);
@@ -256,7 +259,7 @@ struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch)
 static struct bw_error *report_stats(struct cmd_probes *watch)
 {
     struct bw_buffer text = {0};
-    bw_probe_stats_report(watch->stats, watch->settings.as_json, &text);
+    bw_probe_stats_report(watch->stats, watch->settings.format == CMD_PROBES_JSON, &text);
     struct bw_error *error =
         text.failed ? bw_error_no_memory() : write_lines(watch, text.data, text.length);
     bw_buffer_free(&text);

@@ -15,29 +15,11 @@ struct cmd_probe_settings {
     const char *filter; /**< expression; NULL: none */
     const char *output; /**< file; NULL or "-": stderr */
     const char *blackbox;
-    bool as_json;
-    bool print; /**< print events even if something else takes them: a format or an output was given
-                 */
+    enum { CMD_PROBES_TEXT, CMD_PROBES_JSON } format;
     enum { CMD_NO_STATS, CMD_STATS_BY_PROBE, CMD_STATS_BY_XLATOR } stats;
     bool limited;
     unsigned long maximum; /**< lines to print, if limited */
 };
-
-/** Letters of the options, all without a short form. */
-enum cmd_probe_option {
-    CMD_OPTION_PROBE = 2048,
-    CMD_OPTION_PROBE_LIST,
-    CMD_OPTION_PROBE_FORMAT,
-    CMD_OPTION_PROBE_OUTPUT,
-    CMD_OPTION_PROBE_FILTER,
-    CMD_OPTION_PROBE_STATS,
-    CMD_OPTION_PROBE_MAX,
-    CMD_OPTION_BLACKBOX,
-    CMD_OPTIONS_PROBE_END,
-};
-
-/** Takes one of them; false if its argument makes no sense. */
-bool cmd_probe_set(struct cmd_probe_settings *settings, int letter, const char *argument);
 
 struct cmd_common;
 
