@@ -138,11 +138,3 @@ size_t bw_plan_find(const struct bw_plan *plan, const char *name)
         index++;
     return index;
 }
-
-struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error)
-{
-    if (!at.source)
-        return error;
-    return at.line ? bw_error_prefix(error, "%s:%u:%u", at.source, at.line, at.column)
-                   : bw_error_prefix(error, "%s", at.source);
-}

@@ -11,18 +11,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "btrfs-walk/error.h"
+#include "base/lexer.h"
 
 /** How many volumes a plan may have. */
 enum { BW_PLAN_VOLUMES = 4096 };
-
-/** Where a word was written. */
-struct bw_place {
-    const char *source; /**< name of a file, or an argument of the command line; NULL: not by the
-                           user */
-    unsigned line;      /**< counted from 1; 0: the source has no lines */
-    unsigned column;    /**< in bytes, counted from 1 */
-};
 
 /** A word, NUL-terminated; it can hold any other byte. */
 struct bw_word {
@@ -82,12 +74,5 @@ void bw_volume_remove_child(struct bw_volume *volume, size_t index);
 
 /** Index of the volume with this name; plan->count if there is none. */
 size_t bw_plan_find(const struct bw_plan *plan, const char *name);
-
-/** Puts the place in front of an error's message ("graph.vol:3:12: ..."); takes and returns the
- * error. */
-struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error);
-
-/** A refusal (BW_ERROR_USAGE) with its place in front; takes a format and what belongs in it. */
-#define BW_REFUSE(at, ...) bw_place_error(at, bw_error_create(BW_ERROR_USAGE, __VA_ARGS__))
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "graph/lexer.h"
+#include "base/lexer.h"
 
 /* Setting an option searches those there are, so their number must not grow with the file. */
 enum { OPTIONS_AT_MOST = 1024 };
@@ -35,7 +35,17 @@ struct parser {
 
 static struct bw_error *advance(struct parser *parser)
 {
-    return bw_lexer_next(&parser->lexer, &parser->token);
+    const struct bw_token *token = &parser->token;
+    BW_TRY(bw_lexer_next(&parser->lexer, "\"", &parser->token));
+    if (memchr(token->text, '\0', token->length))
+        return BW_REFUSE(token->at, "a word cannot hold a NUL byte");
+    if (token->adjacent && token->kind == BW_TOKEN_QUOTED)
+        return BW_REFUSE(token->at,
+                         "a quote inside a word: quotes go around the whole word, and a quote in "
+                         "them is written \\\"");
+    if (token->adjacent && token->kind == BW_TOKEN_WORD)
+        return BW_REFUSE(token->at, "white space must follow the closing quote");
+    return NULL;
 }
 
 static enum keyword find_keyword(const char *word)
@@ -232,13 +242,17 @@ static struct bw_error *parse_file(struct parser *parser)
 struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length,
                                   struct bw_plan *plan)
 {
+    static const struct bw_lexer_rules rules = {.comment = '#', .one_line = true};
+    static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it, unseen */
     struct parser parser = {.plan = plan};
     if (length > BW_VOLFILE_SIZE)
         return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile",
                                source, BW_VOLFILE_SIZE);
     const char *name = bw_plan_source(plan, source);
-    struct bw_error *error =
-        name ? bw_lexer_open(name, text, length, &parser.lexer) : bw_error_no_memory();
+    size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
+    struct bw_error *error = name ? bw_lexer_open(&rules, (struct bw_place){name, 1, 1},
+                                                  text + skipped, length - skipped, &parser.lexer)
+                                  : bw_error_no_memory();
     if (!error)
         error = parse_file(&parser);
     bw_lexer_close(&parser.lexer);

@@ -18,10 +18,7 @@ static struct bw_error *fill(struct bw_filter *filter, const char *text,
     if (strnlen(text, BW_FILTER_LENGTH + 1) > BW_FILTER_LENGTH)
         return bw_error_create(BW_ERROR_USAGE, "the filter is longer than %d bytes",
                                BW_FILTER_LENGTH);
-    filter->text = strdup(text);
-    if (!filter->text)
-        return bw_error_no_memory();
-    BW_TRY(bw_filter_parse(filter));
+    BW_TRY(bw_filter_parse(filter, text));
     return bw_filter_type(filter, selected);
 }
 
@@ -41,7 +38,7 @@ void bw_filter_destroy(struct bw_filter *filter)
 {
     if (!filter)
         return;
-    free(filter->text);
+    free(filter->words);
     free(filter->tests);
     free(filter);
 }

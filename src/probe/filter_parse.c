@@ -7,6 +7,7 @@
  * part of the filter are chains: each end holds the number of another one.
  */
 #include <ctype.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -22,7 +23,7 @@ struct ends {
 
 struct parser {
     struct bw_filter *filter;
-    struct bw_filter_lexer lexer;
+    struct bw_lexer lexer;
     struct bw_filter_token token; /* the next one */
     unsigned depth;               /* of `(` and `!` */
     unsigned open;                /* of `(` alone */
@@ -33,7 +34,7 @@ static struct bw_error *parse_alternatives(struct parser *parser, struct ends *e
 
 static struct bw_error *advance(struct parser *parser)
 {
-    return bw_filter_lexer_next(&parser->lexer, false, &parser->token);
+    return bw_filter_next(&parser->lexer, false, &parser->token);
 }
 
 static struct bw_error *refuse(const struct parser *parser, const char *expected)
@@ -115,7 +116,7 @@ static struct bw_error *parse_comparison(struct parser *parser, struct bw_filter
 {
     test->comparison = parser->token.comparison;
     test->column = parser->token.column;
-    BW_TRY(bw_filter_lexer_next(&parser->lexer, true, &parser->token));
+    BW_TRY(bw_filter_next(&parser->lexer, true, &parser->token));
     if (parser->token.kind != BW_FILTER_WORD && parser->token.kind != BW_FILTER_QUOTED)
         return refuse(parser, "a value");
     test->value = bw_filter_value_of(&parser->token);
@@ -197,17 +198,25 @@ static struct bw_error *parse_alternatives(struct parser *parser, struct ends *e
     return parse_list(parser, BW_FILTER_OR, true, parse_conditions, ends);
 }
 
-struct bw_error *bw_filter_parse(struct bw_filter *filter)
+static struct bw_error *parse_all(struct parser *parser)
 {
-    struct parser parser = {.filter = filter, .lexer = {.text = filter->text}};
     struct ends ends;
-    BW_TRY(advance(&parser));
-    if (parser.token.kind == BW_FILTER_END)
+    BW_TRY(advance(parser));
+    if (parser->token.kind == BW_FILTER_END)
         return bw_error_create(BW_ERROR_USAGE, "the filter is empty");
-    BW_TRY(parse_alternatives(&parser, &ends));
-    if (parser.token.kind != BW_FILTER_END)
-        return refuse_behind(&parser);
-    lead_to(filter, ends.chain[false], BW_FILTER_NO_MATCH);
-    lead_to(filter, ends.chain[true], BW_FILTER_MATCH);
+    BW_TRY(parse_alternatives(parser, &ends));
+    if (parser->token.kind != BW_FILTER_END)
+        return refuse_behind(parser);
+    lead_to(parser->filter, ends.chain[false], BW_FILTER_NO_MATCH);
+    lead_to(parser->filter, ends.chain[true], BW_FILTER_MATCH);
     return NULL;
+}
+
+struct bw_error *bw_filter_parse(struct bw_filter *filter, const char *text)
+{
+    struct parser parser = {.filter = filter};
+    BW_TRY(bw_lexer_open(&bw_filter_lexer_rules, (struct bw_place){0}, text, strlen(text),
+                         &parser.lexer));
+    filter->words = parser.lexer.words;
+    return parse_all(&parser);
 }

@@ -17,6 +17,7 @@
 #ifndef BW_PROBE_FILTER_PARTS_H
 #define BW_PROBE_FILTER_PARTS_H
 
+#include "base/lexer.h"
 #include "probe/filter.h"
 
 enum bw_filter_operator {
@@ -47,21 +48,17 @@ enum bw_filter_token_kind {
 struct bw_filter_token {
     enum bw_filter_token_kind kind;
     enum bw_filter_operator comparison; /**< of BW_FILTER_OPERATOR */
-    const char *text;                   /**< in the filter's copy; without quotes and escapes */
+    const char *text;                   /**< without quotes and escapes */
     size_t length;
     unsigned column;
 };
 
-/** Where reading has come to. */
-struct bw_filter_lexer {
-    char *text; /**< changes: texts in quotes are decoded where they stand */
-    size_t next;
-};
+/** How base/lexer.h cuts a filter into words. */
+extern const struct bw_lexer_rules bw_filter_lexer_rules;
 
-/** Reads the next word; at the end, again and again BW_FILTER_END. A value may hold what has a
- * meaning elsewhere. */
-struct bw_error *bw_filter_lexer_next(struct bw_filter_lexer *lexer, bool value,
-                                      struct bw_filter_token *token);
+/** Reads the next word; at the end, again and again BW_FILTER_END. `value`: it is the value of a
+ * comparison, which may hold a `!`. */
+struct bw_error *bw_filter_next(struct bw_lexer *lexer, bool value, struct bw_filter_token *token);
 
 /** What the value of a comparison is. */
 enum bw_filter_value_kind { BW_FILTER_NOTHING, BW_FILTER_NUMBER, BW_FILTER_TEXT };
@@ -97,7 +94,7 @@ struct bw_filter_test {
 };
 
 struct bw_filter {
-    char *text;
+    char *words; /**< what the tokens point to */
     struct bw_filter_test *tests;
     size_t count, capacity;
     bool typed[BW_PROBES_MAX];       /**< the probes it is for */
@@ -106,7 +103,7 @@ struct bw_filter {
 };
 
 /** Makes the tests of a filter from its text. */
-struct bw_error *bw_filter_parse(struct bw_filter *filter);
+struct bw_error *bw_filter_parse(struct bw_filter *filter, const char *text);
 
 /** Finds the members of the tests in the records of the probes, and checks that everything fits. */
 struct bw_error *bw_filter_type(struct bw_filter *filter, const bool selected[BW_PROBES_MAX]);
