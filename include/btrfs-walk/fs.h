@@ -26,6 +26,7 @@ enum { BW_ANY_SUPERBLOCK_COPY = -1 };
 
 /** How to open a file system. */
 struct bw_fs_options {
+    size_t struct_size;       /**< sizeof(struct bw_fs_options) */
     const char *const *paths; /**< image files or block devices, in any order */
     size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
@@ -67,6 +68,118 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
 /** Bytes of metadata that were asked of the image files so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
+
+/** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
+enum bw_checksum_type {
+    BW_CHECKSUM_CRC32C = 0,
+    BW_CHECKSUM_XXHASH64 = 1,
+    BW_CHECKSUM_SHA256 = 2,
+    BW_CHECKSUM_BLAKE2B = 3,
+};
+
+/** A copy of a superblock. Sizes are in bytes, addresses are logical. */
+struct bw_superblock_info {
+    uint64_t offset;     /**< where it lies on its device */
+    uint64_t generation; /**< transaction that wrote it */
+    uint64_t flags;
+    uint64_t root, chunk_root, log_root; /**< root blocks; log_root is 0 if there is no log tree */
+    uint8_t root_level, chunk_root_level;
+    uint64_t chunk_root_generation;
+    uint64_t total_bytes, bytes_used; /**< of the whole file system */
+    uint64_t device_count;
+    uint32_t sectorsize, nodesize;
+    uint64_t compat_ro_flags, incompat_flags;
+    enum bw_checksum_type checksum_type;
+    uint8_t fsid[16];
+    uint8_t metadata_uuid[16]; /**< what tree blocks carry; usually the fsid */
+    char label[257];           /**< raw bytes, ends with NUL */
+    uint64_t devid;            /**< of the device it lies on */
+    uint64_t device_bytes;     /**< size of that device */
+    uint8_t device_uuid[16];
+    uint64_t reserved[8]; /**< zeros: room for more members */
+};
+
+/** The superblock in use: the newest good one of all images. It belongs to the file system. */
+const struct bw_superblock_info *bw_fs_superblock(const struct bw_fs *fs);
+
+/**
+ * Reads superblock copy 0, 1 or 2 of the image that was given as number `image` (from 0 on) and
+ * decodes it. BW_ERROR_NOT_FOUND if the image is too small for that copy or there is no such image;
+ * BW_ERROR_NOT_BTRFS or BW_ERROR_CORRUPT if what is there is not valid.
+ */
+struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       struct bw_superblock_info *superblock);
+
+/** What became of a device. */
+enum bw_device_state {
+    BW_DEVICE_PRESENT,
+    BW_DEVICE_STALE,   /**< present, but it missed transactions that others have */
+    BW_DEVICE_MISSING, /**< the file system has it, and no image of it was given */
+};
+
+/** A device of the file system, as the chunk tree lists it. */
+struct bw_device_info {
+    uint64_t devid;
+    enum bw_device_state state;
+    const char *path;     /**< of its image; NULL if it is missing */
+    uint64_t total_bytes; /**< its size */
+    uint64_t bytes_used;  /**< bytes allocated to chunks */
+    uint64_t generation;  /**< of its superblock; 0 if it is missing */
+    uint8_t uuid[16];
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Receives a device; the view ends with the call. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_device_taker(void *context, const struct bw_device_info *device);
+
+/** Hands out all devices, by ascending id, those that are missing among them. What of the chunk
+ * tree cannot be read is reported. */
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context);
+
+/** A stripe of a chunk. */
+struct bw_stripe_info {
+    uint64_t devid;
+    uint64_t offset; /**< on that device */
+};
+
+/** A chunk: a range of logical addresses, and where it lies. */
+struct bw_chunk_info {
+    uint64_t logical, length;
+    uint64_t type;       /**< BTRFS_BLOCK_GROUP_* */
+    const char *profile; /**< "single", "RAID1", ... */
+    unsigned stripe_count;
+    const struct bw_stripe_info *stripes;
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_chunk_taker(void *context, const struct bw_chunk_info *chunk);
+
+/** Hands out all chunks, by ascending address. What of the chunk tree cannot be read is reported.
+ */
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context);
+
+/** Where the bytes at a logical address lie. */
+struct bw_mapping {
+    unsigned copies;      /**< copies that can be read, those computed from parity included; 0: no
+                               chunk holds the address */
+    uint64_t length;      /**< bytes from the address on for which all of this holds */
+    uint64_t devid;       /**< device of the copy asked for */
+    uint64_t offset;      /**< on that device */
+    bool present;         /**< whether that device was given */
+    bool rebuilt;         /**< the copy is computed from the other stripes of its row; devid and
+                               offset are those of the parity that it takes */
+    uint64_t reserved[2]; /**< zeros: room for more members */
+};
+
+/**
+ * Maps a logical address. `copy` counts from 1; `length` (at least 1) bounds mapping->length.
+ * Nothing is read, but for the raid stripe tree where the file system has one. BW_ERROR_NOT_FOUND
+ * if there is no such copy, or no chunk holds the address: mapping->copies and ->length are set
+ * then as well.
+ */
+struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
+                           struct bw_mapping *mapping);
 
 #ifdef __cplusplus
 }

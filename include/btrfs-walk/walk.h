@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "btrfs-walk/error.h"
+#include "btrfs-walk/inode.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -19,6 +19,18 @@ extern "C" {
 struct bw_fs;
 struct bw_rows;
 struct bw_selection;
+
+/** An entry that a walk comes to. All pointers are views that end with the call. */
+struct bw_entry {
+    const char *path; /**< absolute from the top-level subvolume, without a '/' at its end but for
+                         "/" itself; raw bytes, not terminated */
+    size_t path_length;
+    struct bw_place place;        /**< what it is */
+    const struct bw_inode *inode; /**< NULL: lost, which has been reported, or not asked for */
+};
+
+/** Receives an entry. An error ends the walk; BW_ERROR_STOPPED says that there is enough. */
+typedef struct bw_error *bw_entry_visitor(void *context, const struct bw_entry *entry);
 
 /** Types of files; flags. A subvolume's top directory is a directory. */
 enum bw_walk_types {

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 
-struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error)
+struct bw_error *bw_place_error(struct bw_text_place at, struct bw_error *error)
 {
     if (at.source && at.line)
         return bw_error_prefix(error, "%s:%u:%u", at.source, at.line, at.column);
@@ -21,12 +21,12 @@ static bool is_space(char byte)
     return byte && strchr(" \t\n\r\v\f", byte);
 }
 
-static struct bw_place place(const struct bw_lexer *lexer, const char *at)
+static struct bw_text_place place(const struct bw_lexer *lexer, const char *at)
 {
-    return (struct bw_place){lexer->source, lexer->line, (unsigned)(at - lexer->line_begin) + 1};
+    return (struct bw_text_place){lexer->source, lexer->line, (unsigned)(at - lexer->line_begin) + 1};
 }
 
-struct bw_error *bw_lexer_open(const struct bw_lexer_rules *rules, struct bw_place start,
+struct bw_error *bw_lexer_open(const struct bw_lexer_rules *rules, struct bw_text_place start,
                                const char *text, size_t length, struct bw_lexer *lexer)
 {
     *lexer = (struct bw_lexer){.rules = rules,

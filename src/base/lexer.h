@@ -15,7 +15,7 @@
 #include "btrfs-walk/error.h"
 
 /** Where a word was written. */
-struct bw_place {
+struct bw_text_place {
     const char *source; /**< name of a file, or an argument of the command line; may be NULL */
     unsigned line;      /**< counted from 1; 0: the source has no lines */
     unsigned column;    /**< in bytes, counted from 1; 0: unknown */
@@ -23,7 +23,7 @@ struct bw_place {
 
 /** Puts the place in front of an error's message ("graph.vol:3:12: ...", "column 5: ..."); takes
  * and returns the error. */
-struct bw_error *bw_place_error(struct bw_place at, struct bw_error *error);
+struct bw_error *bw_place_error(struct bw_text_place at, struct bw_error *error);
 
 /** A refusal (BW_ERROR_USAGE) with its place in front; takes a format and its arguments. */
 #define BW_REFUSE(at, ...) bw_place_error(at, bw_error_create(BW_ERROR_USAGE, __VA_ARGS__))
@@ -49,7 +49,7 @@ struct bw_token {
     const char *text; /**< without quotes and escapes, followed by a NUL byte; lives as long as
                          the lexer; "" at the end */
     size_t length;    /**< of the text: \x00 gives a NUL byte within it */
-    struct bw_place at;
+    struct bw_text_place at;
 };
 
 /** Where reading has come to. */
@@ -64,7 +64,7 @@ struct bw_lexer {
 /** Begins to read a text, whose first line has the number `start.line`; 0: columns are counted
  * through the whole text. The rules, the text and `start.source` must outlive the lexer.
  * BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_lexer_open(const struct bw_lexer_rules *rules, struct bw_place start,
+struct bw_error *bw_lexer_open(const struct bw_lexer_rules *rules, struct bw_text_place start,
                                const char *text, size_t length, struct bw_lexer *lexer);
 
 /** Frees the texts of all tokens. */

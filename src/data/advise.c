@@ -44,7 +44,8 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
     struct bw_extent_cursor *cursor = &advisor->cursor;
     struct bw_range ranges[RANGES];
     size_t count = 0;
-    bool same = cursor->file.inode == file->inode && cursor->file.tree.id == file->tree.id;
+    bool same = cursor->file.inode == file->inode &&
+                cursor->file.subvolume->tree.id == file->subvolume->tree.id;
     bool got = true;
     if (same && advisor->done > offset && advisor->done - offset <= UINT64_C(64) << 20)
         offset = advisor->done;

@@ -17,7 +17,7 @@ struct bw_error *bw_data_name_error(struct bw_error *error, const struct bw_data
                                     uint64_t offset)
 {
     return bw_error_prefix(error, "inode %" PRIu64 " of tree %" PRIu64 " at %" PRIu64, file->inode,
-                           file->tree.id, offset);
+                           file->subvolume->tree.id, offset);
 }
 
 void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_data_file *file,

@@ -10,26 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "btrfs-walk/error.h"
+#include "btrfs-walk/file.h"
 
 enum {
     BW_DATA_BLOCK = 2 << 20, /**< bytes of file data in a block */
-};
-
-enum bw_data_kind {
-    BW_DATA_BYTES,
-    BW_DATA_HOLE, /**< zeros: a hole, or allocated and never written */
-    BW_DATA_BAD,  /**< cannot be read: see `error` */
-};
-
-/** A part of a file that was read. */
-struct bw_data_part {
-    enum bw_data_kind kind;
-    uint64_t offset;        /**< in the file */
-    uint64_t length;        /**< bytes, never 0; in a hole or a bad range there may be many */
-    const uint8_t *bytes;   /**< `length` of them; NULL unless kind is BYTES */
-    struct bw_error *error; /**< for BAD: why, naming inode, offset and the copies tried, of the
-                               first piece that is bad */
 };
 
 /** What was read of one or several ranges. All zeros is empty. */

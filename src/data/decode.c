@@ -54,7 +54,7 @@ static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_
                                    .bytes_in = size,
                                    .bytes_out = length,
                                    .inode = part->file->inode,
-                                   .tree = part->file->tree.id};
+                                   .tree = part->file->subvolume->tree.id};
     uint64_t start = BW_PROBE_START(probes, decompress__done);
     BW_PROBE(probes, decompress__start, codec_start, &event);
     struct bw_error *error =

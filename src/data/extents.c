@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "format/compression.h"
-#include "format/inode_flags.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
@@ -18,13 +17,12 @@
 /* No extent is larger than a chunk can be, whatever its item says. */
 #define LARGEST_EXTENT (UINT64_C(10) << 30)
 
-struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
-                                    const struct bw_inode *inode)
+struct bw_data_file bw_data_file_of(const struct bw_place *place, const struct bw_inode *inode)
 {
     /* The kernel's offsets are signed. */
     uint64_t size = inode->size < INT64_MAX ? inode->size : INT64_MAX;
-    return (struct bw_data_file){.tree = *tree,
-                                 .inode = number,
+    return (struct bw_data_file){.subvolume = place->subvolume,
+                                 .inode = place->inode,
                                  .size = size,
                                  .unchecked = inode->flags & BW_INODE_NODATASUM};
 }
@@ -43,7 +41,7 @@ void bw_extents_free(struct bw_extent_cursor *cursor)
 void bw_extents_seek(struct bw_extent_cursor *cursor, const struct bw_data_file *file,
                      uint64_t offset, uint64_t end)
 {
-    bw_leaf_finder_set_tree(&cursor->finder, &file->tree);
+    bw_leaf_finder_set_tree(&cursor->finder, &file->subvolume->tree);
     cursor->file = *file;
     cursor->offset = offset;
     cursor->end = end;
@@ -68,7 +66,7 @@ static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct b
 static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
                      struct bw_extent_piece *piece)
 {
-    *piece = (struct bw_extent_piece){.kind = BW_EXTENT_BAD,
+    *piece = (struct bw_extent_piece){.kind = BW_PIECE_BAD,
                                       .offset = cursor->offset,
                                       .length = end - cursor->offset,
                                       .error = error};
@@ -78,7 +76,7 @@ static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end,
                       struct bw_extent_piece *piece)
 {
     *piece = (struct bw_extent_piece){
-        .kind = BW_EXTENT_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
+        .kind = BW_PIECE_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
 }
 
 /* Where the file ends, in whole sectors. */
@@ -178,7 +176,7 @@ static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint
     take_hole(cursor, end, piece);
     if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0)
         return;
-    piece->kind = BW_EXTENT_STORED;
+    piece->kind = BW_PIECE_STORED;
     piece->extent = extent;
     piece->extent_start = item.key.offset;
 }
@@ -191,7 +189,7 @@ static void report_disorder(const struct bw_extent_cursor *cursor)
                           bw_error_create(BW_ERROR_CORRUPT,
                                           "tree block %" PRIu64 " of tree %" PRIu64
                                           ": its keys are out of order",
-                                          finder->bytenr, cursor->file.tree.id));
+                                          finder->bytenr, cursor->file.subvolume->tree.id));
 }
 
 static struct bw_error *find(struct bw_extent_cursor *cursor, const struct bw_key *key)
@@ -229,7 +227,7 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
 struct bw_range bw_extent_stored(const struct bw_extent_piece *piece)
 {
     const struct bw_file_extent *extent = &piece->extent;
-    if (piece->kind != BW_EXTENT_STORED || extent->type == BW_FILE_EXTENT_INLINE)
+    if (piece->kind != BW_PIECE_STORED || extent->type == BW_FILE_EXTENT_INLINE)
         return (struct bw_range){0};
     if (extent->compression != BW_COMPRESS_NONE)
         return (struct bw_range){extent->disk_bytenr, extent->disk_num_bytes};
@@ -266,7 +264,7 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
                                           struct bw_extent_piece *piece, bool *got)
 {
     BW_TRY(bw_extents_next(cursor, piece, got));
-    if (!*got || piece->kind != BW_EXTENT_STORED || piece->extent.type != BW_FILE_EXTENT_REGULAR)
+    if (!*got || piece->kind != BW_PIECE_STORED || piece->extent.type != BW_FILE_EXTENT_REGULAR)
         return NULL;
     BW_AUTO_ERROR struct bw_error *error = NULL;
     const struct bw_range stored = bw_extent_stored(piece);
@@ -276,7 +274,7 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
     if (!nowhere)
         return NULL;
     bool compressed = piece->extent.compression != BW_COMPRESS_NONE;
-    piece->kind = BW_EXTENT_BAD;
+    piece->kind = BW_PIECE_BAD;
     piece->length = compressed || nowhere > piece->length ? piece->length : nowhere;
     piece->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, stored.address);
     cursor->offset = piece->offset + piece->length;

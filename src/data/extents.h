@@ -9,33 +9,22 @@
 #define BW_DATA_EXTENTS_H
 
 #include "btree/find_leaf.h"
+#include "btrfs-walk/stream.h"
+#include "fs/subvolume.h"
 #include "format/file_extent.h"
 
 struct bw_fs;
 struct bw_range;
 
-/** A file to read. */
-struct bw_data_file {
-    struct bw_tree tree; /**< of its subvolume */
-    uint64_t inode;
-    uint64_t size;  /**< bytes, as the inode says */
-    bool unchecked; /**< it has no checksums (BW_INODE_NODATASUM), or they shall not be looked at */
-    bool may_lack_checksums; /**< nobody knows: what has none is taken as it is */
-};
-
-/** The file of an inode. */
-struct bw_data_file bw_data_file_of(const struct bw_tree *tree, uint64_t number,
-                                    const struct bw_inode *inode);
-
-enum bw_extent_kind {
-    BW_EXTENT_HOLE,   /**< zeros; nothing is allocated */
-    BW_EXTENT_STORED, /**< a piece of an extent, or a part of an inline one: see `extent` */
-    BW_EXTENT_BAD,    /**< nobody knows: see `error` */
+enum bw_piece_kind {
+    BW_PIECE_HOLE,   /**< zeros; nothing is allocated */
+    BW_PIECE_STORED, /**< a piece of an extent, or a part of an inline one: see `extent` */
+    BW_PIECE_BAD,    /**< nobody knows: see `error` */
 };
 
 /** A piece of a file. */
 struct bw_extent_piece {
-    enum bw_extent_kind kind;
+    enum bw_piece_kind kind;
     uint64_t offset;              /**< in the file */
     uint64_t length;              /**< bytes; never 0 */
     struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is
@@ -48,7 +37,7 @@ struct bw_extent_piece {
  * what is bad. */
 static inline bool bw_extent_is_data(const struct bw_extent_piece *piece)
 {
-    return piece->kind == BW_EXTENT_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
+    return piece->kind == BW_PIECE_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
 }
 
 /** A place in a file. One thread at a time may use it. */

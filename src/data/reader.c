@@ -69,7 +69,7 @@ static struct bw_error *add_empty(const struct bw_data_reader *reader,
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     struct bw_error *error = NULL;
-    if (piece->kind == BW_EXTENT_BAD)
+    if (piece->kind == BW_PIECE_BAD)
         error = bw_data_name_error(piece->error, &reader->cursor.file, piece->offset);
     return bw_data_block_add(block,
                              (struct bw_data_part){.kind = error ? BW_DATA_BAD : BW_DATA_HOLE,

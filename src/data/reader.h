@@ -14,23 +14,11 @@
 #include "data/extents.h"
 
 struct bw_fs;
-struct bw_data_reader;
 
 /** Makes a reader. The file system must outlive it. */
 struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader **result);
 /** Frees it; NULL is allowed. */
 void bw_data_reader_destroy(struct bw_data_reader *reader);
-
-/**
- * Reads `length` bytes of a file from `offset` on (cut at its size) and hands them to `take`, in
- * file order, without a gap. What `take` gets ends with the call. An error of `take` ends the
- * reading and is returned; otherwise it fails only for want of memory.
- */
-struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length,
-                              struct bw_error *(*take)(void *context,
-                                                       const struct bw_data_part *part),
-                              void *context);
 
 /**
  * Adds to a block what can be read of a range until the block is full: parts in file order, without

@@ -13,7 +13,6 @@
 #include "export/libarchive.h"
 #include "export/mtree.h"
 #include "format/acl.h"
-#include "format/device.h"
 
 enum { END_UNIT = 10240 /* tar archives are a multiple of that long */ };
 
@@ -144,9 +143,9 @@ static struct timespec writable(const struct bw_archive *archive, struct timespe
 static void set_times(struct bw_archive *archive, const struct bw_archive_entry *entry)
 {
     const struct bw_libarchive *library = &archive->library;
-    const struct timespec mtime = writable(archive, entry->mtime),
-                          atime = writable(archive, entry->atime),
-                          ctime = writable(archive, entry->ctime);
+    const struct timespec mtime = writable(archive, entry->inode->mtime),
+                          atime = writable(archive, entry->inode->atime),
+                          ctime = writable(archive, entry->inode->ctime);
     library->archive_entry_set_mtime(archive->entry, mtime.tv_sec, mtime.tv_nsec);
     library->archive_entry_set_atime(archive->entry, atime.tv_sec, atime.tv_nsec);
     library->archive_entry_set_ctime(archive->entry, ctime.tv_sec, ctime.tv_nsec);
@@ -167,8 +166,8 @@ static void set_inode(struct bw_archive *archive, const struct bw_archive_entry 
     else
         library->archive_entry_set_size(inner, 0);
     if (S_ISBLK(inode->mode) || S_ISCHR(inode->mode)) {
-        library->archive_entry_set_rdevmajor(inner, bw_inode_device_major(inode));
-        library->archive_entry_set_rdevminor(inner, bw_inode_device_minor(inode));
+        library->archive_entry_set_rdevmajor(inner, bw_inode_major(inode));
+        library->archive_entry_set_rdevminor(inner, bw_inode_minor(inode));
     }
 }
 

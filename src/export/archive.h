@@ -30,8 +30,7 @@ struct bw_archive_entry {
     const char *path; /**< as it shall be in the archive */
     uint64_t number;  /**< a number that all names of a file share, and nobody else has */
     const struct bw_inode *inode;
-    struct timespec atime, ctime, mtime; /**< those of the inode may be cut */
-    const char *symlink;                 /**< its target; NULL: it is none */
+    const char *symlink;           /**< its target; NULL: it is none */
     const char *hardlink;          /**< the path of which it is one more name; NULL: it is none */
     const char *hash;              /**< its SHA-256, for mtree; NULL: it has none */
     const struct bw_xattr *xattrs; /**< a NUL is behind each name; all zeros without any */

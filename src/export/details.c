@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "export/times.h"
 #include "fs/damage.h"
 #include "fs/fs.h"
 #include "fs/xattr.h"
@@ -113,30 +112,5 @@ struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tre
     if (details->bytes.length >= MOST_BYTES)
         lose(details, inode, "too many extended attributes");
     set_pointers(details);
-    return NULL;
-}
-
-static bool is_cut(const struct bw_inode *inode)
-{
-    return bw_time_is_cut(inode->atime) || bw_time_is_cut(inode->ctime) ||
-           bw_time_is_cut(inode->mtime) || bw_time_is_cut(inode->otime);
-}
-
-struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree,
-                                  uint64_t number, const struct bw_inode *inode,
-                                  struct bw_inode_times *times)
-{
-    const struct bw_key key = {number, BW_INODE_ITEM, 0};
-    struct bw_item item;
-    *times = (struct bw_inode_times){bw_timespec_of(inode->atime), bw_timespec_of(inode->ctime),
-                                     bw_timespec_of(inode->mtime), bw_timespec_of(inode->otime)};
-    if (!is_cut(inode))
-        return NULL;
-    bw_leaf_finder_set_tree(&details->finder, tree);
-    BW_TRY(bw_find_leaf(&details->finder, &key));
-    int64_t slot = details->finder.lost ? -1 : bw_leaf_last_until(&details->finder, &key);
-    if (slot >= 0 && bw_leaf_item(&details->finder.leaf, (uint32_t)slot, &item) &&
-        bw_key_compare(&item.key, &key) == 0)
-        bw_inode_times_decode(&item, times);
     return NULL;
 }

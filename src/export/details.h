@@ -44,11 +44,4 @@ void bw_details_free(struct bw_details *details);
 struct bw_error *bw_details_read(struct bw_details *details, const struct bw_tree *tree,
                                  uint64_t inode);
 
-/** The times of an inode that was read before, also those that were cut then. Fails only for want
- * of memory.
- */
-struct bw_error *bw_details_times(struct bw_details *details, const struct bw_tree *tree,
-                                  uint64_t number, const struct bw_inode *inode,
-                                  struct bw_inode_times *times);
-
 #endif

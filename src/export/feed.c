@@ -75,13 +75,13 @@ static void free_item(struct bw_feed_item *item)
 static void salvage(struct bw_feed *feed, struct bw_feed_item *item)
 {
     BW_AUTO_ERROR struct bw_error *error =
-        bw_inode_salvage(feed->fs, &item->subvolume->tree, item->number, &item->inode);
+        bw_salvage_inode(feed->fs, &item->subvolume->tree, item->number, &item->inode);
     item->has_inode = item->salvaged = !error;
     if (!error)
         feed->options.missed(feed->options.context, bw_inode_salvaged(item->path.data));
 }
 
-static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_file *file)
+static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_walked_file *file)
 {
     struct bw_buffer path = item->path;
     path.length = 0;
@@ -119,7 +119,7 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
     return stop ? bw_error_create(BW_ERROR_STOPPED, "nobody wants more") : NULL;
 }
 
-static struct bw_error *visit(void *context, const struct bw_file *file)
+static struct bw_error *visit(void *context, const struct bw_walked_file *file)
 {
     struct bw_feed *feed = context;
     if (feed->least_names && bw_starts_names(file->path, file->path_length) < feed->least_names)
@@ -261,7 +261,8 @@ struct bw_stream_file bw_feed_stream_file(struct bw_feed_item *item)
     struct bw_stream_file file = {.user = item};
     if (item->type != S_IFREG || !item->has_inode || item->skipped)
         return file;
-    file.data = bw_data_file_of(&item->subvolume->tree, item->number, &item->inode);
+    file.data =
+        bw_data_file_of(&(struct bw_place){item->subvolume, item->number, 0, 0}, &item->inode);
     file.data.unchecked |= item->unchecked;
     file.data.may_lack_checksums = item->salvaged;
     file.length = UINT64_MAX;

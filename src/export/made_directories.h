@@ -13,7 +13,7 @@ struct bw_made_directory {
     size_t path; /**< in the names */
     const struct bw_subvolume *subvolume;
     uint64_t number; /**< of its inode */
-    int64_t atime, ctime, mtime;
+    struct timespec atime, ctime, mtime;
     uint32_t path_length;
     uint32_t uid, gid;
     uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here

@@ -2,7 +2,6 @@
 /* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo.
  */
 #include "export/mtree.h"
-#include "format/device.h"
 
 #include <inttypes.h>
 #include <sys/stat.h>
@@ -53,13 +52,13 @@ void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entr
     bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
                      type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid,
                      inode->link_count);
-    bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->mtime.tv_sec,
-                     entry->mtime.tv_nsec);
+    bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->inode->mtime.tv_sec,
+                     entry->inode->mtime.tv_nsec);
     if (S_ISREG(inode->mode))
         bw_buffer_format(text, " size=%" PRIu64, inode->size);
     if (S_ISCHR(inode->mode) || S_ISBLK(inode->mode))
-        bw_buffer_format(text, " device=native,%u,%u", bw_inode_device_major(inode),
-                         bw_inode_device_minor(inode));
+        bw_buffer_format(text, " device=native,%u,%u", bw_inode_major(inode),
+                         bw_inode_minor(inode));
     if (entry->symlink) {
         bw_buffer_format(text, " link=");
         append_escaped(text, entry->symlink);

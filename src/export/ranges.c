@@ -53,7 +53,7 @@ void bw_ranges_free(struct bw_ranges *ranges)
 
 static bool is_hole(const struct bw_extent_piece *piece)
 {
-    return piece->kind == BW_EXTENT_BAD ? piece->length > MOST_LOST : !bw_extent_is_data(piece);
+    return piece->kind == BW_PIECE_BAD ? piece->length > MOST_LOST : !bw_extent_is_data(piece);
 }
 
 static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
@@ -108,7 +108,7 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
         BW_TRY(bw_extents_next(&ranges->cursor, &piece, &got));
         if (!got)
             break;
-        if (piece.kind == BW_EXTENT_BAD)
+        if (piece.kind == BW_PIECE_BAD)
             lose(ranges, &piece);
         if (!is_hole(&piece))
             BW_TRY(add_units(ranges, &piece, file->size));

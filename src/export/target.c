@@ -15,7 +15,6 @@
 #include "base/escape.h"
 #include "export/target_attributes.h"
 #include "export/target_path.h"
-#include "export/times.h"
 #include "format/acl.h"
 
 struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
@@ -197,8 +196,7 @@ static bool was_left(const struct bw_target *target, const struct stat *status,
         return true;
     if (!inode || !bw_target_has_permissions(target, status, inode))
         return false;
-    const struct timespec mtime = bw_timespec_of(inode->mtime);
-    return !is_usable(target, status) || bw_target_is_same_time(&status->st_mtim, &mtime);
+    return !is_usable(target, status) || bw_target_is_same_time(&status->st_mtim, &inode->mtime);
 }
 
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,

@@ -188,7 +188,7 @@ static bool is_within_second(time_t there, time_t wanted)
 static bool took_time(const struct restoring *restoring)
 {
     enum { YEAR_1980 = 315532800, YEAR_2038 = INT32_MAX };
-    const time_t wanted = restoring->attributes->times.mtime.tv_sec;
+    const time_t wanted = restoring->attributes->inode->mtime.tv_sec;
     struct stat status;
     return (wanted >= YEAR_1980 && wanted <= YEAR_2038) || fstat(restoring->descriptor, &status) ||
            is_within_second(status.st_mtim.tv_sec, wanted);
@@ -196,7 +196,7 @@ static bool took_time(const struct restoring *restoring)
 
 static void restore_times(const struct restoring *restoring)
 {
-    const struct bw_inode_times *all = &restoring->attributes->times;
+    const struct bw_inode *all = restoring->attributes->inode;
     const struct timespec times[2] = {all->atime, all->mtime};
     int result = *restoring->itself ? utimensat(AT_FDCWD, restoring->itself, times, 0)
                                     : futimens(restoring->descriptor, times);
@@ -298,7 +298,7 @@ void bw_target_restore_directory(struct bw_target *target, const char *path, siz
     /* An earlier run has done it, and this one has put nothing into it. */
     bool done = target->options.skip_existing &&
                 bw_target_has_permissions(target, &status, attributes->inode) &&
-                bw_target_is_same_time(&status.st_mtim, &attributes->times.mtime);
+                bw_target_is_same_time(&status.st_mtim, &attributes->inode->mtime);
     if (!done)
         bw_target_restore(target, descriptor, path, length, attributes);
     protect(&restoring);
@@ -314,7 +314,7 @@ void bw_target_protect(struct bw_target *target, const char *path, size_t length
         return;
     const struct restoring restoring = begin(target, descriptor, path, length, attributes);
     errno = ESTALE;
-    if (bw_target_is_same_time(&status.st_mtim, &attributes->times.mtime))
+    if (bw_target_is_same_time(&status.st_mtim, &attributes->inode->mtime))
         protect(&restoring);
     else
         miss(&restoring, "somebody has replaced it");

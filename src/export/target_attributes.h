@@ -13,7 +13,6 @@
 /** What is known. */
 struct bw_target_attributes {
     const struct bw_inode *inode;
-    struct bw_inode_times times;
     const struct bw_xattr *xattrs; /**< a NUL is behind each name, and none in it */
     size_t xattr_count;
 };

@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <sys/ioctl.h>
 
-#include "format/inode_flags.h"
-
 /* In the image; there, for FS_IOC_SETFLAGS. */
 static const struct flag {
     uint64_t mask; /* of the inode */

@@ -12,10 +12,6 @@
 #include "base/buffer.h"
 #include "format/items.h"
 
-/** Names of the attributes. */
-#define BW_ACL_ACCESS  "system.posix_acl_access"
-#define BW_ACL_DEFAULT "system.posix_acl_default"
-
 /** Whether an attribute, going by its name, is an access control list; `is_default`: one that new
  * files in a directory get. */
 bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default);

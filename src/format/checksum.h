@@ -10,13 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum bw_checksum_type {
-    BW_CHECKSUM_CRC32C = 0,
-    BW_CHECKSUM_XXHASH64 = 1,
-    BW_CHECKSUM_SHA256 = 2,
-    BW_CHECKSUM_BLAKE2B = 3,
-    BW_CHECKSUM_TYPES,
-};
+#include "btrfs-walk/fs.h"
+
+/** How many checksums there are. */
+enum { BW_CHECKSUM_TYPES = BW_CHECKSUM_BLAKE2B + 1 };
 
 /** Whether `type`, as read from a superblock, is one of the four. */
 bool bw_checksum_known(unsigned type);

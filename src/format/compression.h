@@ -35,9 +35,6 @@ struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompres
 /** Frees a decompressor; NULL is allowed. */
 void bw_decompressor_destroy(struct bw_decompressor *decompressor);
 
-/** Name of a type of compression ("zlib"), or NULL if it is not known. */
-const char *bw_compression_name(unsigned compression);
-
 /**
  * Fills `output`, as long as the extent says it is (ram_bytes), from `input`, the bytes as they are
  * stored, padding included. Like the kernel, ends without an error when the output is full,

@@ -14,10 +14,10 @@
 #include <stddef.h>
 
 #include "base/endian.h"
+#include "btrfs-walk/file.h"
 
 enum {
     BW_CSUM_SIZE = 32,
-    BW_UUID_SIZE = 16,
     BW_LABEL_SIZE = 256,
     BW_SYSTEM_CHUNK_ARRAY_SIZE = 2048,
     BW_BACKUP_ROOTS = 4,
@@ -40,7 +40,6 @@ enum {
 #define BW_EXTENT_TREE      UINT64_C(2)
 #define BW_CHUNK_TREE       UINT64_C(3)
 #define BW_DEVICE_TREE      UINT64_C(4)
-#define BW_TOP_SUBVOLUME    UINT64_C(5)
 #define BW_ROOT_TREE_DIR    UINT64_C(6)
 #define BW_CSUM_TREE        UINT64_C(7)
 #define BW_QUOTA_TREE       UINT64_C(8)
@@ -88,18 +87,8 @@ enum {
     BW_REMAP_BACKREF = 236,
 };
 
-/* Types of a directory entry (struct btrfs_dir_item.type). */
-enum {
-    BW_FILE_UNKNOWN = 0,
-    BW_FILE_REGULAR = 1,
-    BW_FILE_DIRECTORY = 2,
-    BW_FILE_CHARACTER_DEVICE = 3,
-    BW_FILE_BLOCK_DEVICE = 4,
-    BW_FILE_FIFO = 5,
-    BW_FILE_SOCKET = 6,
-    BW_FILE_SYMLINK = 7,
-    BW_FILE_TYPE_MASK = 0x7f, /**< the top bit marks an encrypted name */
-};
+/** Types of a directory entry (enum bw_file_type): the top bit marks an encrypted name. */
+enum { BW_FILE_TYPE_MASK = 0x7f };
 
 /* Types of file extents (struct btrfs_file_extent_item.type). */
 enum {
@@ -107,16 +96,6 @@ enum {
     BW_FILE_EXTENT_REGULAR = 1,
     BW_FILE_EXTENT_PREALLOC = 2,
     BW_FILE_EXTENT_TYPES,
-};
-
-/* How the data of a file extent are compressed: enum btrfs_compression_type of the kernel's
- * fs/btrfs. */
-enum {
-    BW_COMPRESS_NONE = 0,
-    BW_COMPRESS_ZLIB = 1,
-    BW_COMPRESS_LZO = 2,
-    BW_COMPRESS_ZSTD = 3,
-    BW_COMPRESS_TYPES,
 };
 
 /* Block group and chunk type bits. */

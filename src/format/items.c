@@ -4,14 +4,21 @@
 
 #include <inttypes.h>
 
-/* A time that does not fit becomes the nearest that does. */
-static int64_t nanoseconds_of(const struct bw_disk_timespec *disk)
+static struct timespec time_of(const struct bw_disk_timespec *disk)
+{
+    const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
+    struct timespec time = {.tv_nsec = rest % second};
+    if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
+        time.tv_sec = INT64_MAX;
+    return time;
+}
+
+int64_t bw_time_nanoseconds(const struct timespec *time)
 {
     const int64_t second = 1000000000;
-    int64_t seconds = (int64_t)bw_get64(disk->seconds), rest = (int64_t)bw_get32(disk->nanoseconds),
-            result;
+    int64_t seconds = time->tv_sec, rest = time->tv_nsec, result;
     bool negative = seconds < 0;
-    /* From the next second on back: the first part of the sum then never is less than the sum. */
+    /* Backwards from the next second: then the first product is never less than the sum. */
     if (negative) {
         seconds++;
         rest -= second;
@@ -35,34 +42,15 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
         .device = bw_get64(disk->device),
         .flags = bw_get64(disk->flags),
         .sequence = bw_get64(disk->sequence),
-        .atime = nanoseconds_of(&disk->atime),
-        .ctime = nanoseconds_of(&disk->ctime),
-        .mtime = nanoseconds_of(&disk->mtime),
-        .otime = nanoseconds_of(&disk->otime),
+        .atime = time_of(&disk->atime),
+        .ctime = time_of(&disk->ctime),
+        .mtime = time_of(&disk->mtime),
+        .otime = time_of(&disk->otime),
         .link_count = bw_get32(disk->link_count),
         .uid = bw_get32(disk->uid),
         .gid = bw_get32(disk->gid),
         .mode = bw_get32(disk->mode),
     };
-    return true;
-}
-
-static struct timespec time_of(const struct bw_disk_timespec *disk)
-{
-    const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
-    struct timespec time = {.tv_nsec = rest % second};
-    if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
-        time.tv_sec = INT64_MAX;
-    return time;
-}
-
-bool bw_inode_times_decode(const struct bw_item *item, struct bw_inode_times *times)
-{
-    const struct bw_disk_inode_item *disk = (const void *)item->data;
-    if (item->size < sizeof *disk)
-        return false;
-    *times = (struct bw_inode_times){time_of(&disk->atime), time_of(&disk->ctime),
-                                     time_of(&disk->mtime), time_of(&disk->otime)};
     return true;
 }
 

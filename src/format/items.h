@@ -10,9 +10,7 @@
 #ifndef BW_FORMAT_ITEMS_H
 #define BW_FORMAT_ITEMS_H
 
-#include <time.h>
-
-#include "btrfs-walk/error.h"
+#include "btrfs-walk/inode.h"
 #include "format/node.h"
 #include "format/superblock.h"
 
@@ -70,43 +68,11 @@ static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_ent
     return entry->name && bw_cursor_take(cursor, bw_get16(disk->data_length));
 }
 
-/** An extended attribute. Both parts are views on the item: raw bytes, not terminated. */
-struct bw_xattr {
-    const uint8_t *name;
-    const uint8_t *value;
-    uint16_t name_length;
-    uint16_t value_length;
-};
-
 /** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
 
-/** An INODE_ITEM. Times are nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to
- * 2262). */
-struct bw_inode {
-    uint64_t generation; /**< transaction that made it */
-    uint64_t transid;    /**< transaction that changed it last */
-    uint64_t size;       /**< of the file, in bytes */
-    uint64_t bytes;      /**< allocated on disk, without metadata */
-    uint64_t device;     /**< number of a device node, as the kernel encodes it */
-    uint64_t flags;      /**< BTRFS_INODE_*, and read-only flags in the upper half */
-    uint64_t sequence;
-    int64_t atime, ctime, mtime, otime;
-    uint32_t link_count;
-    uint32_t uid, gid;
-    uint32_t mode; /**< type and permissions, as in struct stat */
-};
-
 /** Decodes an INODE_ITEM; false if it is cut off. */
 bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode);
-
-/** The times of an inode, none of them cut. */
-struct bw_inode_times {
-    struct timespec atime, ctime, mtime, otime;
-};
-
-/** Decodes those of an INODE_ITEM; false if it is cut off. */
-bool bw_inode_times_decode(const struct bw_item *item, struct bw_inode_times *times);
 
 /** A name of an inode, seen from the inode. */
 struct bw_inode_ref {

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/tree.h"
 #include "btrfs-walk/xlator.h"
 #include "format/disk.h"
 
@@ -20,13 +21,6 @@ struct bw_node {
     uint32_t nodesize;
     uint32_t item_count; /**< as many items or key pointers as fit the block, or fewer */
     uint8_t level;
-};
-
-/** One item of a leaf: a view on its bytes. */
-struct bw_item {
-    struct bw_key key;
-    const uint8_t *data;
-    uint32_t size;
 };
 
 /** A pointer of an internal node. */

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "graph/edit.h"
 
-static const struct bw_place nowhere;
+static const struct bw_text_place nowhere;
 
 static struct bw_error *add_device(struct bw_plan *plan, const char *path, size_t number)
 {

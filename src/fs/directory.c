@@ -180,7 +180,7 @@ static struct bw_error *subvolume_path(const struct bw_fs *fs, uint64_t id, size
     return bw_subvolume_find(table, id) ? put_in_front(path, "", 0) : no_such_subvolume(id);
 }
 
-struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
+struct bw_error *bw_path_of_subvolume(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
 {
     return subvolume_path(fs, id, SIZE_MAX, path);
 }

@@ -40,7 +40,7 @@ struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree 
  * The absolute path of a subvolume's top directory from the top-level subvolume, with a '/' at both
  * ends. BW_ERROR_NOT_FOUND if it does not hang there; BW_ERROR_CORRUPT if the way up is damaged.
  */
-struct bw_error *bw_subvolume_path(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path);
+struct bw_error *bw_path_of_subvolume(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path);
 
 /** Finds a subvolume by id, by absolute path, or as "default". BW_ERROR_NOT_FOUND if there is none.
  */

@@ -27,7 +27,9 @@ static struct bw_error *take(void *context, const struct bw_item *item)
         count->holes++;
         return NULL;
     }
-    count->kinds[extent.type]++;
+    count->inlined += extent.type == BW_FILE_EXTENT_INLINE;
+    count->regular += extent.type == BW_FILE_EXTENT_REGULAR;
+    count->unwritten += extent.type == BW_FILE_EXTENT_PREALLOC;
     count->compressions[extent.compression]++;
     return NULL;
 }

@@ -8,14 +8,6 @@
 
 struct bw_fs;
 
-/** How many EXTENT_DATA items of each kind a file has. One extent on disk may be in several. */
-struct bw_extent_count {
-    uint64_t total;
-    uint64_t kinds[BW_FILE_EXTENT_TYPES];     /**< by BW_FILE_EXTENT_*; holes are not in here */
-    uint64_t holes;                           /**< that have an item; with no-holes, none has */
-    uint64_t compressions[BW_COMPRESS_TYPES]; /**< by BW_COMPRESS_*, of what is not a hole */
-};
-
 /** Counts the extents of an inode; what cannot be read is reported, and not counted. Returns errors
  * of memory. */
 struct bw_error *bw_extents_count(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,

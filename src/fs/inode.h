@@ -15,15 +15,6 @@ struct bw_fs;
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode);
 
-/** One of many inodes that are asked for at once. */
-struct bw_wanted_inode {
-    uint64_t number;
-    struct bw_inode inode; /**< once it is found */
-    bool found;
-    bool has_acl; /**< it has an access control list, or one for what is made in it; if that was
-                     asked for */
-};
-
 /**
  * Reads many inodes of one tree, each leaf they are in once. They are in ascending order of their
  * numbers, no two of them the same. `acls`: looks for access control lists as well. Lost blocks are

@@ -40,7 +40,7 @@ static void lost(void *context, uint64_t bytenr, struct bw_error *error)
         bw_fs_report_lost(salvage->fs, bytenr, error);
 }
 
-struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
+struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                   struct bw_inode *inode)
 {
     struct salvage salvage = {.fs = fs};

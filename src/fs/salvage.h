@@ -14,7 +14,7 @@ struct bw_fs;
  * before it was cut. Owner root, mode 0600, one name, times 0. BW_ERROR_NOT_FOUND if no extent is
  * left. Lost blocks are reported.
  */
-struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
+struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                   struct bw_inode *inode);
 
 /** What the user is to be told of such a file. */

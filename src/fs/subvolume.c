@@ -35,9 +35,19 @@ static struct bw_subvolume *find(const struct bw_subvolume_table *table, uint64_
     return NULL;
 }
 
+uint64_t bw_subvolume_id(const struct bw_subvolume *subvolume)
+{
+    return subvolume->tree.id;
+}
+
 const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id)
 {
     return find(table, id);
+}
+
+const struct bw_subvolume *bw_subvolume_by_id(const struct bw_fs *fs, uint64_t id)
+{
+    return find(&fs->subvolumes, id);
 }
 
 const char *bw_subvolume_name(const struct bw_subvolume_table *table,

@@ -28,8 +28,8 @@ static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_o
         if (volume->child_count)
             continue;
         if (used < options->path_count)
-            BW_TRY(bw_volume_set_option(volume, "path", (struct bw_place){0}, options->paths[used],
-                                        (struct bw_place){0}));
+            BW_TRY(bw_volume_set_option(volume, "path", (struct bw_text_place){0},
+                                        options->paths[used], (struct bw_text_place){0}));
         used++;
     }
     if (used == options->path_count)
@@ -98,7 +98,7 @@ static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, 
     for (size_t i = 0; i < plan->count; i++)
         if (strcmp(plan->volumes[i].type.text, BW_REMAP_TYPE) == 0)
             return NULL;
-    return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_place){0}, &remap);
+    return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_text_place){0}, &remap);
 }
 
 static struct bw_error *name_devices(const struct bw_fs *fs, const struct bw_image_set *set,

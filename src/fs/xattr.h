@@ -8,9 +8,6 @@
 
 struct bw_fs;
 
-/** Receives an attribute, a view that ends with the call. An error ends the reading. */
-typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xattr);
-
 /**
  * Hands out all attributes of an inode, in the order a mount lists them in. What is lost is
  * reported and costs itself. Returns the error of `take`, or one of memory.

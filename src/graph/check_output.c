@@ -16,7 +16,7 @@ static const char *value_in_force(const struct bw_volume *volume, const struct b
     return given ? given : option->default_value;
 }
 
-static struct bw_place value_place(const struct bw_volume *volume, const char *name)
+static struct bw_text_place value_place(const struct bw_volume *volume, const char *name)
 {
     for (size_t i = 0; i < volume->option_count; i++)
         if (strcmp(volume->options[i].name.text, name) == 0)

@@ -38,7 +38,7 @@ struct checker {
 };
 
 /* Where a word stands, as the end of a message. NULL: memory ran out. */
-static char *place_text(struct bw_place at)
+static char *place_text(struct bw_text_place at)
 {
     struct bw_buffer text = {0};
     if (at.source && at.line)
@@ -280,7 +280,8 @@ static struct bw_error *refuse_option(const struct bw_xlator_class *type,
     return error;
 }
 
-static struct bw_place fault_place(const struct bw_volume *volume, const struct bw_fault *fault)
+static struct bw_text_place fault_place(const struct bw_volume *volume,
+                                        const struct bw_fault *fault)
 {
     switch (fault->word) {
     case BW_FAULT_NAME:

@@ -12,12 +12,13 @@
 #include "base/cleanup.h"
 
 /* How an argument is named in messages. */
-static struct bw_place argument_place(struct bw_plan *plan, const char *option, const char *text)
+static struct bw_text_place argument_place(struct bw_plan *plan, const char *option,
+                                           const char *text)
 {
     BW_AUTO_FREE char *source = NULL;
     if (asprintf(&source, "%s %s", option, text) < 0)
         source = NULL;
-    return (struct bw_place){.source = source ? bw_plan_source(plan, source) : NULL};
+    return (struct bw_text_place){.source = source ? bw_plan_source(plan, source) : NULL};
 }
 
 static struct bw_error *no_volume(const struct bw_plan *plan, const char *pattern)
@@ -43,7 +44,7 @@ static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, 
 }
 
 static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, const char *key,
-                                    const char *value, struct bw_place at)
+                                    const char *value, struct bw_text_place at)
 {
     bool found = false, is_name = bw_plan_find(plan, pattern) < plan->count;
     for (size_t i = 0; i < plan->count; i++) {
@@ -57,7 +58,7 @@ static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, c
 
 struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text)
 {
-    struct bw_place at = argument_place(plan, "--xlator-option", text);
+    struct bw_text_place at = argument_place(plan, "--xlator-option", text);
     BW_AUTO_FREE char *name = strdup(text);
     char *value = name ? strchr(name, '=') : NULL;
     if (value)
@@ -124,7 +125,8 @@ static struct bw_error *take_its_place(struct bw_plan *plan, const char *below,
     return NULL;
 }
 
-static struct bw_error *add_options(struct bw_volume *volume, char *options, struct bw_place at)
+static struct bw_error *add_options(struct bw_volume *volume, char *options,
+                                    struct bw_text_place at)
 {
     while (options) {
         char *option = options;
@@ -142,7 +144,7 @@ static struct bw_error *add_options(struct bw_volume *volume, char *options, str
 }
 
 struct bw_error *bw_plan_insert_above(struct bw_plan *plan, size_t index, const char *type,
-                                      struct bw_place at, struct bw_volume **inserted)
+                                      struct bw_text_place at, struct bw_volume **inserted)
 {
     BW_AUTO_FREE char *name = NULL;
     BW_AUTO_FREE char *below = strdup(plan->volumes[index].name.text);
@@ -156,7 +158,7 @@ struct bw_error *bw_plan_insert_above(struct bw_plan *plan, size_t index, const 
 }
 
 static struct bw_error *insert_with_options(struct bw_plan *plan, size_t index, const char *type,
-                                            const char *options, struct bw_place at)
+                                            const char *options, struct bw_text_place at)
 {
     BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
     struct bw_volume *inserted;
@@ -168,7 +170,7 @@ static struct bw_error *insert_with_options(struct bw_plan *plan, size_t index, 
 
 struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
 {
-    struct bw_place at = argument_place(plan, "--insert", text);
+    struct bw_text_place at = argument_place(plan, "--insert", text);
     BW_AUTO_FREE char *type = strdup(text);
     char *volume = type ? strchr(type, '@') : NULL;
     if (!volume || volume == type || !volume[1])

@@ -25,6 +25,6 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text);
 
 /** Puts a layer without options above volume `index`, in the same way. */
 struct bw_error *bw_plan_insert_above(struct bw_plan *plan, size_t index, const char *type,
-                                      struct bw_place at, struct bw_volume **inserted);
+                                      struct bw_text_place at, struct bw_volume **inserted);
 
 #endif

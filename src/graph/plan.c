@@ -44,7 +44,7 @@ const char *bw_plan_source(struct bw_plan *plan, const char *source)
     return plan->sources[plan->source_count++] = copy;
 }
 
-static struct bw_error *set_word(struct bw_word *word, const char *text, struct bw_place at)
+static struct bw_error *set_word(struct bw_word *word, const char *text, struct bw_text_place at)
 {
     char *copy = strdup(text);
     if (!copy)
@@ -55,7 +55,7 @@ static struct bw_error *set_word(struct bw_word *word, const char *text, struct 
 }
 
 struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name,
-                             struct bw_place at, struct bw_volume **volume)
+                             struct bw_text_place at, struct bw_volume **volume)
 {
     struct bw_volume made = {0};
     if (plan->count == BW_PLAN_VOLUMES)
@@ -78,7 +78,7 @@ void bw_plan_remove(struct bw_plan *plan, size_t index)
             (--plan->count - index) * sizeof *plan->volumes);
 }
 
-struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_place at)
+struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_text_place at)
 {
     return set_word(&volume->type, type, at);
 }
@@ -92,8 +92,8 @@ static struct bw_plan_option *find_option(const struct bw_volume *volume, const 
 }
 
 struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name,
-                                      struct bw_place name_at, const char *value,
-                                      struct bw_place value_at)
+                                      struct bw_text_place name_at, const char *value,
+                                      struct bw_text_place value_at)
 {
     struct bw_plan_option *option = find_option(volume, name);
     if (option)
@@ -113,7 +113,7 @@ const char *bw_volume_option(const struct bw_volume *volume, const char *name)
     return option ? option->value.text : NULL;
 }
 
-struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name, struct bw_place at)
+struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name, struct bw_text_place at)
 {
     if (!BW_ARRAY_RESERVE(volume->children, volume->child_count, volume->child_capacity))
         return bw_error_no_memory();

@@ -19,7 +19,7 @@ enum { BW_PLAN_VOLUMES = 4096 };
 /** A word, NUL-terminated; it can hold any other byte. */
 struct bw_word {
     char *text;
-    struct bw_place at;
+    struct bw_text_place at;
 };
 
 /** One option of a volume. */
@@ -55,20 +55,20 @@ const char *bw_plan_source(struct bw_plan *plan, const char *source);
  * copied. BW_ERROR_USAGE if there are too many.
  * `*volume` is valid until the next one is added. */
 struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *name,
-                             struct bw_place at, struct bw_volume **volume);
+                             struct bw_text_place at, struct bw_volume **volume);
 /** Removes a volume. */
 void bw_plan_remove(struct bw_plan *plan, size_t index);
 /** Sets a volume's type. */
-struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_place at);
+struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_text_place at);
 /** Adds an option, or changes the value of the one of that name. */
 struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name,
-                                      struct bw_place name_at, const char *value,
-                                      struct bw_place value_at);
+                                      struct bw_text_place name_at, const char *value,
+                                      struct bw_text_place value_at);
 /** The value of an option if it is set; otherwise NULL. */
 const char *bw_volume_option(const struct bw_volume *volume, const char *name);
 /** Adds a child behind those there are. */
 struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name,
-                                     struct bw_place at);
+                                     struct bw_text_place at);
 /** Removes a child. */
 void bw_volume_remove_child(struct bw_volume *volume, size_t index);
 

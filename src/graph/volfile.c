@@ -250,7 +250,7 @@ struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t l
                                source, BW_VOLFILE_SIZE);
     const char *name = bw_plan_source(plan, source);
     size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
-    struct bw_error *error = name ? bw_lexer_open(&rules, (struct bw_place){name, 1, 1},
+    struct bw_error *error = name ? bw_lexer_open(&rules, (struct bw_text_place){name, 1, 1},
                                                   text + skipped, length - skipped, &parser.lexer)
                                   : bw_error_no_memory();
     if (!error)

@@ -215,7 +215,7 @@ static struct bw_error *parse_all(struct parser *parser)
 struct bw_error *bw_filter_parse(struct bw_filter *filter, const char *text)
 {
     struct parser parser = {.filter = filter};
-    BW_TRY(bw_lexer_open(&bw_filter_lexer_rules, (struct bw_place){0}, text, strlen(text),
+    BW_TRY(bw_lexer_open(&bw_filter_lexer_rules, (struct bw_text_place){0}, text, strlen(text),
                          &parser.lexer));
     filter->words = parser.lexer.words;
     return parse_all(&parser);

@@ -11,9 +11,6 @@
 
 #include "format/items.h"
 
-/** The extended attribute that says how new data of a file are compressed. */
-#define BW_COMPRESSION_PROPERTY "btrfs.compression"
-
 /** What has to be known of a file besides its name; flags. */
 enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
@@ -21,7 +18,7 @@ enum {
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */
-struct bw_file {
+struct bw_walked_file {
     const char *path; /**< absolute, raw bytes, not terminated */
     size_t path_length;
     uint64_t subvolume;           /**< id of the tree it is in */

@@ -86,7 +86,7 @@ static char *device(char *at, uint64_t value)
     return align(at, bw_decimal(end, value & 0xfffff), SIZE_COLUMN);
 }
 
-static void append_unknown(const struct bw_file *file, struct bw_buffer *text)
+static void append_unknown(const struct bw_walked_file *file, struct bw_buffer *text)
 {
     /* By the numbers of BW_FILE_*. */
     static const char letters[] = "?-dcbpsl";
@@ -95,7 +95,7 @@ static void append_unknown(const struct bw_file *file, struct bw_buffer *text)
                      OWNER_COLUMN, "?", OWNER_COLUMN, "?", SIZE_COLUMN, "?", "?");
 }
 
-void bw_long_line_append(const struct bw_file *file, struct bw_buffer *text)
+void bw_long_line_append(const struct bw_walked_file *file, struct bw_buffer *text)
 {
     const struct bw_inode *inode = file->inode;
     if (!inode) {
@@ -111,7 +111,7 @@ void bw_long_line_append(const struct bw_file *file, struct bw_buffer *text)
     at = number(at, inode->gid, OWNER_COLUMN);
     at = S_ISCHR(inode->mode) || S_ISBLK(inode->mode) ? device(at, inode->device)
                                                       : number(at, inode->size, SIZE_COLUMN);
-    at = bw_long_time(at, inode->mtime);
+    at = bw_long_time(at, bw_time_nanoseconds(&inode->mtime));
     *at++ = ' ';
     text->length = (size_t)(at - text->data);
 }

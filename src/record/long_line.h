@@ -21,6 +21,6 @@ char *bw_long_time(char *at, int64_t nanoseconds);
  * Appends a line with a space at its end, to be followed by the name. Columns are as wide as most
  * need; a device has its numbers instead of a size; what is not known is '?', but for the type.
  */
-void bw_long_line_append(const struct bw_file *file, struct bw_buffer *text);
+void bw_long_line_append(const struct bw_walked_file *file, struct bw_buffer *text);
 
 #endif

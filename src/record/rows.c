@@ -186,7 +186,7 @@ void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, co
     text->length = at ? (size_t)(at - text->data) : before;
 }
 
-void bw_rows_append_file(const struct bw_rows *rows, const struct bw_file *file,
+void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_buffer *text)
 {
     bw_rows_append(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file, text);

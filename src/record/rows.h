@@ -19,7 +19,7 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows);
 unsigned bw_rows_needs(const struct bw_rows *rows);
 
 /** Appends the row of a file. Memory that runs out is remembered by the buffer. */
-void bw_rows_append_file(const struct bw_rows *rows, const struct bw_file *file,
+void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_buffer *text);
 
 /** The same of anything that has a translator into the record which the rows are of. */

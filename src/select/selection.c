@@ -75,7 +75,7 @@ bool bw_test_inum(const struct bw_selection *selection, const struct bw_conditio
 }
 
 bool bw_test_size(const struct bw_selection *selection, const struct bw_condition *condition,
-                  const struct bw_file *file)
+                  const struct bw_walked_file *file)
 {
     uint64_t size = file->inode->size;
     (void)selection;
@@ -83,48 +83,48 @@ bool bw_test_size(const struct bw_selection *selection, const struct bw_conditio
 }
 
 bool bw_test_newer(const struct bw_selection *selection, const struct bw_condition *condition,
-                   const struct bw_file *file)
+                   const struct bw_walked_file *file)
 {
     (void)selection;
-    return file->inode->mtime > condition->time;
+    return bw_time_nanoseconds(&file->inode->mtime) > condition->time;
 }
 
 /* Whole days have to have passed; a time to come is less than any number of days ago, and none
  * exactly. */
 bool bw_test_mtime(const struct bw_selection *selection, const struct bw_condition *condition,
-                   const struct bw_file *file)
+                   const struct bw_walked_file *file)
 {
     int64_t age;
-    if (__builtin_sub_overflow(selection->now, file->inode->mtime, &age))
-        age = file->inode->mtime < 0 ? INT64_MAX : INT64_MIN;
+    if (__builtin_sub_overflow(selection->now, bw_time_nanoseconds(&file->inode->mtime), &age))
+        age = file->inode->mtime.tv_sec < 0 ? INT64_MAX : INT64_MIN;
     if (age < 0)
         return condition->comparison == BW_LESS;
     return compares(condition, (uint64_t)(age / NANOSECONDS_OF_DAY));
 }
 
 bool bw_test_uid(const struct bw_selection *selection, const struct bw_condition *condition,
-                 const struct bw_file *file)
+                 const struct bw_walked_file *file)
 {
     (void)selection;
     return compares(condition, file->inode->uid);
 }
 
 bool bw_test_gid(const struct bw_selection *selection, const struct bw_condition *condition,
-                 const struct bw_file *file)
+                 const struct bw_walked_file *file)
 {
     (void)selection;
     return compares(condition, file->inode->gid);
 }
 
 bool bw_test_links(const struct bw_selection *selection, const struct bw_condition *condition,
-                   const struct bw_file *file)
+                   const struct bw_walked_file *file)
 {
     (void)selection;
     return compares(condition, file->inode->link_count);
 }
 
 bool bw_test_perm(const struct bw_selection *selection, const struct bw_condition *condition,
-                  const struct bw_file *file)
+                  const struct bw_walked_file *file)
 {
     const uint64_t mode = file->inode->mode & BW_MODE_BITS, common = mode & condition->number;
     (void)selection;
@@ -140,7 +140,7 @@ bool bw_test_perm(const struct bw_selection *selection, const struct bw_conditio
 
 /* The size of a directory is that of the names in it, counted twice. */
 bool bw_test_empty(const struct bw_selection *selection, const struct bw_condition *condition,
-                   const struct bw_file *file)
+                   const struct bw_walked_file *file)
 {
     (void)selection, (void)condition;
     return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
@@ -185,7 +185,8 @@ bool bw_selection_takes_name(const struct bw_selection *selection, const struct 
            count_until(selection, all, named, false) == all->count;
 }
 
-bool bw_selection_takes_inode(const struct bw_selection *selection, const struct bw_file *file)
+bool bw_selection_takes_inode(const struct bw_selection *selection,
+                              const struct bw_walked_file *file)
 {
     const struct bw_condition_list *list = &selection->inodes;
     size_t count = 0;

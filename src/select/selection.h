@@ -36,6 +36,7 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named);
 
 /** Whether those are met that need one. False if the inode is not known and there are any. */
-bool bw_selection_takes_inode(const struct bw_selection *selection, const struct bw_file *file);
+bool bw_selection_takes_inode(const struct bw_selection *selection,
+                              const struct bw_walked_file *file);
 
 #endif

@@ -22,7 +22,7 @@ typedef bool bw_name_test(const struct bw_selection *selection,
 
 /** Tries a condition on a file whose inode is known. */
 typedef bool bw_inode_test(const struct bw_selection *selection,
-                           const struct bw_condition *condition, const struct bw_file *file);
+                           const struct bw_condition *condition, const struct bw_walked_file *file);
 
 /** A condition: one of both tests, and what it compares with. */
 struct bw_condition {

@@ -238,7 +238,7 @@ static bool look_up(struct bw_collector *collector, const struct bw_task_scope *
 /* Rows. */
 
 static void set_attributes(const struct bw_collector *collector, const struct row *row,
-                           struct bw_file *file)
+                           struct bw_walked_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
     file->inode = attributes->inode_state == BW_ATTRIBUTE_FOUND ? &attributes->inode : NULL;
@@ -252,7 +252,7 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
 }
 
 static void set_path(struct bw_collector *collector, const struct row *row,
-                     const struct row *before, struct bw_file *file)
+                     const struct row *before, struct bw_walked_file *file)
 {
     const struct entered *directory = &collector->entered[row->directory];
     struct bw_buffer *path = &collector->path;
@@ -267,7 +267,7 @@ static void set_path(struct bw_collector *collector, const struct row *row,
 }
 
 /* As a mount shows the directory that it puts where a subvolume would be. */
-static void make_up(struct bw_file *file, struct bw_inode *inode)
+static void make_up(struct bw_walked_file *file, struct bw_inode *inode)
 {
     file->number = BW_EMPTY_DIRECTORY;
     if (!file->inode)
@@ -278,7 +278,7 @@ static void make_up(struct bw_file *file, struct bw_inode *inode)
 
 /* Writes a file, unless its inode says that it is not wanted. */
 static bool write_row(const struct bw_collector *collector, const struct bw_task_scope *scope,
-                      const struct bw_file *file, struct bw_buffer *text)
+                      const struct bw_walked_file *file, struct bw_buffer *text)
 {
     if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
         return false;
@@ -293,7 +293,7 @@ static bool write_row(const struct bw_collector *collector, const struct bw_task
 static size_t write_rows(struct bw_collector *collector, const struct bw_task_scope *scope,
                          size_t number, struct bw_buffer *text)
 {
-    struct bw_file file = {.subvolume = scope->tree->id};
+    struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
     size_t written = 0;
     for (size_t i = 0; i < collector->count; i++) {

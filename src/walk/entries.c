@@ -6,7 +6,7 @@
 #include "walk/writers.h"
 
 struct visitor {
-    bw_entry_visitor *visit;
+    bw_walked_visitor *visit;
     void *context;
 };
 
@@ -14,7 +14,7 @@ static struct bw_error *take(void *context, const char *bytes, size_t length)
 {
     const struct visitor *visitor = context;
     for (const char *end = bytes + length; bytes < end;) {
-        struct bw_file file;
+        struct bw_walked_file file;
         struct bw_inode inode;
         bw_entry_read(&bytes, &file, &inode);
         BW_TRY(visitor->visit(visitor->context, &file));
@@ -33,14 +33,14 @@ static struct bw_error *walk(struct bw_fs *fs, const struct bw_walk_options *giv
 }
 
 struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options *options,
-                                 bw_entry_visitor *visit, void *context,
+                                 bw_walked_visitor *visit, void *context,
                                  struct bw_walk_summary *summary)
 {
     return walk(fs, options, BW_FILE_NEEDS_INODE, &(struct visitor){visit, context}, summary);
 }
 
 struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
-                               bw_entry_visitor *visit, void *context,
+                               bw_walked_visitor *visit, void *context,
                                struct bw_walk_summary *summary)
 {
     return walk(fs, options, 0, &(struct visitor){visit, context}, summary);

@@ -13,7 +13,7 @@
 
 /** Receives an entry, a view that ends with the call. An error ends the walk; BW_ERROR_STOPPED says
  * that there is enough. */
-typedef struct bw_error *bw_entry_visitor(void *context, const struct bw_file *file);
+typedef struct bw_error *bw_walked_visitor(void *context, const struct bw_walked_file *file);
 
 /**
  * Visits every entry that options->types, ->selection, ->start and the others choose (of those only
@@ -29,12 +29,12 @@ typedef struct bw_error *bw_entry_visitor(void *context, const struct bw_file *f
  * bw_walk().
  */
 struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options *options,
-                                 bw_entry_visitor *visit, void *context,
+                                 bw_walked_visitor *visit, void *context,
                                  struct bw_walk_summary *summary);
 
 /** The same without looking up inodes, unless the selection needs them: much faster. */
 struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
-                               bw_entry_visitor *visit, void *context,
+                               bw_walked_visitor *visit, void *context,
                                struct bw_walk_summary *summary);
 
 /** Appends the path of what a walk with options->start starts at, as entries have it but for a '/'

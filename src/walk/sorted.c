@@ -16,16 +16,18 @@ struct header {
     uint32_t path_length, text_length;
 };
 
-static uint64_t key_of(enum bw_walk_order order, const struct bw_file *file)
+static uint64_t key_of(enum bw_walk_order order, const struct bw_walked_file *file)
 {
     if (!file->inode || order == BW_WALK_BY_PATH)
         return UINT64_MAX;
     if (order == BW_WALK_BY_SIZE)
         return file->inode->size;
-    return (uint64_t)file->inode->mtime ^ UINT64_C(1) << 63; /* those before 1970 come first */
+    return (uint64_t)bw_time_nanoseconds(&file->inode->mtime) ^ UINT64_C(1) << 63; /* those before
+                                                                                      1970 come
+                                                                                      first */
 }
 
-static void append(const struct bw_file_writer *writer, const struct bw_file *file,
+static void append(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                    struct bw_buffer *text)
 {
     const enum bw_walk_order order = writer->order;

@@ -110,7 +110,7 @@ static struct bw_error *visit_one(struct visit *visit)
     struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE};
     struct bw_buffer path = {0};
     BW_TRY(find_subvolume(visit->fs, visit->options, &top.subvolume));
-    struct bw_error *error = bw_subvolume_path(visit->fs, top.subvolume->tree.id, &path);
+    struct bw_error *error = bw_path_of_subvolume(visit->fs, top.subvolume->tree.id, &path);
     top.prefix = path.data;
     top.prefix_length = path.length;
     if (!error) {
@@ -128,7 +128,7 @@ static struct bw_error *directory_path(const struct bw_fs *fs, const struct bw_s
                                        uint64_t inode, struct bw_buffer *path)
 {
     struct bw_buffer inside = {0};
-    struct bw_error *error = bw_subvolume_path(fs, subvolume->tree.id, path);
+    struct bw_error *error = bw_path_of_subvolume(fs, subvolume->tree.id, path);
     if (!error)
         error = bw_directory_path(fs, &subvolume->tree, inode, &inside);
     bw_buffer_append(path, inside.data, inside.length);

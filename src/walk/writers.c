@@ -7,13 +7,13 @@
 #include "record/long_line.h"
 #include "record/rows.h"
 
-static void append_row(const struct bw_file_writer *writer, const struct bw_file *file,
+static void append_row(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                        struct bw_buffer *text)
 {
     bw_rows_append_file(writer->options->rows, file, text);
 }
 
-static void append_path(const struct bw_file_writer *writer, const struct bw_file *file,
+static void append_path(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                         struct bw_buffer *text)
 {
     if (writer->options->escape)
@@ -23,7 +23,7 @@ static void append_path(const struct bw_file_writer *writer, const struct bw_fil
     bw_buffer_append_byte(text, writer->options->terminator);
 }
 
-static void append_long(const struct bw_file_writer *writer, const struct bw_file *file,
+static void append_long(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                         struct bw_buffer *text)
 {
     bw_long_line_append(file, text);
@@ -51,7 +51,7 @@ struct entry_header {
     bool has_inode; /* it follows the header */
 };
 
-static void append_entry(const struct bw_file_writer *writer, const struct bw_file *file,
+static void append_entry(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                          struct bw_buffer *text)
 {
     const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
@@ -71,7 +71,7 @@ struct bw_file_writer bw_entry_file_writer(unsigned needs)
     return (struct bw_file_writer){.append = append_entry, .needs = needs};
 }
 
-void bw_entry_read(const char **bytes, struct bw_file *file, struct bw_inode *inode)
+void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode)
 {
     struct entry_header header;
     memcpy(&header, *bytes, sizeof header);
@@ -80,11 +80,11 @@ void bw_entry_read(const char **bytes, struct bw_file *file, struct bw_inode *in
         memcpy(inode, *bytes, sizeof *inode);
         *bytes += sizeof *inode;
     }
-    *file = (struct bw_file){.path = *bytes,
-                             .path_length = header.path_length,
-                             .subvolume = header.subvolume,
-                             .number = header.number,
-                             .type = header.type,
-                             .inode = header.has_inode ? inode : NULL};
+    *file = (struct bw_walked_file){.path = *bytes,
+                                    .path_length = header.path_length,
+                                    .subvolume = header.subvolume,
+                                    .number = header.number,
+                                    .type = header.type,
+                                    .inode = header.has_inode ? inode : NULL};
     *bytes += header.path_length;
 }

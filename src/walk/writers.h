@@ -15,7 +15,7 @@
  * own. */
 struct bw_file_writer {
     /** Appends what is to be said of a file. Memory that runs out is remembered by the buffer. */
-    void (*append)(const struct bw_file_writer *writer, const struct bw_file *file,
+    void (*append)(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                    struct bw_buffer *text);
     unsigned needs;                        /**< BW_FILE_NEEDS_*: what must be known of a file */
     const struct bw_walk_options *options; /**< how, if text is written */
@@ -31,7 +31,7 @@ struct bw_file_writer bw_entry_file_writer(unsigned needs);
 
 /** Reads the entry at `*bytes`, where there is one, and moves on behind it. `inode` is room for it;
  * the path is a view on the bytes. */
-void bw_entry_read(const char **bytes, struct bw_file *file, struct bw_inode *inode);
+void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode);
 
 /**
  * A walk that writes with `writer`, as bw_walk() otherwise: of the options `rows`, `long_lines`,

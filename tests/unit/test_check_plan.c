@@ -188,7 +188,7 @@ static void test_without_places(void **state)
     struct bw_plan plan = {0};
     struct bw_volume *volume;
     struct bw_registry *registry = NULL;
-    const struct bw_place nowhere = {0}, argument = {"--insert", 0, 0};
+    const struct bw_text_place nowhere = {0}, argument = {"--insert", 0, 0};
     expect_success(bw_registry_create(classes, NULL, &registry));
     expect_error(check_plan(&plan, registry), BW_ERROR_USAGE, "without any volume");
     expect_success(bw_plan_add(&plan, 0, "a", nowhere, &volume));

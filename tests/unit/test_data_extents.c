@@ -3,7 +3,6 @@
  * nothing else. */
 #include <zstd.h>
 
-#include "format/inode_flags.h"
 #include "support/data_image.h"
 
 static struct data_image *begin(void)
@@ -407,8 +406,8 @@ static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
         assert_int_equal(piece.offset, at);
         assert_true(piece.length > 0);
         at += piece.length;
-        end = piece.kind == BW_EXTENT_HOLE ? end : at;
-        *bad += piece.kind == BW_EXTENT_BAD;
+        end = piece.kind == BW_PIECE_HOLE ? end : at;
+        *bad += piece.kind == BW_PIECE_BAD;
         bw_error_free(piece.error);
     }
     assert_int_equal(at, INT64_MAX);

@@ -129,7 +129,7 @@ static void test_exact_names(void **state)
 {
     (void)state;
     struct bw_volume *made;
-    expect_success(bw_plan_add(&plan, 0, "device-?", (struct bw_place){0}, &made));
+    expect_success(bw_plan_add(&plan, 0, "device-?", (struct bw_text_place){0}, &made));
     expect_success(bw_plan_edit_insert(&plan, "x/s@device-?"));
     assert_int_equal(plan.count, 8);
     assert_string_equal(volume("s@device-?")->children[0].text, "device-?");
@@ -154,7 +154,7 @@ static void test_bad_inserts(void **state)
 
 static void add_volume(const char *name, const char *type, const char *first, const char *second)
 {
-    const struct bw_place nowhere = {0};
+    const struct bw_text_place nowhere = {0};
     struct bw_volume *made;
     expect_success(bw_plan_add(&plan, plan.count, name, nowhere, &made));
     expect_success(bw_volume_set_type(made, type, nowhere));
@@ -217,11 +217,11 @@ static void test_failed_build(void **state)
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_volume *made;
     bw_plan_free(&plan);
-    expect_success(bw_plan_add(&plan, 0, "disk",
-                               (struct bw_place){bw_plan_source(&plan, "g.vol"), 7, 3}, &made));
-    expect_success(bw_volume_set_type(made, "storage/file", (struct bw_place){0}));
-    expect_success(
-        bw_volume_set_option(made, "path", (struct bw_place){0}, "/no/such", (struct bw_place){0}));
+    expect_success(bw_plan_add(
+        &plan, 0, "disk", (struct bw_text_place){bw_plan_source(&plan, "g.vol"), 7, 3}, &made));
+    expect_success(bw_volume_set_type(made, "storage/file", (struct bw_text_place){0}));
+    expect_success(bw_volume_set_option(made, "path", (struct bw_text_place){0}, "/no/such",
+                                        (struct bw_text_place){0}));
     struct bw_error *error = bw_graph_build(graph, &plan);
     assert_non_null(error->way);
     assert_string_equal(error->way->volume, "disk");

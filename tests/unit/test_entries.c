@@ -12,7 +12,7 @@ struct listing {
     size_t stop_at; /* 0: never */
 };
 
-static struct bw_error *take(void *context, const struct bw_file *file)
+static struct bw_error *take(void *context, const struct bw_walked_file *file)
 {
     static const char letters[] = "?fdcbpsl";
     struct listing *listing = context;
@@ -28,7 +28,7 @@ static struct bw_error *take(void *context, const struct bw_file *file)
 }
 
 typedef struct bw_error *walker(struct bw_fs *fs, const struct bw_walk_options *options,
-                                bw_entry_visitor *visit, void *context,
+                                bw_walked_visitor *visit, void *context,
                                 struct bw_walk_summary *summary);
 
 static struct listing list_with(const struct iw_image *image, walker *walk,

@@ -110,9 +110,9 @@ static void test_links(void **state)
 
 static void test_mtree(void **state)
 {
-    const struct bw_inode inode = {.mode = S_IFREG | 0644, .size = 3, .uid = 7, .link_count = 1};
-    const struct bw_archive_entry entry = {
-        .path = "a b\n\\\xff", .inode = &inode, .mtime = {-1, 999999999}, .hash = "00ff"};
+    const struct bw_inode inode = {
+        .mode = S_IFREG | 0644, .size = 3, .uid = 7, .link_count = 1, .mtime = {-1, 999999999}};
+    const struct bw_archive_entry entry = {.path = "a b\n\\\xff", .inode = &inode, .hash = "00ff"};
     struct bw_buffer text = {0};
     (void)state;
     bw_mtree_append_head(&text);

@@ -139,14 +139,9 @@ static void expect_time(struct bw_fs *fs, uint64_t number, int64_t seconds, long
 {
     const struct bw_tree *tree = &bw_subvolume_find(&fs->subvolumes, FS)->tree;
     struct bw_inode inode;
-    struct bw_inode_times times;
-    struct bw_details details;
-    bw_details_init(&details, fs);
     expect_success(bw_inode_read(fs, tree, number, &inode));
-    expect_success(bw_details_times(&details, tree, number, &inode, &times));
-    assert_int_equal(times.mtime.tv_sec, seconds);
-    assert_int_equal(times.mtime.tv_nsec, nanoseconds);
-    bw_details_free(&details);
+    assert_int_equal(inode.mtime.tv_sec, seconds);
+    assert_int_equal(inode.mtime.tv_nsec, nanoseconds);
 }
 
 static void test_times(void **state)
@@ -187,9 +182,9 @@ static struct ranges_bench read_ranges(struct iw_image *image, uint64_t file)
     struct bw_inode inode;
     iw_write_memory(image);
     expect_success(open_image(image, NULL, &bench.fs));
-    const struct bw_tree *tree = &bw_subvolume_find(&bench.fs->subvolumes, FS)->tree;
-    expect_success(bw_inode_read(bench.fs, tree, file, &inode));
-    const struct bw_data_file data = bw_data_file_of(tree, file, &inode);
+    const struct bw_place place = {bw_subvolume_by_id(bench.fs, FS), file, BW_FILE_REGULAR, 0};
+    expect_success(bw_place_inode(bench.fs, &place, &inode));
+    const struct bw_data_file data = bw_data_file_of(&place, &inode);
     bw_ranges_init(&bench.ranges, bench.fs);
     expect_success(bw_ranges_read(&bench.ranges, &data));
     return bench;

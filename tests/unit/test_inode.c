@@ -2,7 +2,6 @@
 /* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
  * attributes, access control lists, numbers of extents. */
 #include "format/acl.h"
-#include "format/inode_flags.h"
 #include "fs/extent_count.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
@@ -329,8 +328,8 @@ static void test_extent_count(void **state)
     struct bw_extent_count count;
     expect_success(bw_extents_count(fixture.fs, fixture.tree, file, &count));
     assert_int_equal(count.total, 4);
-    assert_int_equal(count.kinds[BW_FILE_EXTENT_REGULAR], 2);
-    assert_int_equal(count.kinds[BW_FILE_EXTENT_PREALLOC], 1);
+    assert_int_equal(count.regular, 2);
+    assert_int_equal(count.unwritten, 1);
     assert_int_equal(count.holes, 1);
     assert_int_equal(count.compressions[BW_COMPRESS_ZSTD], 1);
     assert_int_equal(count.compressions[BW_COMPRESS_NONE], 2);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/record/rows: lists of columns, every format as text and as JSON, what is absent, bytes that
  * are no text, and what stands around rows. */
+#include "support/time_of.h"
 #include "support/walk_helpers.h"
 
 #include "base/json.h"
@@ -32,28 +33,28 @@ static const struct bw_inode sample_inode = {
     .bytes = 4096,
     .flags = 0x801,
     .sequence = 3,
-    .atime = 1,
-    .ctime = -1,
-    .mtime = INT64_C(1795230678123456789),
-    .otime = INT64_MIN,
+    .atime = TIME_OF(1),
+    .ctime = TIME_OF(-1),
+    .mtime = TIME_OF(INT64_C(1795230678123456789)),
+    .otime = TIME_OF(INT64_MIN),
     .link_count = 2,
     .uid = 1000,
     .gid = UINT32_MAX,
     .mode = 0100644,
 };
 
-static struct bw_file file_of(const char *path, const struct bw_inode *inode)
+static struct bw_walked_file file_of(const char *path, const struct bw_inode *inode)
 {
-    return (struct bw_file){.path = path,
-                            .path_length = strlen(path),
-                            .subvolume = 5,
-                            .number = 257,
-                            .type = BW_FILE_REGULAR,
-                            .inode = inode};
+    return (struct bw_walked_file){.path = path,
+                                   .path_length = strlen(path),
+                                   .subvolume = 5,
+                                   .number = 257,
+                                   .type = BW_FILE_REGULAR,
+                                   .inode = inode};
 }
 
 /* The row of a file. */
-static void check(const struct bw_rows_options *options, const struct bw_file *file,
+static void check(const struct bw_rows_options *options, const struct bw_walked_file *file,
                   const char *expected)
 {
     struct bw_rows *rows = make("fileinfo", options);
@@ -62,12 +63,13 @@ static void check(const struct bw_rows_options *options, const struct bw_file *f
     expect_text(expected);
 }
 
-static void check_columns(const char *columns, const struct bw_file *file, const char *expected)
+static void check_columns(const char *columns, const struct bw_walked_file *file,
+                          const char *expected)
 {
     check(&(struct bw_rows_options){.members = columns, .terminator = '\n'}, file, expected);
 }
 
-static void check_json(const char *columns, const struct bw_file *file, const char *expected)
+static void check_json(const char *columns, const struct bw_walked_file *file, const char *expected)
 {
     const struct bw_rows_options options = {
         .members = columns, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
@@ -77,7 +79,7 @@ static void check_json(const char *columns, const struct bw_file *file, const ch
 static void test_columns(void **state)
 {
     (void)state;
-    struct bw_file file = file_of("/a b", &sample_inode);
+    struct bw_walked_file file = file_of("/a b", &sample_inode);
     check_columns("path", &file, "/a b\n");
     check_columns("size,path", &file, "1572864\t/a b\n");
     check_columns("path_bytes,type,subvolume,inode", &file, "L2EgYg==\tfile\t5\t257\n");
@@ -95,7 +97,7 @@ static void test_columns(void **state)
 static void test_separators(void **state)
 {
     (void)state;
-    struct bw_file file = file_of("/x", &sample_inode);
+    struct bw_walked_file file = file_of("/x", &sample_inode);
     struct bw_rows_options options = {.members = "uid,path,nlink", .terminator = ';'};
     options.separator = ", ";
     options.separator_length = 2;
@@ -121,7 +123,7 @@ static void test_separators(void **state)
 static void test_absent(void **state)
 {
     (void)state;
-    struct bw_file file = file_of("/x", NULL);
+    struct bw_walked_file file = file_of("/x", NULL);
     check_columns("path,size,compression,mtime,type", &file, "/x\t-\t-\t-\tfile\n");
     check_columns("size", &file, "-\n");
     check_json(NULL, &file, "{\"path\":\"/x\",\"subvolume\":5,\"inode\":257,\"type\":\"file\"}\n");
@@ -138,7 +140,7 @@ static void test_absent(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    struct bw_file file = file_of("/a b", &sample_inode);
+    struct bw_walked_file file = file_of("/a b", &sample_inode);
     file.compression = "zstd";
     file.compression_length = 4;
     check_json(NULL, &file,
@@ -166,7 +168,7 @@ static void test_json(void **state)
 static void test_json_bytes(void **state)
 {
     (void)state;
-    struct bw_file good = file_of("/\xc3\xa4", NULL), bad = file_of("/\xff", NULL);
+    struct bw_walked_file good = file_of("/\xc3\xa4", NULL), bad = file_of("/\xff", NULL);
     check_json("path,path_bytes,inode", &good, "{\"path\":\"/\xc3\xa4\",\"inode\":257}\n");
     check_json("path_bytes,inode,path", &good, "{\"inode\":257,\"path\":\"/\xc3\xa4\"}\n");
     check_json("path,path_bytes,inode", &bad, "{\"path_bytes\":\"L/8=\",\"inode\":257}\n");
@@ -189,7 +191,7 @@ static void check_same_json(const char *bytes, size_t length)
     bw_json_bytes(&json, "path", bytes, length);
     bw_json_end(&json);
     bw_buffer_append(&expected, "\n", 2);
-    struct bw_file file = {.path = bytes, .path_length = length};
+    struct bw_walked_file file = {.path = bytes, .path_length = length};
     check_json("path", &file, expected.data);
     bw_buffer_free(&expected);
 }
@@ -234,7 +236,7 @@ static void test_json_strings(void **state)
 static void test_terminal(void **state)
 {
     (void)state;
-    struct bw_file file = file_of("/a b\n\xc2\x9b\xc3\xa4", &sample_inode);
+    struct bw_walked_file file = file_of("/a b\n\xc2\x9b\xc3\xa4", &sample_inode);
     file.compression = "\x1b";
     file.compression_length = 1;
     const struct bw_rows_options columns = {
@@ -251,14 +253,14 @@ static void test_numbers(void **state)
 {
     (void)state;
     struct bw_inode inode = {0};
-    struct bw_file file = file_of("/x", &inode);
+    struct bw_walked_file file = file_of("/x", &inode);
     uint64_t value = 1;
     for (unsigned digits = 0; digits <= 20; digits++, value *= 10) {
         const uint64_t numbers[] = {value - 1, value, value + 1, value * 7, ~value};
         for (size_t i = 0; i < COUNT(numbers); i++) {
             char expected[200];
             inode.size = numbers[i];
-            inode.mtime = (int64_t)numbers[i];
+            inode.mtime = (struct timespec)TIME_OF((int64_t)numbers[i]);
             snprintf(expected, sizeof expected, "%llu\t%lld\n", (unsigned long long)numbers[i],
                      (long long)numbers[i]);
             check_columns("size,mtime", &file, expected);
@@ -273,10 +275,10 @@ static void test_numbers(void **state)
         }
     }
     inode.size = UINT64_C(1) << 63;
-    inode.mtime = INT64_MIN;
+    inode.mtime = (struct timespec)TIME_OF(INT64_MIN);
     check_columns("size,mtime", &file, "9223372036854775808\t-9223372036854775808\n");
     inode.size = UINT64_MAX;
-    inode.mtime = INT64_MAX;
+    inode.mtime = (struct timespec)TIME_OF(INT64_MAX);
     check_columns("size,mtime", &file, "18446744073709551615\t9223372036854775807\n");
 }
 
@@ -305,7 +307,7 @@ static void test_sizes(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bw_inode inode = {.size = cases[i].size};
-        const struct bw_file file = file_of("/x", &inode);
+        const struct bw_walked_file file = file_of("/x", &inode);
         struct bw_rows_options options = {
             .members = "size,nlink", .separator = "", .units = BW_ROWS_IEC};
         char expected[40];
@@ -339,8 +341,8 @@ static void test_times(void **state)
         {INT64_MIN, "1677-09-21T00:12:43.145224192Z\n"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct bw_inode inode = {.mtime = cases[i].time};
-        const struct bw_file file = file_of("/x", &inode);
+        const struct bw_inode inode = {.mtime = TIME_OF(cases[i].time)};
+        const struct bw_walked_file file = file_of("/x", &inode);
         const struct bw_rows_options options = {
             .members = "mtime", .terminator = '\n', .iso_times = true};
         check(&options, &file, cases[i].expected);

@@ -24,7 +24,7 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
     struct bw_rows *rows = make(options);
     struct bw_buffer pieces[2] = {0}, sent = {0};
     struct bw_rows_stream stream = {.rows = rows, .consume = collect, .context = &sent};
-    const struct bw_file file = {.path = "/x", .path_length = 2, .number = 257};
+    const struct bw_walked_file file = {.path = "/x", .path_length = 2, .number = 257};
     for (unsigned i = 0; i < count; i++)
         bw_rows_append_file(rows, &file, &pieces[i > 0]);
     for (size_t i = 0; i < COUNT(pieces); i++) {

@@ -26,12 +26,12 @@ static void expect_size(struct data_image *image, uint64_t size)
     struct bw_inode inode;
     data_image_open(image, NULL);
     if (size) {
-        expect_success(bw_inode_salvage(image->fs, tree_of(image), image->inode, &inode));
+        expect_success(bw_salvage_inode(image->fs, tree_of(image), image->inode, &inode));
         assert_int_equal(inode.size, size);
         assert_int_equal(inode.mode, S_IFREG | 0600);
         assert_int_equal(inode.link_count, 1);
     } else {
-        expect_error(bw_inode_salvage(image->fs, tree_of(image), image->inode, &inode),
+        expect_error(bw_salvage_inode(image->fs, tree_of(image), image->inode, &inode),
                      BW_ERROR_NOT_FOUND, "is lost, and all of its extents");
     }
     data_image_free(image);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Every condition of a selection with its borders; dates; what is refused. */
+#include "support/time_of.h"
 #include "support/walk_helpers.h"
 #include "select/selection.h"
 #include "select/selection_parts.h"
@@ -115,8 +116,9 @@ static bool takes_file(const char *condition, const char *argument, const struct
                        uint8_t type)
 {
     struct bw_selection *selection = make(condition, argument);
-    const struct bw_file file = {.path = "/a", .path_length = 2, .type = type, .inode = inode};
-    const struct bw_file unknown = {.path = "/a", .path_length = 2, .type = type};
+    const struct bw_walked_file file = {
+        .path = "/a", .path_length = 2, .type = type, .inode = inode};
+    const struct bw_walked_file unknown = {.path = "/a", .path_length = 2, .type = type};
     assert_int_equal(bw_selection_needs(selection), BW_FILE_NEEDS_INODE);
     assert_false(bw_selection_takes_inode(selection, &unknown));
     bool taken = bw_selection_takes_inode(selection, &file);
@@ -232,13 +234,13 @@ static void test_empty(void **state)
 static void test_newer(void **state)
 {
     (void)state;
-    const struct bw_inode inode = {.mtime = INT64_C(981173106789000000)};
+    const struct bw_inode inode = {.mtime = TIME_OF(INT64_C(981173106789000000))};
     expect_taken("newer", "2001-02-03 04:05:06", &inode, true);
     expect_taken("newer", "2001-02-03 04:05:07", &inode, false);
     expect_taken("newer", "@981173106.789", &inode, false);
     expect_taken("newer", "@981173106.788999999", &inode, true);
-    expect_taken("newer", "@0", &(struct bw_inode){.mtime = -1}, false);
-    expect_taken("newer", "@-1", &(struct bw_inode){.mtime = -1}, true);
+    expect_taken("newer", "@0", &(struct bw_inode){.mtime = TIME_OF(-1)}, false);
+    expect_taken("newer", "@-1", &(struct bw_inode){.mtime = TIME_OF(-1)}, true);
 }
 
 static void test_mtime(void **state)
@@ -259,15 +261,16 @@ static void test_mtime(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct bw_selection *selection = make("mtime", cases[i].argument);
-        const struct bw_inode inode = {.mtime = now - cases[i].days * day / 2 - cases[i].step};
-        const struct bw_file file = {.inode = &inode, .type = BW_FILE_REGULAR};
+        const int64_t time = now - cases[i].days * day / 2 - cases[i].step;
+        const struct bw_inode inode = {.mtime = TIME_OF(time)};
+        const struct bw_walked_file file = {.inode = &inode, .type = BW_FILE_REGULAR};
         selection->now = now;
         if (bw_selection_takes_inode(selection, &file) != cases[i].taken)
             fail_msg("--mtime %s, case %zu", cases[i].argument, i);
         bw_selection_destroy(selection);
     }
-    expect_taken("mtime", "+1000", &(struct bw_inode){.mtime = INT64_MIN}, true);
-    expect_taken("mtime", "-0", &(struct bw_inode){.mtime = INT64_MAX}, true);
+    expect_taken("mtime", "+1000", &(struct bw_inode){.mtime = TIME_OF(INT64_MIN)}, true);
+    expect_taken("mtime", "-0", &(struct bw_inode){.mtime = TIME_OF(INT64_MAX)}, true);
 }
 
 /* Refusals. */

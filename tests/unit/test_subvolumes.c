@@ -53,12 +53,12 @@ static void test_paths(void **state)
     struct bw_fs *fs = open_sample(&image);
     struct bw_buffer path = {0};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        expect_success(bw_subvolume_path(fs, cases[i].id, &path));
+        expect_success(bw_path_of_subvolume(fs, cases[i].id, &path));
         assert_int_equal(path.length, strlen(cases[i].path));
         assert_memory_equal(path.data, cases[i].path, path.length);
     }
-    expect_error(bw_subvolume_path(fs, 302, &path), BW_ERROR_NOT_FOUND, "no subvolume 302");
-    expect_error(bw_subvolume_path(fs, 999, &path), BW_ERROR_NOT_FOUND, "no subvolume 999");
+    expect_error(bw_path_of_subvolume(fs, 302, &path), BW_ERROR_NOT_FOUND, "no subvolume 302");
+    expect_error(bw_path_of_subvolume(fs, 999, &path), BW_ERROR_NOT_FOUND, "no subvolume 999");
     bw_buffer_free(&path);
     bw_fs_close(fs);
     iw_destroy(image);

@@ -134,9 +134,8 @@ static struct bw_error *make_fifo(struct folders *folders, const char *path, siz
     return error;
 }
 
-static const struct bw_inode plain = {.mode = S_IFREG | 04755};
-static const struct bw_inode_times plain_times = {.atime = {-2, 500000000},
-                                                  .mtime = {1234567890, 123456789}};
+#define PLAIN_TIMES .atime = {-2, 500000000}, .mtime = {1234567890, 123456789}
+static const struct bw_inode plain = {.mode = S_IFREG | 04755, PLAIN_TIMES};
 
 /* A whole file, from beginning to end. The attributes are those of `plain`. */
 static struct bw_error *make_file(struct folders *folders, const char *path)
@@ -144,7 +143,7 @@ static struct bw_error *make_file(struct folders *folders, const char *path)
     struct bw_inode inode = plain;
     inode.uid = geteuid();
     inode.gid = getegid();
-    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
+    const struct bw_target_attributes attributes = {.inode = &inode};
     struct bw_target_file file;
     struct bw_error *error =
         bw_target_file_begin(&folders->target, path, strlen(path), &inode, &file);
@@ -179,7 +178,7 @@ static void try_hostile_names(bool step_by_step)
         expect_code(make_fifo(&folders, name, length), BW_ERROR_CORRUPT);
         expect_code(bw_target_make_link(target, name, length, "a", 1), BW_ERROR_CORRUPT);
         expect_code(bw_target_make_link(target, "a/new", 5, name, length), BW_ERROR_CORRUPT);
-        assert_false(bw_target_has_file(target, name, length, 0, &plain_times.mtime));
+        assert_false(bw_target_has_file(target, name, length, 0, &plain.mtime));
     }
     expect_code(make_symlink(&folders, "a\0b", 3, "x"), BW_ERROR_CORRUPT);
     char longest[257];
@@ -299,7 +298,7 @@ static void try_files(bool step_by_step)
     assert_true(status.st_blocks * 512 < 20000);
     assert_int_equal(folders.target.lowered, 1);
     expect_errno(make_file(&folders, "file"), EEXIST);
-    struct timespec mtime = plain_times.mtime;
+    struct timespec mtime = plain.mtime;
     assert_true(bw_target_has_file(&folders.target, "file", 4, 20000, &mtime));
     assert_false(bw_target_has_file(&folders.target, "file", 4, 20001, &mtime));
     mtime.tv_nsec++;
@@ -343,8 +342,9 @@ static void try_replaced_node(bool step_by_step)
     struct folders folders;
     struct stat status;
     int descriptor;
-    const struct bw_inode inode = {.mode = S_IFIFO | 0640, .uid = geteuid(), .gid = getegid()};
-    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
+    const struct bw_inode inode = {
+        .mode = S_IFIFO | 0640, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
+    const struct bw_target_attributes attributes = {.inode = &inode};
     set_up(&folders, step_by_step);
     assert_null(bw_target_make_node(&folders.target, "fifo", 4, S_IFIFO, 0, &descriptor));
     move(&folders, "fifo", "moved");
@@ -354,9 +354,9 @@ static void try_replaced_node(bool step_by_step)
     assert_int_equal(folders.missed, 0);
     assert_true(is_there(&folders, "moved", &status));
     assert_int_equal(status.st_mode & 07777, 0640);
-    assert_int_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
     assert_true(is_there(&folders, "fifo", &status));
-    assert_int_not_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_not_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
     assert_int_equal(stat(folders.outside, &status), 0);
     assert_int_equal(status.st_mode & 07777, 0700);
     tear_down(&folders);
@@ -374,8 +374,9 @@ static void test_symlink_itself(void **state)
     struct folders folders;
     struct stat status;
     int descriptor;
-    const struct bw_inode inode = {.mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid()};
-    const struct bw_target_attributes attributes = {.inode = &inode, .times = plain_times};
+    const struct bw_inode inode = {
+        .mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
+    const struct bw_target_attributes attributes = {.inode = &inode};
     (void)state;
     set_up(&folders, false);
     assert_null(bw_target_make_symlink(&folders.target, "link", 4, "../outside", &descriptor));
@@ -383,9 +384,9 @@ static void test_symlink_itself(void **state)
     close(descriptor);
     assert_int_equal(folders.missed, 0);
     assert_true(is_there(&folders, "link", &status));
-    assert_int_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
     assert_int_equal(stat(folders.outside, &status), 0);
-    assert_int_not_equal(status.st_mtim.tv_sec, plain_times.mtime.tv_sec);
+    assert_int_not_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
     tear_down(&folders);
 }
 
@@ -404,7 +405,8 @@ static bool adopts(struct folders *folders, const char *name, mode_t mode,
 static void test_directories_left(void **state)
 {
     struct folders folders;
-    struct bw_inode inode = {.mode = S_IFDIR | 0555, .uid = geteuid(), .gid = getegid()};
+    struct bw_inode inode = {
+        .mode = S_IFDIR | 0555, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
     struct stat status;
     (void)state;
     set_up(&folders, false);
@@ -421,7 +423,7 @@ static void test_directories_left(void **state)
     assert_false(adopts(&folders, "a", 0555, NULL));
     inode.mode = S_IFDIR | 0755;
     assert_false(adopts(&folders, "a", 0755, &inode)); /* its time is another */
-    inode.mtime = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+    inode.mtime = status.st_mtim;
     assert_true(adopts(&folders, "a", 0755, &inode));
     assert_true(is_there(&folders, "a", &status));
     assert_int_equal(status.st_mode & 07777, 0755);

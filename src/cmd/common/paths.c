@@ -56,7 +56,7 @@ struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *p
                                     struct bw_buffer *text)
 {
     struct bw_buffer prefix = {0};
-    struct bw_error *error = bw_subvolume_path(paths->session.fs, paths->from->tree.id, &prefix);
+    struct bw_error *error = bw_path_of_subvolume(paths->session.fs, paths->from->tree.id, &prefix);
     if (!error)
         bw_buffer_append(text, prefix.data, prefix.length);
     bw_buffer_free(&prefix);

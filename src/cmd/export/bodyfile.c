@@ -66,7 +66,6 @@ static char type_letter(uint32_t type)
 static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
 {
     struct bw_buffer *line = &bodyfile->line;
-    struct bw_inode_times times;
     const struct bw_inode *inode = &item->inode;
     char mode[CMD_MODE_LENGTH + 1], letter = type_letter(item->type);
     cmd_mode_text(inode->mode, mode);
@@ -74,11 +73,9 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
                      item->number, letter, item->has_inode ? letter : '-', mode + 1);
     bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,
                      inode->size);
-    BW_TRY(
-        bw_details_times(&bodyfile->details, &item->subvolume->tree, item->number, inode, &times));
-    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)times.atime.tv_sec,
-                     (intmax_t)times.mtime.tv_sec, (intmax_t)times.ctime.tv_sec,
-                     (intmax_t)times.otime.tv_sec);
+    bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)inode->atime.tv_sec,
+                     (intmax_t)inode->mtime.tv_sec, (intmax_t)inode->ctime.tv_sec,
+                     (intmax_t)inode->otime.tv_sec);
     return NULL;
 }
 

@@ -48,7 +48,7 @@ void extract_miss(void *context, struct bw_error *error)
         bw_error_free(error);
 }
 
-static struct bw_error *count(void *context, const struct bw_file *file)
+static struct bw_error *count(void *context, const struct bw_walked_file *file)
 {
     struct cmd_progress *progress = context;
     if (!file->inode || !S_ISREG(file->inode->mode))

@@ -7,8 +7,6 @@
 
 #include "base/cleanup.h"
 #include "cmd/export/extract.h"
-#include "export/times.h"
-#include "format/device.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "fs/symlink.h"
@@ -27,11 +25,10 @@ static size_t length_of(const struct bw_feed_item *item)
 /* Content that is there already from the last time is not read. */
 static void look_for(struct extract *extract, struct bw_feed_item *item)
 {
-    const struct timespec mtime = bw_timespec_of(item->inode.mtime);
     item->checked = item->type == S_IFREG && item->has_inode &&
-                    extract->look.options.skip_existing && !bw_time_is_cut(item->inode.mtime) &&
+                    extract->look.options.skip_existing &&
                     bw_target_has_file(&extract->look, path_of(item), length_of(item),
-                                       item->inode.size, &mtime);
+                                       item->inode.size, &item->inode.mtime);
     item->skipped = item->checked;
 }
 
@@ -177,8 +174,7 @@ static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_ite
 
 static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *item)
 {
-    dev_t device =
-        makedev(bw_inode_device_major(&item->inode), bw_inode_device_minor(&item->inode));
+    dev_t device = makedev(bw_inode_major(&item->inode), bw_inode_minor(&item->inode));
     bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
     return bw_target_make_node(&extract->target, path_of(item), length_of(item), item->type,
                                has_device ? device : 0, &extract->descriptor);
@@ -203,25 +199,21 @@ static struct bw_error *read_attributes(struct extract *extract,
                                         const struct bw_inode *inode,
                                         struct bw_target_attributes *attributes)
 {
-    const struct bw_tree *tree = &subvolume->tree;
-    BW_TRY(bw_details_read(&extract->details, tree, number));
+    BW_TRY(bw_details_read(&extract->details, &subvolume->tree, number));
     *attributes = (struct bw_target_attributes){
         .inode = inode, .xattrs = extract->details.xattrs, .xattr_count = extract->details.count};
-    return bw_details_times(&extract->details, tree, number, inode, &attributes->times);
+    return NULL;
 }
 
 /* Whether the error is that its name is taken, by nothing else than the same file. */
 static bool is_there(struct extract *extract, const struct bw_feed_item *item,
                      const struct bw_error *error)
 {
-    struct bw_inode_times times;
     if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
         item->type != S_IFREG || !extract->target.options.skip_existing)
         return false;
-    BW_AUTO_ERROR struct bw_error *failure = bw_details_times(
-        &extract->details, &item->subvolume->tree, item->number, &item->inode, &times);
-    return !failure && bw_target_has_file(&extract->target, path_of(item), length_of(item),
-                                          item->inode.size, &times.mtime);
+    return bw_target_has_file(&extract->target, path_of(item), length_of(item), item->inode.size,
+                              &item->inode.mtime);
 }
 
 static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
@@ -229,8 +221,7 @@ static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item
     extract->began = true;
     struct bw_error *error = make_with_way(extract, item, begin_file);
     extract->failed = error;
-    /* Who looked for it ahead could not: its directory was closed, or its time is not in the inode.
-     */
+    /* It was not found earlier because its directory was closed then. */
     item->checked = is_there(extract, item, error);
     if (!item->checked)
         return endure(extract, error);

@@ -146,23 +146,11 @@ static const char *name_of(const struct bw_feed_item *item)
     return item->path.length > 1 ? item->path.data + 1 : ".";
 }
 
-static struct bw_error *set_times(struct tar *tar, const struct bw_tree *tree, uint64_t number,
-                                  struct bw_archive_entry *entry)
-{
-    struct bw_inode_times times;
-    BW_TRY(bw_details_times(&tar->details, tree, number, entry->inode, &times));
-    entry->atime = times.atime;
-    entry->ctime = times.ctime;
-    entry->mtime = times.mtime;
-    return NULL;
-}
-
 static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
 {
     struct bw_archive_entry entry = {.path = name_of(item), .inode = &item->inode};
     if (*item->hash)
         entry.hash = item->hash;
-    BW_TRY(set_times(tar, &item->subvolume->tree, item->number, &entry));
     BW_TRY(set_links(tar, item, &entry));
     BW_TRY(set_details(tar, item, &entry));
     BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
@@ -281,7 +269,6 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
         .xattrs = tar->details.xattrs,
         .xattr_count = tar->details.count,
     };
-    BW_TRY(set_times(tar, &directory->subvolume->tree, directory->number, &entry));
     return bw_archive_begin(tar->archive, &entry, &tar->wanted);
 }
 

@@ -86,7 +86,7 @@ static struct bw_error *find_inode(struct cat *cat, const char *path, const stru
     if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
         return error;
     BW_AUTO_ERROR struct bw_error *nothing =
-        bw_inode_salvage(fs, &place->subvolume->tree, place->inode, inode);
+        bw_salvage_inode(fs, &place->subvolume->tree, place->inode, inode);
     if (nothing)
         return error;
     bw_error_free(error);
@@ -107,7 +107,7 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     if (error)
         return bw_error_prefix(error, "%s", path);
     *file = (struct bw_stream_file){
-        .data = bw_data_file_of(&place.subvolume->tree, place.inode, &inode),
+        .data = bw_data_file_of(&place, &inode),
         .offset = cat->state->offset,
         .length = cat->state->length,
         .user = (void *)(uintptr_t)path,

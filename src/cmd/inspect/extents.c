@@ -35,8 +35,8 @@ static const struct cmd_option options[] = {
 
 static const char *kind_of(const struct bw_extent_piece *piece)
 {
-    if (piece->kind != BW_EXTENT_STORED)
-        return piece->kind == BW_EXTENT_HOLE ? "hole" : "bad";
+    if (piece->kind != BW_PIECE_STORED)
+        return piece->kind == BW_PIECE_HOLE ? "hole" : "bad";
     return piece->extent.type == BW_FILE_EXTENT_INLINE     ? "inline"
            : piece->extent.type == BW_FILE_EXTENT_PREALLOC ? "unwritten"
                                                            : "data";
@@ -48,7 +48,7 @@ static void print_flags(const struct answer *answer, const struct bw_extent_piec
 {
     const struct bw_file_extent *extent = &piece->extent;
     bw_buffer_format(answer->text, "%s", kind_of(piece));
-    if (piece->kind == BW_EXTENT_STORED && extent->compression != BW_COMPRESS_NONE)
+    if (piece->kind == BW_PIECE_STORED && extent->compression != BW_COMPRESS_NONE)
         bw_buffer_format(answer->text, ",encoded,%s", bw_compression_name(extent->compression));
 }
 
@@ -118,7 +118,7 @@ static void add_extent(const struct answer *answer, const struct bw_extent_piece
     bw_json_number(answer->json, "offset", piece->offset);
     bw_json_number(answer->json, "length", piece->length);
     bw_json_text(answer->json, "kind", kind_of(piece));
-    if (piece->kind == BW_EXTENT_STORED) {
+    if (piece->kind == BW_PIECE_STORED) {
         bw_json_text(answer->json, "compression",
                      extent->compression ? bw_compression_name(extent->compression) : "none");
         bw_json_number(answer->json, "generation", extent->generation);
@@ -138,7 +138,7 @@ static void add_extent(const struct answer *answer, const struct bw_extent_piece
 
 static void tell(struct answer *answer, struct bw_extent_piece *piece)
 {
-    if (piece->kind == BW_EXTENT_BAD)
+    if (piece->kind == BW_PIECE_BAD)
         cmd_paths_miss(answer->paths, bw_error_prefix(piece->error, "%s", answer->path));
     if (answer->json)
         add_extent(answer, piece);
@@ -151,7 +151,7 @@ static void tell(struct answer *answer, struct bw_extent_piece *piece)
 static bool join_hole(struct bw_extent_piece *hole, const struct bw_extent_piece *piece,
                       uint64_t size)
 {
-    if (piece->kind != BW_EXTENT_HOLE)
+    if (piece->kind != BW_PIECE_HOLE)
         return false;
     if (!hole->length)
         *hole = *piece;
@@ -192,7 +192,7 @@ static struct bw_error *tell_as_json(struct answer *answer, const struct bw_data
     bw_json_begin_object(&json, NULL);
     bw_json_bytes(&json, "path", answer->path, strlen(answer->path));
     bw_json_number(&json, "inode", file->inode);
-    bw_json_number(&json, "tree", file->tree.id);
+    bw_json_number(&json, "tree", bw_subvolume_id(file->subvolume));
     bw_json_number(&json, "size", file->size);
     bw_json_bool(&json, "checksums", !file->unchecked);
     bw_json_begin_array(&json, "extents");
@@ -224,7 +224,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
     BW_TRY(bw_place_inode(answer.fs, place, &inode));
     if (!S_ISREG(inode.mode) && !S_ISLNK(inode.mode))
         return bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
-    const struct bw_data_file file = bw_data_file_of(&place->subvolume->tree, place->inode, &inode);
+    const struct bw_data_file file = bw_data_file_of(place, &inode);
     return state->json ? tell_as_json(&answer, &file) : tell_as_text(&answer, &file);
 }
 

@@ -6,7 +6,6 @@
 
 #include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/ls.h"
-#include "format/device.h"
 #include "fs/fs.h"
 #include "record/units.h"
 
@@ -31,8 +30,8 @@ static void widen_for_inode(struct widths *widths, const struct bw_inode *inode,
     widen(&widths->uid, inode->uid);
     widen(&widths->gid, inode->gid);
     if (cmd_mode_is_device(inode->mode)) {
-        widen(&widths->major, bw_inode_device_major(inode));
-        widen(&widths->minor, bw_inode_device_minor(inode));
+        widen(&widths->major, bw_inode_major(inode));
+        widen(&widths->minor, bw_inode_minor(inode));
         return;
     }
     cmd_size_text(inode->size, people, size);
@@ -62,7 +61,7 @@ static void append_size(const struct bw_inode *inode, const struct widths *width
     char size[CMD_SIZE_LENGTH];
     if (cmd_mode_is_device(inode->mode)) {
         bw_buffer_format(text, " %*" PRIu32 ", %*" PRIu32, widths->size - 2 - widths->minor,
-                         bw_inode_device_major(inode), widths->minor, bw_inode_device_minor(inode));
+                         bw_inode_major(inode), widths->minor, bw_inode_minor(inode));
         return;
     }
     cmd_size_text(inode->size, people, size);
@@ -96,7 +95,7 @@ static void append_columns(const struct ls_entry *entry, const struct widths *wi
                      entry->has_acl ? "+" : "", widths->links, inode->link_count, widths->uid,
                      inode->uid, widths->gid, inode->gid);
     append_size(inode, widths, people, text);
-    append_time(inode->mtime, text);
+    append_time(bw_time_nanoseconds(&inode->mtime), text);
 }
 
 static void append_total(const struct ls_listing *listing, const struct cmd_paths *paths,

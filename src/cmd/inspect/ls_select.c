@@ -77,9 +77,9 @@ static bool has_name(void *context, struct ls_entry *entry)
 static bool has_inode(void *context, struct ls_entry *entry)
 {
     const struct choosing *choosing = context;
-    const struct bw_file file = {.number = entry->place.inode,
-                                 .type = bw_known_type(entry->place.type),
-                                 .inode = entry->has_inode ? &entry->inode : NULL};
+    const struct bw_walked_file file = {.number = entry->place.inode,
+                                        .type = bw_known_type(entry->place.type),
+                                        .inode = entry->has_inode ? &entry->inode : NULL};
     return bw_selection_takes_inode(choosing->choice->selection, &file);
 }
 

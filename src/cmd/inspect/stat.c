@@ -67,7 +67,7 @@ static struct bw_error *gather(const struct cmd_paths *paths, struct cmd_stat *s
     BW_TRY(bw_place_inode(fs, &stat->place, &stat->inode));
     BW_TRY(cmd_paths_absolute(paths, stat->path, &stat->absolute));
     /* A subvolume that hangs nowhere can be asked for by its id. */
-    bw_error_free(bw_subvolume_path(fs, stat->place.subvolume->tree.id, &stat->subvolume_path));
+    bw_error_free(bw_path_of_subvolume(fs, stat->place.subvolume->tree.id, &stat->subvolume_path));
     if (!bw_place_is_empty(&stat->place))
         BW_TRY(gather_rest(fs, stat));
     bool failed = stat->absolute.failed || stat->xattrs.failed || stat->compression.failed;

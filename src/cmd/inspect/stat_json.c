@@ -6,8 +6,6 @@
 #include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/stat.h"
 #include "format/compression.h"
-#include "format/device.h"
-#include "format/inode_flags.h"
 #include "format/names.h"
 #include "record/file.h"
 #include "record/rows.h"
@@ -35,9 +33,9 @@ static void add_extents(struct bw_json *json, const struct bw_extent_count *exte
 {
     bw_json_begin_object(json, "extents");
     bw_json_number(json, "total", extents->total);
-    bw_json_number(json, "inline", extents->kinds[BW_FILE_EXTENT_INLINE]);
-    bw_json_number(json, "regular", extents->kinds[BW_FILE_EXTENT_REGULAR]);
-    bw_json_number(json, "preallocated", extents->kinds[BW_FILE_EXTENT_PREALLOC]);
+    bw_json_number(json, "inline", extents->inlined);
+    bw_json_number(json, "regular", extents->regular);
+    bw_json_number(json, "preallocated", extents->unwritten);
     bw_json_number(json, "holes", extents->holes);
     for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
         bw_json_number(json, bw_compression_name(i), extents->compressions[i]);
@@ -55,8 +53,8 @@ static void append_more(const struct cmd_stat *stat, struct bw_buffer *text)
     if (stat->target.length)
         bw_json_bytes(&json, "target", stat->target.data, stat->target.length);
     if (cmd_mode_is_device(stat->inode.mode)) {
-        bw_json_number(&json, "device_major", bw_inode_device_major(&stat->inode));
-        bw_json_number(&json, "device_minor", bw_inode_device_minor(&stat->inode));
+        bw_json_number(&json, "device_major", bw_inode_major(&stat->inode));
+        bw_json_number(&json, "device_minor", bw_inode_minor(&stat->inode));
     }
     add_flags(&json, stat->inode.flags);
     add_xattrs(&json, stat);
@@ -72,14 +70,14 @@ struct bw_error *cmd_stat_json(const struct cmd_paths *paths, const struct cmd_s
     const char *compression = stat->compression.length ? stat->compression.data
                               : stat->has_compression  ? ""
                                                        : NULL;
-    const struct bw_file file = {.path = stat->absolute.data,
-                                 .path_length = stat->absolute.length,
-                                 .subvolume = stat->place.subvolume->tree.id,
-                                 .number = stat->place.inode,
-                                 .type = bw_file_type_of_mode(stat->inode.mode),
-                                 .inode = &stat->inode,
-                                 .compression = compression,
-                                 .compression_length = stat->compression.length};
+    const struct bw_walked_file file = {.path = stat->absolute.data,
+                                        .path_length = stat->absolute.length,
+                                        .subvolume = stat->place.subvolume->tree.id,
+                                        .number = stat->place.inode,
+                                        .type = bw_file_type_of_mode(stat->inode.mode),
+                                        .inode = &stat->inode,
+                                        .compression = compression,
+                                        .compression_length = stat->compression.length};
     struct bw_rows *rows;
     BW_TRY(bw_rows_create("fileinfo", &options, &rows));
     bw_rows_append_file(rows, &file, text);

@@ -7,8 +7,6 @@
 #include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/stat.h"
 #include "format/compression.h"
-#include "format/device.h"
-#include "format/inode_flags.h"
 #include "format/names.h"
 #include "record/units.h"
 
@@ -77,9 +75,9 @@ static void append_extents(const struct bw_extent_count *extents, struct bw_buff
     if (!extents->total)
         return;
     bw_buffer_format(text, "Extents: %" PRIu64, extents->total);
-    append_part(&separator, extents->kinds[BW_FILE_EXTENT_INLINE], "inline", text);
-    append_part(&separator, extents->kinds[BW_FILE_EXTENT_REGULAR], "regular", text);
-    append_part(&separator, extents->kinds[BW_FILE_EXTENT_PREALLOC], "preallocated", text);
+    append_part(&separator, extents->inlined, "inline", text);
+    append_part(&separator, extents->regular, "regular", text);
+    append_part(&separator, extents->unwritten, "preallocated", text);
     append_part(&separator, extents->holes, extents->holes == 1 ? "hole" : "holes", text);
     separator = "; ";
     for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
@@ -117,12 +115,12 @@ void cmd_stat_text(const struct cmd_stat *stat, struct bw_buffer *text)
     append_number("Size", inode->size, text);
     append_number("Allocated", inode->bytes, text);
     if (cmd_mode_is_device(inode->mode))
-        bw_buffer_format(text, "Device: %" PRIu32 ", %" PRIu32 "\n", bw_inode_device_major(inode),
-                         bw_inode_device_minor(inode));
-    append_time("Accessed", inode->atime, text);
-    append_time("Modified", inode->mtime, text);
-    append_time("Changed", inode->ctime, text);
-    append_time("Created", inode->otime, text);
+        bw_buffer_format(text, "Device: %" PRIu32 ", %" PRIu32 "\n", bw_inode_major(inode),
+                         bw_inode_minor(inode));
+    append_time("Accessed", bw_time_nanoseconds(&inode->atime), text);
+    append_time("Modified", bw_time_nanoseconds(&inode->mtime), text);
+    append_time("Changed", bw_time_nanoseconds(&inode->ctime), text);
+    append_time("Created", bw_time_nanoseconds(&inode->otime), text);
     append_number("Generation", inode->generation, text);
     append_number("Transid", inode->transid, text);
     append_number("Sequence", inode->sequence, text);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Contents of one file: reading at an offset, and the extents it is made of. Data are verified
+ * against their checksums, a bad copy is replaced by another one or by what parity gives, and
+ * compressed extents are decompressed. For reading many files see stream.h.
+ */
+#ifndef BTRFS_WALK_FILE_H
+#define BTRFS_WALK_FILE_H
+
+#include "btrfs-walk/inode.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How to open a file. Set struct_size; all other zeros is the normal way. */
+struct bw_file_options {
+    size_t struct_size; /**< sizeof(struct bw_file_options) */
+    bool unchecked;     /**< do not look at checksums: for images whose checksum tree is lost */
+};
+
+/** The contents of a regular file, or of a symbolic link. One thread at a time may use a handle. */
+struct bw_file;
+
+/**
+ * Opens the contents of a file; `options` may be NULL. The caller owns `*file`, which the file
+ * system must outlive. BW_ERROR_USAGE if it is neither a regular file nor a symbolic link;
+ * otherwise errors as of bw_inode_get().
+ */
+struct bw_error *bw_file_open(struct bw_fs *fs, const struct bw_place *place,
+                              const struct bw_file_options *options, struct bw_file **file);
+
+/** Closes it; NULL is allowed. */
+void bw_file_close(struct bw_file *file);
+
+/** Its inode, valid until it is closed. */
+const struct bw_inode *bw_file_inode(const struct bw_file *file);
+
+/**
+ * Reads up to `length` bytes at `offset`. `*got` is less than `length` at the end of the file, and
+ * in front of a part that cannot be read; only if that part begins at `offset` itself it is an
+ * error, and `*got` is 0.
+ */
+struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,
+                              size_t *got);
+
+/** Kinds of parts of a file that was read. */
+enum bw_data_kind {
+    BW_DATA_BYTES,
+    BW_DATA_HOLE, /**< zeros: a hole, or space that is allocated and was never written */
+    BW_DATA_BAD,  /**< cannot be read; see `error` */
+};
+
+/** A part of a file that was read. */
+struct bw_data_part {
+    enum bw_data_kind kind;
+    uint64_t offset;        /**< in the file, in bytes */
+    uint64_t length;        /**< bytes, never 0; a hole or a bad part can be very long */
+    const uint8_t *bytes;   /**< `length` of them; NULL unless kind is BW_DATA_BYTES */
+    struct bw_error *error; /**< for BW_DATA_BAD: why, with inode, offset and the copies tried */
+};
+
+/** Receives a part, which ends with the call. An error ends the reading and is returned. */
+typedef struct bw_error *bw_data_taker(void *context, const struct bw_data_part *part);
+
+/**
+ * Reads a range of a file, cut at the file's size, and hands it out in file order, without gaps.
+ * Parts that cannot be read are parts of kind BW_DATA_BAD; apart from the errors of `take` it fails
+ * only if memory runs out.
+ */
+struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
+                                    bw_data_taker *take, void *context);
+
+/** Kinds of extents. */
+enum bw_extent_kind {
+    BW_EXTENT_HOLE,      /**< nothing is allocated: zeros */
+    BW_EXTENT_REGULAR,   /**< data on disk */
+    BW_EXTENT_INLINE,    /**< data inside the tree of the subvolume */
+    BW_EXTENT_UNWRITTEN, /**< allocated and never written: zeros */
+    BW_EXTENT_BAD,       /**< what is there cannot be told; see `error` */
+};
+
+/** Compressions of extents. Source: BTRFS_COMPRESS_* in the kernel's fs/btrfs/compression.h. */
+enum bw_compression {
+    BW_COMPRESS_NONE = 0,
+    BW_COMPRESS_ZLIB = 1,
+    BW_COMPRESS_LZO = 2,
+    BW_COMPRESS_ZSTD = 3,
+    BW_COMPRESS_TYPES,
+};
+
+/** Name of a compression ("zstd"; "none"); NULL for a number that is unknown. */
+const char *bw_compression_name(unsigned compression);
+
+/** An extent of a file, or the part of one that the file uses. All numbers are bytes. */
+struct bw_extent {
+    enum bw_extent_kind kind;
+    uint8_t compression;     /**< enum bw_compression */
+    uint64_t offset, length; /**< range of the file; the last one may end after the file's size */
+    uint64_t generation;     /**< transaction that wrote it; 0 for holes */
+    uint64_t logical;        /**< address of the whole extent on disk; 0: not on disk */
+    uint64_t stored;         /**< bytes of the whole extent on disk; 0: not on disk */
+    uint64_t ram_bytes;      /**< bytes of the whole extent, decompressed */
+    uint64_t extent_offset;  /**< where in those the range of the file begins */
+    uint64_t used_logical, used_stored; /**< what has to be read for the range: all of the extent if
+                                             it is compressed, otherwise the part in use */
+    struct bw_error *error; /**< for BW_EXTENT_BAD: why; belongs to the handle until the next call
+                             */
+};
+
+/** Sets where bw_file_next_extent() goes on. It begins at offset 0 when the file is opened. */
+void bw_file_seek_extent(struct bw_file *file, uint64_t offset);
+
+/**
+ * The next extent, in file order and without gaps; holes are handed out whether the file system
+ * records them or not. Extents after the end of the file come as well. `*got` is false after the
+ * last one. Fails only if memory runs out.
+ */
+struct bw_error *bw_file_next_extent(struct bw_file *file, struct bw_extent *extent, bool *got);
+
+/** How many extents of each kind a file has. An extent on disk that is used twice counts twice. */
+struct bw_extent_count {
+    uint64_t total;
+    uint64_t inlined, regular, unwritten;
+    uint64_t holes;                           /**< those that the file system records */
+    uint64_t compressions[BW_COMPRESS_TYPES]; /**< by enum bw_compression, without holes */
+};
+
+/** Counts the extents of a file. What cannot be read is reported, and not counted. */
+struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
+                                       struct bw_extent_count *count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

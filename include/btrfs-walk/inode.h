@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Files of every type: finding one by path or by number, and what its inode holds.
+ *
+ * A file is identified by a struct bw_place, a plain value that stays valid as long as the file
+ * system is open and needs no release. All functions here may be called by several threads at once.
+ *
+ * What cannot be read because the image is damaged is an error of the call that asks for it alone.
+ * Functions that hand out many things report single losses to the reporter of the file system
+ * (bw_fs_options.reporter) and go on with the rest.
+ */
+#ifndef BTRFS_WALK_INODE_H
+#define BTRFS_WALK_INODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "btrfs-walk/error.h"
+#include "btrfs-walk/subvolume.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bw_fs;
+
+/** Types of files, as directory entries store them. Source: BTRFS_FT_* in the kernel's
+ * uapi/linux/btrfs_tree.h. */
+enum bw_file_type {
+    BW_FILE_UNKNOWN = 0,
+    BW_FILE_REGULAR = 1,
+    BW_FILE_DIRECTORY = 2,
+    BW_FILE_CHARACTER_DEVICE = 3,
+    BW_FILE_BLOCK_DEVICE = 4,
+    BW_FILE_FIFO = 5,
+    BW_FILE_SOCKET = 6,
+    BW_FILE_SYMLINK = 7,
+};
+
+/** Name of a type ("file", "directory", "symlink"); "unknown" for a number that has no meaning. */
+const char *bw_file_type_name(uint8_t type);
+
+/** The type of a file whose inode has this mode (as st_mode); BW_FILE_UNKNOWN if there is none. */
+uint8_t bw_file_type_of_mode(uint32_t mode);
+
+/**
+ * Inode number of an entry that names a subvolume which is not there: a snapshot keeps the entries
+ * of subvolumes nested in the original, but not the subvolumes. A mount shows an empty directory
+ * with this number.
+ */
+#define BW_EMPTY_DIRECTORY UINT64_C(2)
+
+/** Identifies a file of any type. */
+struct bw_place {
+    const struct bw_subvolume *subvolume; /**< the subvolume it is in */
+    uint64_t inode;                       /**< its number there, or BW_EMPTY_DIRECTORY */
+    uint8_t type;       /**< enum bw_file_type, as its directory entry says; the inode may differ */
+    uint64_t directory; /**< inode of the directory it was found in; 0 for the top directory of a
+                             subvolume, or if the place was found by number */
+};
+
+/**
+ * What the INODE_ITEM of a file holds, in host byte order. Source: struct btrfs_inode_item in the
+ * kernel's uapi/linux/btrfs_tree.h.
+ */
+struct bw_inode {
+    uint64_t generation; /**< transaction that created it */
+    uint64_t transid;    /**< transaction that changed it last */
+    uint64_t size;       /**< bytes of the file */
+    uint64_t bytes;      /**< bytes allocated on disk for its data, copies not counted */
+    uint64_t device;     /**< number of a device node; see bw_inode_major() */
+    uint64_t flags;      /**< BTRFS_INODE_*; read-only compatible flags in the upper half */
+    uint64_t sequence;   /**< of the last change, for NFS */
+    struct timespec atime, ctime, mtime;
+    struct timespec otime; /**< time of creation */
+    uint32_t link_count;
+    uint32_t uid, gid;
+    uint32_t mode; /**< type and permissions, as st_mode */
+};
+
+/** Flags of an inode that decide how its data are stored. */
+enum bw_inode_flags {
+    BW_INODE_NODATASUM = 1 << 0, /**< data have no checksums */
+    BW_INODE_NODATACOW = 1 << 1, /**< data are overwritten in place */
+    BW_INODE_NOCOMPRESS = 1 << 3,
+    BW_INODE_SYNC = 1 << 5,
+    BW_INODE_IMMUTABLE = 1 << 6,
+    BW_INODE_APPEND = 1 << 7,
+    BW_INODE_NODUMP = 1 << 8,
+    BW_INODE_NOATIME = 1 << 9,
+    BW_INODE_DIRSYNC = 1 << 10,
+    BW_INODE_COMPRESS = 1 << 11,
+};
+
+/** Name of a flag ("NODATASUM") by its bit, 0 to 63; NULL if the bit has no meaning. */
+const char *bw_inode_flag_name(unsigned bit);
+
+/** Major number of a device node. */
+static inline unsigned bw_inode_major(const struct bw_inode *inode)
+{
+    return (unsigned)(inode->device >> 20);
+}
+
+/** Minor number of a device node. */
+static inline unsigned bw_inode_minor(const struct bw_inode *inode)
+{
+    return (unsigned)(inode->device & 0xfffff);
+}
+
+/** A time as nanoseconds since 1970, cut to what 64 bits hold (the years 1678 to 2262). */
+int64_t bw_time_nanoseconds(const struct timespec *time);
+
+/** The top directory of a subvolume. */
+struct bw_place bw_place_top(const struct bw_subvolume *subvolume);
+
+/**
+ * Finds a path.
+ *
+ * It begins at the top directory of `from`, whether it starts with '/' or not; NULL stands for the
+ * top-level subvolume. "..", repeated slashes and symbolic links mean what they mean on a mount of
+ * `from` at /. The last component is followed if it is a symbolic link and either `follow` is set
+ * or a '/' comes after it. Where directory entries are lost, the names that the inodes themselves
+ * keep are used instead.
+ *
+ * BW_ERROR_NOT_FOUND if there is no such file, or too many links lead there; other errors if the
+ * part of the tree that would answer cannot be read.
+ */
+struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
+                           const char *path, bool follow, struct bw_place *place);
+
+/** Finds an inode by its number. Its type is taken from the inode. Errors as bw_inode_get(). */
+struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                  uint64_t number, struct bw_place *place);
+
+/**
+ * Reads the inode of a file. That of a BW_EMPTY_DIRECTORY is made up as a mount does, with the
+ * owner and times of the directory that contains it. BW_ERROR_NOT_FOUND if there is none,
+ * BW_ERROR_CORRUPT if it makes no sense, other errors if it cannot be read.
+ */
+struct bw_error *bw_inode_get(struct bw_fs *fs, const struct bw_place *place,
+                              struct bw_inode *inode);
+
+/** One of many inodes to be read by bw_inodes_get(). */
+struct bw_wanted_inode {
+    uint64_t number;       /**< set by the caller */
+    bool found;            /**< result: whether `inode` holds anything */
+    bool has_acl;          /**< result: it has an access or default ACL, if that was asked for */
+    struct bw_inode inode; /**< result */
+};
+
+/**
+ * Reads many inodes of one subvolume, and each block that holds some of them once. `wanted` is
+ * ascending by number, without duplicates. `acls`: also look for access control lists. What is not
+ * found is left with `found` unset; lost blocks are reported. Fails only if memory runs out.
+ */
+struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                               struct bw_wanted_inode *wanted, size_t count, bool acls);
+
+/**
+ * Makes up an inode for a regular file whose inode is lost, from the extents that are left. The
+ * size is the end of the last extent; the owner is root, the mode 0600, the times are 0.
+ * BW_ERROR_NOT_FOUND if no extent is left.
+ */
+struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place,
+                                  struct bw_inode *inode);
+
+/** A name of an inode: one for each hard link. */
+struct bw_inode_name {
+    uint64_t directory; /**< inode of the directory, in the same subvolume */
+    uint64_t index;     /**< offset of the DIR_INDEX key of the entry */
+    const char *name;   /**< raw bytes, not terminated */
+    size_t name_length;
+};
+
+/** Receives a name; the view ends with the call. An error ends the iteration and is returned. */
+typedef struct bw_error *bw_inode_name_taker(void *context, const struct bw_inode_name *name);
+
+/** Hands out all names of an inode, in the order of their keys. Losses are reported. */
+struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
+                                bw_inode_name_taker *take, void *context);
+
+/**
+ * The absolute path of a file from the top-level subvolume, by the first of its names. `*path` ends
+ * with a NUL that `*length` does not count, and is freed by the caller with free(); `length` may be
+ * NULL. BW_ERROR_NOT_FOUND if the file or its subvolume has no name.
+ */
+struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, char **path,
+                               size_t *length);
+
+/**
+ * The target of a symbolic link, up to the first NUL, as a mount shows it. Ownership as of
+ * bw_inode_path(). BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if what it has
+ * makes no sense.
+ */
+struct bw_error *bw_inode_readlink(struct bw_fs *fs, const struct bw_place *place, char **target,
+                                   size_t *length);
+
+/** An extended attribute. Name and value are raw bytes, not terminated. */
+struct bw_xattr {
+    const uint8_t *name;
+    const uint8_t *value;
+    uint16_t name_length;  /**< bytes */
+    uint16_t value_length; /**< bytes */
+};
+
+/** Receives an attribute; the view ends with the call. An error ends the iteration and is returned.
+ */
+typedef struct bw_error *bw_xattr_taker(void *context, const struct bw_xattr *xattr);
+
+/** Hands out the extended attributes of a file, in the order of a mount. Losses are reported. */
+struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
+                                 bw_xattr_taker *take, void *context);
+
+/** Reads the attributes of many files; it remembers its position in the tree, so that inodes in
+ * ascending order cost no search each. One thread at a time may use one. */
+struct bw_xattr_reader;
+
+/** Creates a reader, which the caller owns. The file system must outlive it. */
+struct bw_error *bw_xattr_reader_create(struct bw_fs *fs, struct bw_xattr_reader **reader);
+
+/** Frees a reader; NULL is allowed. */
+void bw_xattr_reader_destroy(struct bw_xattr_reader *reader);
+
+/**
+ * Reads all attributes of a file into an array that belongs to the reader and is valid until its
+ * next use. A NUL byte follows each name; an attribute whose name contains one is left out. Losses
+ * are reported. Fails only if memory runs out.
+ */
+struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
+                                      const struct bw_xattr **xattrs, size_t *count);
+
+/** Name of the attribute that selects the compression of new data. */
+#define BW_COMPRESSION_PROPERTY "btrfs.compression"
+
+/** Names of the attributes that hold POSIX access control lists. */
+#define BW_ACL_ACCESS  "system.posix_acl_access"
+#define BW_ACL_DEFAULT "system.posix_acl_default"
+
+#ifdef __cplusplus
+}
+#endif
+#endif
