@@ -23,7 +23,8 @@ static bool is_space(char byte)
 
 static struct bw_text_place place(const struct bw_lexer *lexer, const char *at)
 {
-    return (struct bw_text_place){lexer->source, lexer->line, (unsigned)(at - lexer->line_begin) + 1};
+    return (struct bw_text_place){lexer->source, lexer->line,
+                                  (unsigned)(at - lexer->line_begin) + 1};
 }
 
 struct bw_error *bw_lexer_open(const struct bw_lexer_rules *rules, struct bw_text_place start,

@@ -78,7 +78,8 @@ void bw_plan_remove(struct bw_plan *plan, size_t index)
             (--plan->count - index) * sizeof *plan->volumes);
 }
 
-struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_text_place at)
+struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type,
+                                    struct bw_text_place at)
 {
     return set_word(&volume->type, type, at);
 }
@@ -113,7 +114,8 @@ const char *bw_volume_option(const struct bw_volume *volume, const char *name)
     return option ? option->value.text : NULL;
 }
 
-struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name, struct bw_text_place at)
+struct bw_error *bw_volume_add_child(struct bw_volume *volume, const char *name,
+                                     struct bw_text_place at)
 {
     if (!BW_ARRAY_RESERVE(volume->children, volume->child_count, volume->child_capacity))
         return bw_error_no_memory();

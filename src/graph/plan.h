@@ -59,7 +59,8 @@ struct bw_error *bw_plan_add(struct bw_plan *plan, size_t index, const char *nam
 /** Removes a volume. */
 void bw_plan_remove(struct bw_plan *plan, size_t index);
 /** Sets a volume's type. */
-struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type, struct bw_text_place at);
+struct bw_error *bw_volume_set_type(struct bw_volume *volume, const char *type,
+                                    struct bw_text_place at);
 /** Adds an option, or changes the value of the one of that name. */
 struct bw_error *bw_volume_set_option(struct bw_volume *volume, const char *name,
                                       struct bw_text_place name_at, const char *value,
