@@ -11,6 +11,7 @@
 #include "export/ranges.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
+#include "fs/lookup.h"
 
 static void ignore(void *context, struct bw_error *error)
 {
