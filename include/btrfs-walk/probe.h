@@ -84,7 +84,7 @@ void bw_probes_add(struct bw_probes *probes, struct bw_probe_consumer *consumer)
 void bw_probes_set_clock(struct bw_probes *probes, uint64_t (*clock)(void));
 
 /**
- * Adds probes to a selection: patterns as of fnmatch(3), separated by commas; `!PATTERN` takes
+ * Adds probes to a selection: patterns with `*`, `?` and `[a-z]`, separated by commas; `!PATTERN` takes
  * away, and if the first one does, everything is selected before. BW_ERROR_USAGE if a pattern
  * matches no probe.
  */

@@ -3,13 +3,13 @@
  * plan. */
 #include "graph/edit.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/glob.h"
 
 /* How an argument is named in messages. */
 static struct bw_text_place argument_place(struct bw_plan *plan, const char *option,
@@ -39,7 +39,8 @@ static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, 
     const struct bw_volume *volume = &plan->volumes[index];
     if (is_name)
         return strcmp(volume->name.text, pattern) == 0;
-    return fnmatch(pattern, volume->name.text, 0) == 0 ||
+    return bw_glob_matches(pattern, strlen(pattern), volume->name.text,
+                           strlen(volume->name.text)) ||
            (volume->type.text && strcmp(volume->type.text, pattern) == 0);
 }
 

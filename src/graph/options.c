@@ -3,54 +3,26 @@
  * number. */
 #include "graph/options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "graph/instance.h"
 
-/* A unit is what stands behind a number, and how many of the smallest unit it is. Largest first,
- * for printing. */
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit size_units[] = {
-    {"E", UINT64_C(1) << 60},
-    {"P", UINT64_C(1) << 50},
-    {"T", UINT64_C(1) << 40},
-    {"G", UINT64_C(1) << 30},
-    {"M", UINT64_C(1) << 20},
-    {"K", UINT64_C(1) << 10},
-    {"", 1},
-    {0},
-};
-
-static const struct unit time_units[] = {
-    {"h", UINT64_C(3600000000000)},
-    {"m", UINT64_C(60000000000)},
-    {"s", UINT64_C(1000000000)},
-    {"ms", 1000000},
-    {"us", 1000},
-    {"ns", 1},
-    {0},
-};
-
-static const struct unit no_units[] = {{"", 1}, {0}};
+static const struct bw_unit no_units[] = {{"", 1}, {NULL, 0}};
 
 static const struct type {
     const char *name;    /* on pages */
     const char *article; /* in "'x' is not ..." */
-    const struct unit *units;
+    const struct bw_unit *units;
 } types[] = {
     [BW_OPTION_BOOL] = {"bool", "one", NULL},
     [BW_OPTION_INTEGER] = {"int", "a whole number", no_units},
-    [BW_OPTION_SIZE] = {"size", "a size like 64K", size_units},
+    [BW_OPTION_SIZE] = {"size", "a size like 64K", bw_size_units},
     [BW_OPTION_PERCENT] = {"percent", "a percentage like 0.5%", NULL},
-    [BW_OPTION_TIME] = {"time", "a time like 10ms", time_units},
+    [BW_OPTION_TIME] = {"time", "a time like 10ms", bw_time_units},
     [BW_OPTION_ENUM] = {"enum", "one", NULL},
     [BW_OPTION_STRING] = {"string", "a text", NULL},
     [BW_OPTION_PATH] = {"path", "a path", NULL},
@@ -81,42 +53,19 @@ static bool parse_bool(const char *text, uint64_t *value)
     return false;
 }
 
-static bool parse_digits(const char *text, uint64_t *value, const char **end)
-{
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    *value = strtoull(text, (char **)(uintptr_t)end, 10);
-    return !errno;
-}
-
-static bool parse_with_unit(const struct unit *units, const char *text, uint64_t *value)
-{
-    const char *end;
-    if (!parse_digits(text, value, &end))
-        return false;
-    if (*value == 0 && !*end)
-        return true;
-    for (const struct unit *unit = units; unit->name; unit++)
-        if (strcmp(end, unit->name) == 0)
-            return !__builtin_mul_overflow(*value, unit->factor, value);
-    return false;
-}
-
 static bool parse_percent(const char *text, uint64_t *value)
 {
-    const char *end;
-    if (!parse_digits(text, value, &end) || *value > 100)
+    if (!bw_parse_digits(&text, 10, value) || *value > 100)
         return false;
     *value *= BW_PERCENT_100 / 100;
-    if (*end == '.') {
+    if (*text == '.') {
         uint64_t digit = BW_PERCENT_100 / 1000;
-        if (end[1] < '0' || end[1] > '9')
+        if (text[1] < '0' || text[1] > '9')
             return false;
-        for (end++; *end >= '0' && *end <= '9' && digit; end++, digit /= 10)
-            *value += (uint64_t)(*end - '0') * digit;
+        for (text++; *text >= '0' && *text <= '9' && digit; text++, digit /= 10)
+            *value += (uint64_t)(*text - '0') * digit;
     }
-    return (!*end || strcmp(end, "%") == 0) && *value <= BW_PERCENT_100;
+    return (!*text || strcmp(text, "%") == 0) && *value <= BW_PERCENT_100;
 }
 
 static bool parse_choice(const char *const *choices, const char *text, uint64_t *value)
@@ -141,7 +90,7 @@ bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t 
     case BW_OPTION_INTEGER:
     case BW_OPTION_SIZE:
     case BW_OPTION_TIME:
-        return parse_with_unit(types[option->type].units, text, number) &&
+        return bw_parse_with_unit(text, types[option->type].units, number) &&
                in_range(option, *number);
     case BW_OPTION_PERCENT:
         return parse_percent(text, number) && in_range(option, *number);
@@ -156,9 +105,9 @@ bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t 
 }
 
 /* The largest unit that the number is a multiple of. */
-static void format_with_unit(const struct unit *units, uint64_t number, struct bw_buffer *text)
+static void format_with_unit(const struct bw_unit *units, uint64_t number, struct bw_buffer *text)
 {
-    const struct unit *unit = units;
+    const struct bw_unit *unit = units;
     while (unit[1].name && (number == 0 || number % unit->factor))
         unit++;
     bw_buffer_format(text, "%" PRIu64 "%s", number / unit->factor, number ? unit->name : "");

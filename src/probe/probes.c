@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of the probes, made from probes.def; and sets of probes with their consumers. */
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/glob.h"
 #include "probe/probe.h"
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
@@ -94,8 +94,9 @@ void bw_probes_set_clock(struct bw_probes *probes, uint64_t (*clock)(void))
 static struct bw_error *select_one(const char *pattern, bool selected[BW_PROBES_MAX])
 {
     bool found = false, add = *pattern != '!';
+    const char *glob = pattern + !add;
     for (unsigned i = 0; i < BW_PROBE_COUNT; i++) {
-        if (fnmatch(pattern + !add, table[i].name, 0) != 0)
+        if (!bw_glob_matches(glob, strlen(glob), table[i].name, strlen(table[i].name)))
             continue;
         selected[i] = add;
         found = true;

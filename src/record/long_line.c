@@ -6,58 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/decimal.h"
-#include "record/units.h"
+#include "base/human.h"
 
 enum { LINKS_COLUMN = 3, OWNER_COLUMN = 5, SIZE_COLUMN = 12 };
-
-/* The letter of a third of the permissions' last bit, which one more bit changes. */
-static char last_letter(bool execute, bool special, char letter)
-{
-    char upper = (char)(letter - 'a' + 'A');
-    return special ? (execute ? letter : upper) : execute ? 'x' : '-';
-}
-
-static char type_letter(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return '-';
-    case S_IFDIR:
-        return 'd';
-    case S_IFLNK:
-        return 'l';
-    case S_IFCHR:
-        return 'c';
-    case S_IFBLK:
-        return 'b';
-    case S_IFIFO:
-        return 'p';
-    case S_IFSOCK:
-        return 's';
-    default:
-        return '?';
-    }
-}
-
-char *bw_mode_letters(char *at, uint32_t mode)
-{
-    *at++ = type_letter(mode);
-    for (unsigned shift = 6; shift <= 6; shift -= 3) {
-        const uint32_t bits = mode >> shift;
-        const uint32_t special = shift == 6 ? S_ISUID : shift == 3 ? S_ISGID : S_ISVTX;
-        *at++ = bits & 4 ? 'r' : '-';
-        *at++ = bits & 2 ? 'w' : '-';
-        *at++ = last_letter(bits & 1, mode & special, shift ? 's' : 't');
-    }
-    return at;
-}
-
-char *bw_long_time(char *at, int64_t nanoseconds)
-{
-    char *end = bw_units_time(at, nanoseconds);
-    *(char *)memchr(at, 'T', (size_t)(end - at)) = ' ';
-    return end - 1; /* UTC goes without saying */
-}
 
 /* Puts what was written at `at`, up to `end`, to the right of a column, and a space behind it. */
 static char *align(char *at, char *end, size_t width)
@@ -102,16 +53,16 @@ void bw_long_line_append(const struct bw_walked_file *file, struct bw_buffer *te
         append_unknown(file, text);
         return;
     }
-    if (!bw_buffer_reserve(text, BW_MODE_LETTERS + 5 * (BW_DECIMAL_ROOM + 3) + BW_UNITS_ROOM))
+    if (!bw_buffer_reserve(text, BW_MODE_LENGTH + 5 * (BW_DECIMAL_ROOM + 3) + BW_DATE_LENGTH + 2))
         return;
-    char *at = bw_mode_letters(text->data + text->length, inode->mode);
+    char *at = bw_write_mode(text->data + text->length, inode->mode);
     *at++ = ' ';
     at = number(at, inode->link_count, LINKS_COLUMN);
     at = number(at, inode->uid, OWNER_COLUMN);
     at = number(at, inode->gid, OWNER_COLUMN);
     at = S_ISCHR(inode->mode) || S_ISBLK(inode->mode) ? device(at, inode->device)
                                                       : number(at, inode->size, SIZE_COLUMN);
-    at = bw_long_time(at, bw_time_nanoseconds(&inode->mtime));
+    at = bw_write_date(at, bw_time_nanoseconds(&inode->mtime), ' ');
     *at++ = ' ';
     text->length = (size_t)(at - text->data);
 }

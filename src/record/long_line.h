@@ -7,16 +7,6 @@
 #include "base/buffer.h"
 #include "record/file.h"
 
-/** Bytes of a mode in letters. */
-enum { BW_MODE_LETTERS = 10 };
-
-/** Writes a mode as in struct stat, like "-rwsr-xr-t"; returns the end. */
-char *bw_mode_letters(char *at, uint32_t mode);
-
-/** Writes nanoseconds since 1970 as "2026-11-21 07:57:58.123456789", in UTC; returns the end, at
- * most 30 bytes on. */
-char *bw_long_time(char *at, int64_t nanoseconds);
-
 /**
  * Appends a line with a space at its end, to be followed by the name. Columns are as wide as most
  * need; a device has its numbers instead of a size; what is not known is '?', but for the type.

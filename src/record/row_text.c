@@ -5,8 +5,8 @@
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "record/row.h"
-#include "record/units.h"
 
 /* Numbers are read as unsigned unless their type says otherwise. */
 static uint64_t number_at(const void *value)
@@ -32,21 +32,23 @@ static char *write_iec(const struct bw_rows *rows, const struct bw_column *colum
                        const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
-    return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), false);
+    return bw_write_size(bw_lead_write(at, &column->lead), number_at(value), false);
 }
 
 static char *write_si(const struct bw_rows *rows, const struct bw_column *column, const void *value,
                       char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
-    return bw_units_size(bw_lead_write(at, &column->lead), number_at(value), true);
+    return bw_write_size(bw_lead_write(at, &column->lead), number_at(value), true);
 }
 
 static char *write_time(const struct bw_rows *rows, const struct bw_column *column,
                         const void *value, char *at, struct bw_buffer *buffer)
 {
     (void)rows, (void)buffer;
-    return bw_units_time(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+    at = bw_write_date(bw_lead_write(at, &column->lead), *(const int64_t *)value, 'T');
+    *at++ = 'Z';
+    return at;
 }
 
 /* A number in digits of `bits` bits each. */

@@ -8,8 +8,8 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "base/human.h"
 #include "select/selection_parts.h"
-#include "select/time_parse.h"
 
 struct bw_error *bw_selection_create(struct bw_selection **result)
 {
@@ -93,18 +93,6 @@ static struct bw_error *read_regex(const struct bw_selection *selection, const c
     return wrong(problem);
 }
 
-/* Digits, at least one; false if there are none or too many. */
-static bool take_number(const char **text, unsigned base, uint64_t *number)
-{
-    const char *start = *text;
-    *number = 0;
-    for (; **text >= '0' && **text < (char)('0' + base); (*text)++)
-        if (__builtin_mul_overflow(*number, (uint64_t)base, number) ||
-            __builtin_add_overflow(*number, (uint64_t)(**text - '0'), number))
-            return false;
-    return *text > start;
-}
-
 static enum bw_comparison take_sign(const char **text)
 {
     enum bw_comparison comparison = **text == '+' ? BW_MORE : **text == '-' ? BW_LESS : BW_EQUAL;
@@ -117,7 +105,7 @@ static struct bw_error *read_number(const struct bw_selection *selection, const 
 {
     (void)selection;
     condition->comparison = take_sign(&argument);
-    return take_number(&argument, 10, &condition->number) && !*argument
+    return bw_parse_digits(&argument, 10, &condition->number) && !*argument
                ? NULL
                : wrong("this is a number, perhaps with + or - in front of it: +3");
 }
@@ -125,21 +113,25 @@ static struct bw_error *read_number(const struct bw_selection *selection, const 
 static struct bw_error *read_size(const struct bw_selection *selection, const char *argument,
                                   struct bw_condition *condition)
 {
-    static const char letters[] = "bcwkMGT";
-    static const uint64_t units[] = {
-        512, 1, 2, UINT64_C(1) << 10, UINT64_C(1) << 20, UINT64_C(1) << 30, UINT64_C(1) << 40};
+    static const struct bw_unit units[] = {
+        {"T", UINT64_C(1) << 40},
+        {"G", 1 << 30},
+        {"M", 1 << 20},
+        {"k", 1 << 10},
+        {"b", 512},
+        {"", 512},
+        {"w", 2},
+        {"c", 1},
+        {NULL, 0},
+    };
     (void)selection;
     condition->comparison = take_sign(&argument);
-    condition->unit = 512;
-    bool good = take_number(&argument, 10, &condition->number);
-    const char *letter = good && *argument ? strchr(letters, *argument) : NULL;
-    if (letter) {
-        condition->unit = units[letter - letters];
-        argument++;
-    }
-    return good && !*argument ? NULL
-                              : wrong("a size is a number, perhaps with + or - in front and one of "
-                                      "c w b k M G T behind: +1M");
+    bool good = bw_parse_digits(&argument, 10, &condition->number);
+    const struct bw_unit *unit = bw_unit_find(units, argument, strlen(argument));
+    condition->unit = unit ? unit->factor : 1;
+    return good && unit ? NULL
+                        : wrong("a size is a number, perhaps with + or - in front and one of "
+                                "c w b k M G T behind: +1M");
 }
 
 static struct bw_error *read_mode(const struct bw_selection *selection, const char *argument,
@@ -150,7 +142,8 @@ static struct bw_error *read_mode(const struct bw_selection *selection, const ch
                            : *argument == '/' ? BW_MODE_HAS_ANY
                                               : BW_MODE_IS;
     argument += condition->mode_test != BW_MODE_IS;
-    return take_number(&argument, 8, &condition->number) && !*argument && condition->number <= 07777
+    return bw_parse_digits(&argument, 8, &condition->number) && !*argument &&
+                   condition->number <= 07777
                ? NULL
                : wrong("a mode is octal, at most 7777, perhaps with - (all of) or / (any of) in "
                        "front: -022");
@@ -160,7 +153,7 @@ static struct bw_error *read_time(const struct bw_selection *selection, const ch
                                   struct bw_condition *condition)
 {
     (void)selection;
-    return bw_time_parse(argument, &condition->time)
+    return bw_parse_date(argument, &condition->time)
                ? NULL
                : wrong("a time is YYYY-MM-DD, perhaps with HH:MM[:SS[.N]] and Z or +HH:MM behind, "
                        "or @SECONDS "

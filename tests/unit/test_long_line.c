@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Long lines: modes in letters, times, what is not known. */
+/* Long lines: columns, times, what is not known. */
 #include "record/long_line.h"
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
-
-static void test_modes(void **state)
-{
-    (void)state;
-    static const struct {
-        uint32_t mode;
-        const char *letters;
-    } cases[] = {
-        {0100644, "-rw-r--r--"}, {0040755, "drwxr-xr-x"},    {0120777, "lrwxrwxrwx"},
-        {0020600, "crw-------"}, {0060660, "brw-rw----"},    {0010000, "p---------"},
-        {0140001, "s--------x"}, {0000000, "?---------"},    {0104755, "-rwsr-xr-x"},
-        {0104644, "-rwSr--r--"}, {0102755, "-rwxr-sr-x"},    {0102644, "-rw-r-Sr--"},
-        {0041777, "drwxrwxrwt"}, {0041776, "drwxrwxrwT"},    {0107777, "-rwsrwsrwt"},
-        {0107000, "---S--S--T"}, {UINT32_MAX, "?rwsrwsrwt"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char text[BW_MODE_LETTERS + 1] = {0};
-        assert_ptr_equal(bw_mode_letters(text, cases[i].mode), text + BW_MODE_LETTERS);
-        assert_string_equal(text, cases[i].letters);
-    }
-}
 
 static void expect_line(const struct bw_walked_file *file, const char *text)
 {
@@ -75,7 +54,6 @@ static void test_unknown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modes),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_unknown),
     };

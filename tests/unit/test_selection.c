@@ -4,7 +4,6 @@
 #include "support/walk_helpers.h"
 #include "select/selection.h"
 #include "select/selection_parts.h"
-#include "select/time_parse.h"
 
 static struct bw_selection *make(const char *condition, const char *argument)
 {
@@ -303,93 +302,15 @@ static void test_refusals(void **state)
     bw_selection_destroy(NULL);
 }
 
-/* Dates. */
-
-static void test_times(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int64_t seconds, nanoseconds;
-    } cases[] = {
-        {"1970-01-01", 0, 0},
-        {"1970-01-01T00:00Z", 0, 0},
-        {"1969-12-31 23:59:59", -1, 0},
-        {"2000-02-29", 951782400, 0},
-        {"2000-03-01", 951868800, 0},
-        {"1900-03-01", -2203891200, 0},
-        {"2024-12-31 23:59:60", 1735689600, 0},
-        {"2001-02-03 04:05:06.789", 981173106, 789000000},
-        {"2001-02-03 04:05:06.1234567891", 981173106, 123456789},
-        {"2001-02-03 04:05+02:30", 981164100, 0},
-        {"2001-02-03 04:05-0230", 981182100, 0},
-        {"2001-02-03T04+02", 0, -1},
-        {"2001-02-03+02", 981151200, 0},
-        {"1678-01-01", -9214560000, 0},
-        {"@0", 0, 0},
-        {"@-0.5", 0, -500000000},
-        {"@1.000000001", 1, 1},
-        {"@9223372036", 9223372036, 0},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        int64_t time;
-        if (cases[i].nanoseconds == -1) {
-            assert_false(bw_time_parse(cases[i].text, &time));
-            continue;
-        }
-        assert_true(bw_time_parse(cases[i].text, &time));
-        assert_int_equal(time, cases[i].seconds * 1000000000 + cases[i].nanoseconds);
-    }
-}
-
-static void test_bad_times(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "2001-02-29",
-        "1900-02-29",
-        "2001-00-01",
-        "2001-13-01",
-        "2001-04-31",
-        "2001-04-00",
-        "2001-4-1",
-        "20010401",
-        "2001-04-01 24:00",
-        "2001-04-01 12:60",
-        "2001-04-01 12:00:61",
-        "2001-04-01 12:00:00.",
-        "2001-04-01 12:00Zulu",
-        "2001-04-01 12:00+1",
-        "2001-04-01 12:00+01:",
-        "2001-04-01 12:00+24",
-        "2001-04-01 ",
-        "@",
-        "@x",
-        "@1.",
-        "@-",
-        "@9223372037",
-        "@99999999999999999999",
-        "1600-01-01",
-        "2300-01-01",
-        "0000-01-01",
-    };
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        int64_t time;
-        if (bw_time_parse(texts[i], &time))
-            fail_msg("%s is a time", texts[i]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_any_name),  cmocka_unit_test(test_exclude),
-        cmocka_unit_test(test_size),      cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_perm),      cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_newer),     cmocka_unit_test(test_mtime),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_times),
-        cmocka_unit_test(test_bad_times),
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_any_name), cmocka_unit_test(test_exclude),
+        cmocka_unit_test(test_size),     cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_perm),     cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_newer),    cmocka_unit_test(test_mtime),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

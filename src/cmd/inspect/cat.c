@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The cat command: the contents of files. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "cmd/common/bad_ranges.h"
 #include "cmd/common/paths.h"
 #include "cmd/inspect/zeros.h"
@@ -31,21 +31,14 @@ struct cat {
     struct cmd_zeros zeros;
 };
 
-/* Bytes, with one of the units of sizes. */
+/* Bytes, with one of the units of sizes, in small letters too. */
 static bool parse_bytes(const char *text, uint64_t *bytes)
 {
-    static const char units[] = "KMGTPE";
-    char *end;
-    errno = 0;
-    *bytes = strtoull(text, &end, 10);
-    const char *unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    if (!isdigit((unsigned char)*text) || errno || (*end && (!unit || end[1])))
+    if (!bw_parse_digits(&text, 10, bytes))
         return false;
-    unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-    if (*bytes > UINT64_MAX >> shift)
-        return false;
-    *bytes <<= shift;
-    return true;
+    const char name = (char)toupper((unsigned char)*text);
+    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, strlen(text));
+    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
 }
 
 static struct bw_error *take_offset(void *target, const struct cmd_option *option,

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/human.h"
 #include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/ls.h"
 #include "fs/fs.h"
-#include "record/units.h"
 
 /* Bytes of the widest value of each column. */
 struct widths {
@@ -68,15 +68,12 @@ static void append_size(const struct bw_inode *inode, const struct widths *width
     bw_buffer_format(text, " %*s", widths->size, size);
 }
 
-/* "2024-02-29T12:00:00.000000000Z" as ls has it. */
+/* "2024-02-29 12:00:00.000000000 +0000" */
 static void append_time(int64_t time, struct bw_buffer *text)
 {
-    char value[64];
-    char *end = bw_units_time(value, time);
-    char *between = memchr(value, 'T', (size_t)(end - value));
-    if (between)
-        *between = ' ';
-    bw_buffer_format(text, " %.*s +0000 ", (int)(end - value) - 1, value);
+    char value[BW_DATE_LENGTH];
+    bw_write_date(value, time, ' ');
+    bw_buffer_format(text, " %.*s +0000 ", BW_DATE_LENGTH, value);
 }
 
 static void append_columns(const struct ls_entry *entry, const struct widths *widths, bool people,

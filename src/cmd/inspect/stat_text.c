@@ -4,11 +4,11 @@
 #include <inttypes.h>
 
 #include "base/escape.h"
+#include "base/human.h"
 #include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/stat.h"
 #include "format/compression.h"
 #include "format/names.h"
-#include "record/units.h"
 
 static void append_bytes(const char *label, const void *bytes, size_t length,
                          struct bw_buffer *text)
@@ -25,9 +25,9 @@ static void append_number(const char *label, uint64_t number, struct bw_buffer *
 
 static void append_time(const char *label, int64_t time, struct bw_buffer *text)
 {
-    char value[64];
-    char *end = bw_units_time(value, time);
-    bw_buffer_format(text, "%s: %.*s\n", label, (int)(end - value), value);
+    char value[BW_DATE_LENGTH];
+    bw_write_date(value, time, 'T');
+    bw_buffer_format(text, "%s: %.*sZ\n", label, BW_DATE_LENGTH, value);
 }
 
 static void append_flags(uint64_t flags, struct bw_buffer *text)

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Numbers as people write and read them: sizes with units, durations, dates, modes. Everything that
+ * parses or prints one of these uses this file, so that a size means the same in an option of a
+ * layer, in a filter and on the command line.
+ *
+ * Functions that write take a place with enough room and return the end of what they wrote.
+ */
+#ifndef BW_BASE_HUMAN_H
+#define BW_BASE_HUMAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** A unit: what follows a number, and by how much it multiplies it. */
+struct bw_unit {
+    const char *name; /**< may be empty */
+    uint64_t factor;
+};
+
+/** Units of sizes: E, P, T, G, M, K (powers of 1024) and none, which is bytes. Largest first, as in
+ * the other tables; the last one has no name (NULL). */
+extern const struct bw_unit bw_size_units[];
+/** Units of durations: h, m, s, ms, us, ns. A number needs one of them. */
+extern const struct bw_unit bw_time_units[];
+
+/** Finds the unit of that name; NULL if there is none. */
+const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name, size_t length);
+
+/** Reads digits of a base up to 10 from `*text` and moves on to what follows them. False if there
+ * are none, or too many for 64 bits. */
+bool bw_parse_digits(const char **text, unsigned base, uint64_t *number);
+
+/** Reads a whole text as digits and a unit; 0 needs no unit. False if it is anything else. */
+bool bw_parse_with_unit(const char *text, const struct bw_unit *units, uint64_t *number);
+
+enum {
+    BW_SIZE_ROOM = 24,   /**< bytes that a size needs at most */
+    BW_DATE_LENGTH = 29, /**< bytes of a date with time of day and nanoseconds */
+    BW_MODE_LENGTH = 10, /**< bytes of a mode in letters */
+};
+
+/** Writes a size with two decimals and the largest unit that leaves at least 1 before them, as
+ * btrfs-progs do: "1.50MiB"; bytes have no decimals. Units are multiples of 1000 with `si`. */
+char *bw_write_size(char *at, uint64_t size, bool si);
+
+/** Writes a size as `ls -h` does: "1.5K", rounded up. */
+char *bw_write_short_size(char *at, uint64_t size);
+
+/** Writes nanoseconds since 1970 as date and time of day in UTC, with `between` (usually 'T' or a
+ * space) between both: "2026-11-21T07:57:58.123456789", always BW_DATE_LENGTH bytes. */
+char *bw_write_date(char *at, int64_t nanoseconds, char between);
+
+/**
+ * Reads "YYYY-MM-DD", optionally followed by " HH:MM", ":SS" and ".N" (a 'T' may stand for the
+ * space), then by "Z", "+HH:MM", "+HHMM" or "+HH" (UTC is the default); or "@SECONDS[.N]". The
+ * result is in nanoseconds since 1970. False if the text is anything else, or if the result does
+ * not fit 64 bits, which hold the years 1678 to 2262 and a part of the two years around them.
+ */
+bool bw_parse_date(const char *text, int64_t *nanoseconds);
+
+/** Writes a mode, as in struct stat, in the letters of ls(1): "-rwsr-xr-t". */
+char *bw_write_mode(char *at, uint32_t mode);
+
+#endif
