@@ -165,6 +165,15 @@ expect "filters without -R" 2 'filters need -R' ls --name x "$plain"
 expect "a filter that makes no sense" 2 'size' ls -R --size many "$plain"
 expect "-h is not a filter" 0 - ls -hR --size -1M "$plain"
 
+# Depth: the parent of a directory is known and not looked up from the top again.
+if command -v mkfs.btrfs > /dev/null && mkdir -p "$WORK/deep/$(printf 'd/%.0s' {1..200})" && truncate -s 120M "$WORK/image" &&
+    mkfs.btrfs -q --rootdir "$WORK/deep" "$WORK/image" > /dev/null 2>&1; then
+    searches() { "$PROGRAM" ls "$1" --probe 'cache-*' "$WORK/image" 2>&1 > /dev/null | wc -l; }
+    holds "-a searches no more than without" [ "$(searches -aR)" -le $(("$(searches -R)" + 10)) ]
+else
+    skip "a deep tree: needs mkfs.btrfs"
+fi
+
 # All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer that is partial.
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")

@@ -6,6 +6,7 @@
 #include "cmd/inspect/ls.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -29,7 +30,7 @@ static const struct cmd_option options[] = {
 /* A directory that is to be listed. */
 struct waiting {
     char *path; /* ends with NUL */
-    struct bw_place place;
+    struct bw_place place, parent;
     unsigned depth; /* below what was named */
 };
 
@@ -42,14 +43,15 @@ struct ls {
     bool headings, not_first;
 };
 
+/* Takes the path. */
 static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place,
-                                 unsigned depth)
+                                 const struct bw_place *parent, unsigned depth)
 {
     if (!path || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
         free(path);
         return bw_error_no_memory();
     }
-    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place, depth};
+    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place, *parent, depth};
     return NULL;
 }
 
@@ -96,7 +98,7 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
             BW_TRY(wait_for(
                 ls,
                 path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
-                &entry->place, depth));
+                &entry->place, &directory->place, depth));
     }
     return NULL;
 }
@@ -154,7 +156,7 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
         return NULL;
     }
     struct bw_error *error =
-        ls_listing_read(&listing, &ls->paths, ls->options, directory->path, &directory->place);
+        ls_listing_read(&listing, &ls->paths, ls->options, &directory->place, &directory->parent);
     if (!error)
         error = select_and_write(ls, &listing, directory);
     ls_listing_free(&listing);
@@ -188,6 +190,19 @@ static struct bw_error *find(const struct ls *ls, const char *path, struct bw_pl
     return NULL;
 }
 
+/* A directory that is named: nothing but a lookup tells what its ".." is. Below it, the listing
+ * knows. */
+static struct bw_error *wait_for_named(struct ls *ls, const char *path,
+                                       const struct bw_place *place)
+{
+    struct bw_place parent = *place;
+    BW_AUTO_FREE char *above = NULL;
+    if (asprintf(&above, "%s/..", path) < 0)
+        return bw_error_no_memory();
+    bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
+    return wait_for(ls, strdup(path), place, &parent, 0);
+}
+
 /* Files that are named come first, together; then the directories in their order. */
 static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
                                  struct ls_listing *files)
@@ -202,7 +217,7 @@ static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t
         else if (place.type != BW_FILE_DIRECTORY)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
         else if (bw_choice_enters(&ls->options->choice, 0))
-            BW_TRY(wait_for(ls, strdup(names[i]), &place, 0));
+            BW_TRY(wait_for_named(ls, names[i], &place));
     }
     return NULL;
 }

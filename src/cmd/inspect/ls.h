@@ -40,11 +40,11 @@ void ls_listing_free(struct ls_listing *listing);
 struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, size_t length,
                                 const struct bw_place *place);
 
-/** Adds the entries of the directory at `path` (ended by NUL), as the options want them. What is
- * lost is reported. */
+/** Adds the entries of a directory, as the options want them; `parent` is its "..". What is lost is
+ * reported. */
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const char *path,
-                                 const struct bw_place *directory);
+                                 const struct ls_state *options, const struct bw_place *directory,
+                                 const struct bw_place *parent);
 
 /** Sorts by name, byte by byte. */
 void ls_listing_sort(struct ls_listing *listing);

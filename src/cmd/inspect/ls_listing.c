@@ -42,30 +42,23 @@ static struct bw_error *take(void *context, const struct bw_listed *entry)
     return ls_listing_add(gathering->listing, entry->name, entry->name_length, &entry->place);
 }
 
-static struct bw_error *add_dots(struct ls_listing *listing, const struct cmd_paths *paths,
-                                 const char *path, const struct bw_place *directory)
+static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
+                                 const struct bw_place *parent)
 {
-    struct bw_buffer above = {0};
-    struct bw_place parent = *directory;
-    bw_buffer_format(&above, "%s/..", path);
-    bw_buffer_append_byte(&above, '\0');
-    if (!above.failed)
-        bw_error_free(bw_lookup(paths->session.fs, paths->from, above.data, true, &parent));
-    bw_buffer_free(&above);
     BW_TRY(ls_listing_add(listing, ".", 1, directory));
-    BW_TRY(ls_listing_add(listing, "..", 2, &parent));
+    BW_TRY(ls_listing_add(listing, "..", 2, parent));
     listing->entries[listing->count - 1].is_dots = listing->entries[listing->count - 2].is_dots =
         true;
     return NULL;
 }
 
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const char *path,
-                                 const struct bw_place *directory)
+                                 const struct ls_state *options, const struct bw_place *directory,
+                                 const struct bw_place *parent)
 {
     struct gathering gathering = {listing, options->all};
     if (options->all)
-        BW_TRY(add_dots(listing, paths, path, directory));
+        BW_TRY(add_dots(listing, directory, parent));
     return bw_directory_read(paths->session.fs, directory, take, &gathering);
 }
 
