@@ -27,19 +27,27 @@ static void append_text(struct bw_json *json, const char *text)
     bw_buffer_append(json->buffer, text, strlen(text));
 }
 
+/* A character below U+0100 that a string cannot hold as it is, or that a terminal would obey: the
+ * quote, the backslash and the control characters, of which U+0080 to U+009F have two bytes. */
+static void append_escaped(struct bw_json *json, uint8_t code)
+{
+    bool is_short = code == '"' || code == '\\';
+    bw_buffer_format(json->buffer, is_short ? "\\%c" : "\\u%04x", code);
+}
+
+/* Valid UTF-8. */
 static void append_string(struct bw_json *json, const uint8_t *bytes, size_t length)
 {
     bw_buffer_append_byte(json->buffer, '"');
     size_t done = 0;
     for (size_t i = 0; i < length; i++) {
-        if (bytes[i] >= 0x20 && bytes[i] != '"' && bytes[i] != '\\' && bytes[i] != 0x7f)
+        bool is_pair = bytes[i] == 0xc2 && bytes[i + 1] < 0xa0;
+        if (bytes[i] >= 0x20 && bytes[i] != '"' && bytes[i] != '\\' && bytes[i] != 0x7f && !is_pair)
             continue;
         bw_buffer_append(json->buffer, bytes + done, i - done);
+        i += is_pair;
+        append_escaped(json, bytes[i]);
         done = i + 1;
-        if (bytes[i] == '"' || bytes[i] == '\\')
-            bw_buffer_format(json->buffer, "\\%c", bytes[i]);
-        else
-            bw_buffer_format(json->buffer, "\\u%04x", bytes[i]);
     }
     bw_buffer_append(json->buffer, bytes + done, length - done);
     bw_buffer_append_byte(json->buffer, '"');

@@ -54,8 +54,8 @@ static char *write_code(char *at, uint8_t code)
 }
 
 /* Valid UTF-8 as it stands in a string; at most six times as long. Terminals obey the control
- * characters U+0080 to U+009F too: for them these are escaped as well. */
-static char *write_awkward(char *at, const uint8_t *bytes, size_t length, bool for_terminal)
+ * characters U+0080 to U+009F, too. */
+static char *write_awkward(char *at, const uint8_t *bytes, size_t length)
 {
     for (size_t i = 0; i < length; i++) {
         if (bytes[i] == '"' || bytes[i] == '\\') {
@@ -63,7 +63,7 @@ static char *write_awkward(char *at, const uint8_t *bytes, size_t length, bool f
             *at++ = (char)bytes[i];
         } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
             at = write_code(at, bytes[i]);
-        } else if (for_terminal && bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
+        } else if (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
             at = write_code(at, bytes[++i]);
         } else {
             *at++ = (char)bytes[i];
@@ -93,7 +93,7 @@ static char *write_slowly(const struct bw_rows *rows, const struct bw_column *co
     if (!at)
         return NULL;
     at = bw_lead_write(at, &column->lead);
-    at = write_awkward(at, (const uint8_t *)bytes->data, bytes->length, rows->escape);
+    at = write_awkward(at, (const uint8_t *)bytes->data, bytes->length);
     *at++ = '"';
     return at;
 }

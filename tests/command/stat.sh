@@ -93,4 +93,15 @@ for old, new in zip(walked, told):
 else
     skip "comparison with the walk: python3 is not installed"
 fi
+
+# Control characters in names and values: of a terminal that shows JSON, none may be obeyed.
+if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" && touch "$WORK/names/"$'c1-\xc2\x9b31m' &&
+    truncate -s 120M "$WORK/image" && mkfs.btrfs -q --rootdir "$WORK/names" "$WORK/image" > /dev/null 2>&1; then
+    for command in stat extents; do
+        expect "$command --json of such a name" 0 - "$command" --json "$WORK/image" $'c1-\xc2\x9b31m'
+        holds "it is escaped" out_has '"path":"/?c1-\\u009b31m"'
+    done
+else
+    skip "names with control characters: needs mkfs.btrfs"
+fi
 finish

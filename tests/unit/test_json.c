@@ -68,6 +68,7 @@ static void test_text(void **state)
         {"plain", "{\"a\":\"plain\"}"},
         {"\"\\/", "{\"a\":\"\\\"\\\\/\"}"},
         {"\n\t\x01\x1f\x7f", "{\"a\":\"\\u000a\\u0009\\u0001\\u001f\\u007f\"}"},
+        {"\xc2\x80\xc2\x9f\xc2\xa0", "{\"a\":\"\\u0080\\u009f\xc2\xa0\"}"},
         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
          "{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
         {"\xf4\x8f\xbf\xbf", "{\"a\":\"\xf4\x8f\xbf\xbf\"}"},

@@ -259,9 +259,11 @@ static void fill_tables(struct getopt_tables *tables, const struct option_list *
 static int usage_error(const char *reason, const char *argument)
 {
     struct bw_buffer shown = {0};
+    bw_escape_words(&shown, reason);
+    bw_buffer_format(&shown, "%s", argument ? ": " : "");
     bw_escape_words(&shown, argument ? argument : "");
-    fprintf(stderr, "btrfs-walk: %s%s%.*s\nTry 'btrfs-walk --help'.\n", reason,
-            argument ? ": " : "", (int)shown.length, shown.data ? shown.data : "");
+    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk --help'.\n", (int)shown.length,
+            shown.data ? shown.data : "");
     bw_buffer_free(&shown);
     return STATUS_CANNOT;
 }
