@@ -22,7 +22,7 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
 /** What the type is called in messages and on pages: "size". */
 const char *bw_option_type_name(enum bw_option_type type);
 
-/** Appends what values are allowed: "0 to 1T", "pread, mmap", "on, off"; nothing if any text is. */
+/** Appends what values are allowed: "0 to 1T", "any, data", "on, off"; nothing if any text is. */
 void bw_option_range(const struct bw_option *option, struct bw_buffer *text);
 
 #endif

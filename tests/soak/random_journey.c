@@ -147,7 +147,7 @@ static void decorate(struct dice *dice, struct journey *journey)
         "performance/read-ahead@%s,gap=64K",
     };
     static const char *const logical[] = {"chunk-map", "verify", "read-ahead", "node-cache"};
-    static const char *const options[] = {"storage/file.io=mmap", "node-cache.size=0",
+    static const char *const options[] = {"read-ahead.gap=0", "node-cache.size=0",
                                           "node-cache.size=64K", "read-ahead.gap=1M"};
     for (unsigned count = roll(dice, DECORATIONS_AT_MOST + 1); count; count--) {
         unsigned layer = roll(dice, COUNT(layers)), kinds_of_place = COUNT(logical) + (layer < 8);

@@ -64,7 +64,7 @@ struct graph_changes {
 /** Inserts a layer: "debug/error-gen@device-1,action=flip". */
 void insert_layer(struct graph_changes *changes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/** Sets an option: "storage/file.io=mmap". */
+/** Sets an option: "node-cache.size=64K". */
 void set_option(struct graph_changes *changes, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /** Opens the devices named through a changed graph; `changes` and `log` may be NULL. */

@@ -56,7 +56,7 @@ static void test_default(void **state)
         "device-1 device-2 chunk-map(device-1 device-2) verify(chunk-map) read-ahead(verify) "
         "node-cache(read-ahead)");
     assert_string_equal(bw_volume_option(volume("device-2"), "path"), "b.img");
-    assert_null(bw_volume_option(volume("device-2"), "io"));
+    assert_null(bw_volume_option(volume("device-2"), "shape"));
 }
 
 static void test_options(void **state)
@@ -68,10 +68,10 @@ static void test_options(void **state)
     assert_string_equal(bw_volume_option(volume("node-cache"), "size"), "");
     expect_success(bw_plan_edit_option(&plan, "device-1.path=with.dots=and,more"));
     assert_string_equal(bw_volume_option(volume("device-1"), "path"), "with.dots=and,more");
-    expect_success(bw_plan_edit_option(&plan, "storage/file.io=mmap"));
+    expect_success(bw_plan_edit_option(&plan, "storage/file.shape=round"));
     expect_success(bw_plan_edit_option(&plan, "device-*.colour=red"));
     for (size_t i = 0; i < 2; i++) {
-        assert_string_equal(bw_volume_option(&plan.volumes[i], "io"), "mmap");
+        assert_string_equal(bw_volume_option(&plan.volumes[i], "shape"), "round");
         assert_string_equal(bw_volume_option(&plan.volumes[i], "colour"), "red");
     }
     assert_null(bw_volume_option(volume("chunk-map"), "colour"));
@@ -84,8 +84,8 @@ static void test_bad_options(void **state)
     for (size_t i = 0; i < COUNT(none); i++)
         expect_error(bw_plan_edit_option(&plan, none[i]), BW_ERROR_USAGE,
                      "the form NAME.KEY=VALUE");
-    expect_error(bw_plan_edit_option(&plan, "device-3.io=mmap"), BW_ERROR_USAGE,
-                 "--xlator-option device-3.io=mmap: there is no volume device-3; there are: "
+    expect_error(bw_plan_edit_option(&plan, "device-3.shape=round"), BW_ERROR_USAGE,
+                 "--xlator-option device-3.shape=round: there is no volume device-3; there are: "
                  "device-1, device-2, "
                  "chunk-map");
 }
@@ -133,8 +133,8 @@ static void test_exact_names(void **state)
     expect_success(bw_plan_edit_insert(&plan, "x/s@device-?"));
     assert_int_equal(plan.count, 8);
     assert_string_equal(volume("s@device-?")->children[0].text, "device-?");
-    expect_success(bw_plan_edit_option(&plan, "device-?.io=mmap"));
-    assert_null(bw_volume_option(volume("device-1"), "io"));
+    expect_success(bw_plan_edit_option(&plan, "device-?.shape=round"));
+    assert_null(bw_volume_option(volume("device-1"), "shape"));
 }
 
 static void test_bad_inserts(void **state)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* storage/file: whatever the order and shape of a batch, each request gets its own bytes; and what
- * cannot be opened. All of it with both ways of reading; what is special about a mapping is in
- * test_storage_mapping.c.
- */
+ * cannot be opened. */
 #include "base/json.h"
 
 #include <sys/mman.h>
@@ -37,10 +35,9 @@ static void free_file(struct memory_file *file)
     free(file->bytes);
 }
 
-static struct bw_error *try_open(struct bw_graph *graph, void **io, const char *path,
-                                 struct bw_xlator **made)
+static struct bw_error *try_open(struct bw_graph *graph, const char *path, struct bw_xlator **made)
 {
-    const struct bw_option_value options[] = {{"path", path}, {"io", *io}, {0}};
+    const struct bw_option_value options[] = {{"path", path}, {0}};
     const struct bw_layer layer = {.type = "storage/file", .name = "file", .options = options};
     return bw_graph_add(graph, &layer, made);
 }
@@ -71,6 +68,7 @@ static void check_batch(struct bw_xlator *layer, const struct memory_file *file,
 
 static void test_batches(void **state)
 {
+    (void)state;
     static const uint64_t ranges[][2] = {
         {40960, 4096}, {0, 4096},     {4096, 4096}, {8192, 100},   {8292, 1},      {8293, 70000},
         {40960, 4096}, {40960, 8192}, {40961, 1},   {SIZE - 1, 1}, {SIZE - 10, 9}, {300000, 5},
@@ -79,7 +77,7 @@ static void test_batches(void **state)
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     assert_int_equal(bw_xlator_size(layer), SIZE);
     for (size_t count = 1; count <= COUNT(ranges); count++)
         check_batch(layer, &file, ranges, count);
@@ -89,11 +87,12 @@ static void test_batches(void **state)
 
 static void test_random_batches(void **state)
 {
+    (void)state;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     uint64_t ranges[200][2], random = 42;
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     for (unsigned round = 0; round < 40; round++) {
         for (size_t i = 0; i < COUNT(ranges); i++) {
             random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -112,6 +111,7 @@ static void test_random_batches(void **state)
 /* Reads behind the end fail, and only they. */
 static void test_past_the_end(void **state)
 {
+    (void)state;
     static const uint64_t ranges[][2] = {
         {SIZE - 4096, 4096},
         {SIZE, 4096},
@@ -127,7 +127,7 @@ static void test_past_the_end(void **state)
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     check_batch(layer, &file, ranges, COUNT(ranges));
     check_batch(layer, &file, ranges, 3);
     assert_int_equal(bw_xlator_counters(layer, BW_REQUEST_RAW).errors, 7 + 2);
@@ -137,11 +137,12 @@ static void test_past_the_end(void **state)
 
 static void test_file_that_shrinks(void **state)
 {
+    (void)state;
     uint8_t bytes[4096];
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     assert_int_equal(ftruncate(file.descriptor, 100000), 0);
     expect_success(read_range(layer, 0, bytes, sizeof bytes));
     expect_error(read_range(layer, 99000, bytes, sizeof bytes), BW_ERROR_CORRUPT, "shrank");
@@ -156,13 +157,14 @@ static void test_file_that_shrinks(void **state)
 
 static void test_hints(void **state)
 {
+    (void)state;
     static const struct bw_range ranges[] = {
         {0, 4096}, {SIZE, 4096}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
     uint8_t byte;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
     bw_error_free(read_range(layer, SIZE, &byte, 1));
     bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
@@ -174,19 +176,20 @@ static void test_hints(void **state)
 
 static void test_what_cannot_be_opened(void **state)
 {
+    (void)state;
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     char folder[] = "/tmp/btrfs-walk-test-XXXXXX", fifo[64];
     assert_non_null(mkdtemp(folder));
     snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    expect_error(try_open(graph, state, "/nonexistent/x.img", &layer), BW_ERROR_SYSTEM,
+    expect_error(try_open(graph, "/nonexistent/x.img", &layer), BW_ERROR_SYSTEM,
                  "cannot open /nonexistent/x.img: No such");
-    expect_error(try_open(graph, state, "", &layer), BW_ERROR_SYSTEM, "No such file");
-    expect_error(try_open(graph, state, folder, &layer), BW_ERROR_USAGE,
+    expect_error(try_open(graph, "", &layer), BW_ERROR_SYSTEM, "No such file");
+    expect_error(try_open(graph, folder, &layer), BW_ERROR_USAGE,
                  "is a directory, not an image file");
-    expect_error(try_open(graph, state, fifo, &layer), BW_ERROR_USAGE, "is a special file");
-    expect_error(try_open(graph, state, "/dev/null", &layer), BW_ERROR_USAGE, "is a special file");
+    expect_error(try_open(graph, fifo, &layer), BW_ERROR_USAGE, "is a special file");
+    expect_error(try_open(graph, "/dev/null", &layer), BW_ERROR_USAGE, "is a special file");
     const struct bw_layer layer_without_path = {.type = "storage/file", .name = "file"};
     expect_error(bw_graph_add(graph, &layer_without_path, &layer), BW_ERROR_USAGE,
                  "option path must be given");
@@ -198,12 +201,13 @@ static void test_what_cannot_be_opened(void **state)
 
 static void test_empty_file(void **state)
 {
+    (void)state;
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     struct memory_file file = make_file();
     uint8_t byte;
     assert_int_equal(ftruncate(file.descriptor, 0), 0);
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     assert_int_equal(bw_xlator_size(layer), 0);
     expect_error(read_range(layer, 0, &byte, 1), BW_ERROR_CORRUPT, "ends at 0");
     bw_graph_destroy(graph);
@@ -212,19 +216,17 @@ static void test_empty_file(void **state)
 
 static void test_dump(void **state)
 {
+    (void)state;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     struct bw_buffer text = {0};
     struct bw_json json = bw_json_start(&text, false);
-    expect_success(try_open(graph, state, file.path, &layer));
+    expect_success(try_open(graph, file.path, &layer));
     bw_json_begin_object(&json, NULL);
     bw_storage_file_class.operations.dump(layer, &json);
     bw_json_end(&json);
-    const char *wanted =
-        strcmp(*state, "mmap") == 0
-            ? "{\"size\":1048576,\"block_device\":false,\"mapped\":true,\"cold\":false}"
-            : "{\"size\":1048576,\"block_device\":false,\"mapped\":false,\"cold\":false}";
+    const char *wanted = "{\"size\":1048576,\"block_device\":false,\"cold\":false}";
     assert_int_equal(text.length, strlen(wanted));
     assert_memory_equal(text.data, wanted, text.length);
     bw_buffer_free(&text);
@@ -232,29 +234,13 @@ static void test_dump(void **state)
     free_file(&file);
 }
 
-static void test_wrong_io(void **state)
-{
-    (void)state;
-    void *io = "aio";
-    struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *layer = NULL;
-    expect_error(try_open(graph, &io, "/dev/null", &layer), BW_ERROR_USAGE,
-                 "option io: 'aio' is not one of: pread, mmap");
-    bw_graph_destroy(graph);
-}
-
-#define BOTH(test)                                 \
-    {#test " (pread)", test, NULL, NULL, "pread"}, \
-    {                                              \
-#test " (mmap)", test, NULL, NULL, "mmap"  \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(test_batches),           BOTH(test_random_batches), BOTH(test_past_the_end),
-        BOTH(test_file_that_shrinks), BOTH(test_hints),          BOTH(test_what_cannot_be_opened),
-        BOTH(test_empty_file),        BOTH(test_dump),           cmocka_unit_test(test_wrong_io),
+        cmocka_unit_test(test_batches),      cmocka_unit_test(test_random_batches),
+        cmocka_unit_test(test_past_the_end), cmocka_unit_test(test_file_that_shrinks),
+        cmocka_unit_test(test_hints),        cmocka_unit_test(test_what_cannot_be_opened),
+        cmocka_unit_test(test_empty_file),   cmocka_unit_test(test_dump),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * storage/file: bottom of the pipeline, reads one image file or block device. The only place with
- * pread.
+ * storage/file: the bottom of the graph. It reads one image file or block device.
  *
- * A batch is sorted by offset and neighbours become one preadv. Reads first ask for what is in the
- * page cache (RWF_NOWAIT): on a warm image nothing more is needed, and some misses say that the
- * image is cold, from when on hints are passed to the kernel.
- *
- * With io=mmap the bytes are copied out of a mapping instead, under the guard of bus_guard.c.
- * Whatever the mapping cannot answer is read again with pread, which knows why.
+ * A batch is sorted by offset, and neighbours are read with one preadv. Reads first ask for what is
+ * in the page cache (RWF_NOWAIT). A warm image needs nothing more. After some misses the image
+ * counts as cold, and from then on hints are passed to the kernel.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +12,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -24,19 +19,15 @@
 #include "base/cleanup.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
-#include "xlators/storage/bus_guard.h"
 
 struct file {
     const char *path; /* the option's text, owned by the layer */
     int descriptor;
     uint64_t size;
     bool regular;             /* not a block device */
-    const uint8_t *mapped;    /* all of it, with io=mmap; NULL: pread */
     atomic_bool cold;         /* reads miss the page cache */
     atomic_uint hits, misses; /* of the page cache, until it is cold */
 };
-
-enum { IO_PREAD, IO_MMAP };
 
 static uint64_t size(struct bw_xlator *xlator)
 {
@@ -48,7 +39,7 @@ static struct bw_error *open_file(struct file *file)
 {
     struct stat status;
     const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-    /* Not even the time of access is changed, where the owner of the file allows that. */
+    /* Leaves the access time as it is; only the owner of the file may ask for that. */
     file->descriptor = open(file->path, flags | O_NOATIME);
     if (file->descriptor < 0 && errno == EPERM)
         file->descriptor = open(file->path, flags);
@@ -68,22 +59,6 @@ static struct bw_error *open_file(struct file *file)
     return NULL;
 }
 
-static struct bw_error *map_file(struct file *file)
-{
-    if (file->size == 0)
-        return NULL; /* cannot be mapped, and nothing is lost */
-    if (file->size > SIZE_MAX)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "%s is too large to be mapped", file->path);
-    void *mapped = mmap(NULL, (size_t)file->size, PROT_READ, MAP_SHARED, file->descriptor, 0);
-    if (mapped == MAP_FAILED)
-        return bw_error_from_errno(errno, "cannot map %s", file->path);
-    file->mapped = mapped;
-    /* Otherwise a fault reads what lies around it as well; what is wanted comes in by hints. */
-    madvise(mapped, (size_t)file->size, MADV_RANDOM);
-    bw_bus_guard_acquire();
-    return NULL;
-}
-
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     struct file *file = calloc(1, sizeof *file);
@@ -92,24 +67,19 @@ static struct bw_error *init(struct bw_xlator *xlator)
     file->descriptor = -1;
     file->path = bw_xlator_option_text(xlator, "path");
     bw_xlator_set_private(xlator, file);
-    BW_TRY(open_file(file));
-    return bw_xlator_option_number(xlator, "io") == IO_MMAP ? map_file(file) : NULL;
+    return open_file(file);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct file *file = bw_xlator_private(xlator);
-    if (file && file->mapped) {
-        munmap((void *)file->mapped, (size_t)file->size);
-        bw_bus_guard_release();
-    }
     if (file && file->descriptor >= 0)
         close(file->descriptor);
     free(file);
     bw_xlator_set_private(xlator, NULL);
 }
 
-/* Reads one request to its end, through interruptions and short reads. */
+/* Reads one request to its end, also after interruptions and short reads. */
 static struct bw_error *read_one(const struct file *file, const struct bw_request *request)
 {
     size_t done = 0;
@@ -133,7 +103,7 @@ static struct bw_error *read_one(const struct file *file, const struct bw_reques
     return NULL;
 }
 
-/* A page or two may be missing of an image that is warm otherwise, and hints are worth nothing
+/* In an otherwise warm image a page or two may be missing from the page cache; hints do not help
  * there. */
 enum { COLD_MISSES = 3, COLD_SHARE = 16 };
 
@@ -146,7 +116,7 @@ static void note_miss(struct file *file, int reason)
         atomic_store_explicit(&file->cold, true, memory_order_relaxed);
 }
 
-/* Reads neighbours with one system call if all is in the page cache or, once cold, in any case. */
+/* Reads neighbours with one system call; false if it did not return all bytes. */
 static bool read_run(struct file *file, const struct iovec *vectors, int count, uint64_t offset,
                      size_t length)
 {
@@ -172,8 +142,8 @@ static void sort_by_address(struct bw_request **order, size_t count)
     }
 }
 
-/* The requests from `first` on that lie behind one another: how many, and how many bytes together.
- */
+/* How many requests from `first` on follow each other without a gap, and how many bytes they have
+ * together. */
 static size_t find_run(struct bw_request *const *order, size_t first, size_t count, size_t *length)
 {
     size_t next = first;
@@ -184,7 +154,7 @@ static size_t find_run(struct bw_request *const *order, size_t first, size_t cou
     return next - first;
 }
 
-/* On a cold file all runs of a batch are on their way before the first is waited for. */
+/* On a cold file, all runs of a batch are requested before the first one is waited for. */
 static void start_reading(const struct file *file, struct bw_request *const *order, size_t count)
 {
     for (size_t first = 0, run, length; first < count; first += run) {
@@ -194,29 +164,14 @@ static void start_reading(const struct file *file, struct bw_request *const *ord
     }
 }
 
-/* Copies neighbours out of the mapping. */
-static bool copy_run(const struct file *file, const struct iovec *vectors, int count,
-                     uint64_t offset, size_t length)
-{
-    if (offset > file->size || length > file->size - offset)
-        return false;
-    const uint8_t *from = file->mapped + offset;
-    for (int i = 0; i < count; from += vectors[i++].iov_len)
-        if (!bw_bus_guard_copy(vectors[i].iov_base, from, vectors[i].iov_len))
-            return false;
-    return true;
-}
-
-/* Reads neighbours, or, if that cannot be done at once, each by itself. */
+/* Reads neighbours together or, if that fails, one by one. */
 static void answer_run(struct file *file, struct bw_request *const *run, size_t count,
                        size_t length)
 {
     struct iovec vectors[BW_BATCH];
     for (size_t i = 0; i < count; i++)
         vectors[i] = (struct iovec){run[i]->buffer, run[i]->length};
-    uint64_t offset = run[0]->address;
-    bool whole = file->mapped ? copy_run(file, vectors, (int)count, offset, length)
-                              : read_run(file, vectors, (int)count, offset, length);
+    bool whole = read_run(file, vectors, (int)count, run[0]->address, length);
     for (size_t i = 0; i < count; i++)
         run[i]->error = whole ? NULL : read_one(file, run[i]);
 }
@@ -249,56 +204,17 @@ static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-/* Faults tell nothing about the page cache: the first byte of each batch is asked for until one is
- * missing.
- */
-static void notice_cold(struct file *file, uint64_t offset)
-{
-    uint8_t byte;
-    if (atomic_load_explicit(&file->cold, memory_order_relaxed) || offset >= file->size)
-        return;
-    const struct iovec vector = {&byte, 1};
-    ssize_t got = preadv2(file->descriptor, &vector, 1, (off_t)offset, RWF_NOWAIT);
-    if (got == 1)
-        atomic_fetch_add_explicit(&file->hits, 1, memory_order_relaxed);
-    else
-        note_miss(file, got >= 0 ? 0 : errno);
-}
-
-/* What lies behind a new end, but in the same page as it, was read as zeros: it is asked for once
- * more. */
-static void check_end(const struct file *file, struct bw_request *requests, size_t count)
-{
-    struct stat status;
-    if (!file->regular || fstat(file->descriptor, &status) ||
-        (uint64_t)status.st_size >= file->size)
-        return;
-    for (size_t i = 0; i < count; i++)
-        if (!requests[i].error &&
-            requests[i].address + requests[i].length > (uint64_t)status.st_size)
-            requests[i].error = read_one(file, &requests[i]);
-}
-
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *requests, size_t count)
 {
     struct file *file = bw_xlator_private(xlator);
     struct bw_request *order[BW_BATCH];
-    sigset_t mask;
     for (size_t i = 0; i < count; i++)
         order[i] = &requests[i];
     sort_by_address(order, count);
-    if (file->mapped)
-        notice_cold(file, order[0]->address);
     if (count > 1 && atomic_load_explicit(&file->cold, memory_order_relaxed))
         start_reading(file, order, count);
-    if (file->mapped)
-        bw_bus_guard_enter(&mask);
     read_runs(frame, xlator, order, count);
-    if (file->mapped) {
-        bw_bus_guard_leave(&mask);
-        check_end(file, requests, count);
-    }
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -325,51 +241,21 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
     const struct file *file = bw_xlator_private(xlator);
     bw_json_number(json, "size", file->size);
     bw_json_bool(json, "block_device", !file->regular);
-    bw_json_bool(json, "mapped", file->mapped != NULL);
     bw_json_bool(json, "cold", atomic_load_explicit(&file->cold, memory_order_relaxed));
 }
-
-static const char *const readers[] = {[IO_PREAD] = "pread", [IO_MMAP] = "mmap", NULL};
 
 static const struct bw_option options[] = {
     {.name = "path",
      .type = BW_OPTION_PATH,
      .description = "image file or block device; opened read-only"},
-    {.name = "io",
-     .type = BW_OPTION_ENUM,
-     .default_value = "pread",
-     .choices = readers,
-     .description = "how bytes are fetched: by system calls, or out of a mapping"},
     {0},
 };
 
 static const char page[] =
-    "The bottom of the graph: bytes of one image file or block device. It is opened read-only, and "
-    "where "
-    "the owner allows that not even the time of access changes. A batch of reads is sorted by "
-    "offset, "
-    "and neighbours become one system call. As soon as a read has missed the page cache, the "
-    "kernel is "
-    "told ahead what comes next.\n"
-    "\n"
-    "With io=mmap bytes are copied out of a mapping of the whole file instead. A file that shrinks "
-    "meanwhile, or a disk that fails, costs the reads concerned an error, as with pread. To that "
-    "end "
-    "SIGBUS is caught while such a layer exists; signals that have nothing to do with it go to "
-    "whoever "
-    "caught them before.\n"
-    "\n"
-    "    btrfs-walk --xlator-option storage/file.io=mmap disk.img\n"
-    "\n"
-    "The mapping is about a tenth faster if the image lies in the page cache in large pieces, "
-    "because it "
-    "was just copied or read from front to back. It is as fast on tmpfs. It is a tenth to a half "
-    "slower "
-    "if the cache holds small pieces, as earlier walks leave them, more so with several threads, "
-    "and a "
-    "tenth or two slower on a cold image. It needs room for the whole image in the address space. "
-    "So "
-    "pread is the default.\n";
+    "Reads the bytes of one image file or block device, at the bottom of the graph. The file is "
+    "opened read-only. Its access time does not change if its owner runs the program. A batch of "
+    "reads is sorted by offset, and neighbouring reads become one system call. Once reads have "
+    "missed the page cache, the kernel is told in advance what will be read next.\n";
 
 const struct bw_xlator_class bw_storage_file_class = {
     .type = "storage/file",
