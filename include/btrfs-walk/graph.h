@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/xlator.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,6 +79,48 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
  * whether they turned out to be of use or not, and the volfile. Such a file must not be written to.
  */
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
+
+/**
+ * Opens a file to write to that is no image: a report, a trace, a statedump. It is created if it
+ * does not exist; `append`: writing begins at its end, otherwise at its beginning. BW_ERROR_USAGE
+ * if it is a block device or holds a btrfs superblock. Ask bw_fs_is_input() as well if a file
+ * system is open. The caller closes `*descriptor`.
+ */
+struct bw_error *bw_output_file_open(const char *path, bool append, int *descriptor);
+
+/** The types of layers that exist: those built in, and those in shared objects, which are loaded
+ * when they are first asked for. Not for use by several threads at once. */
+struct bw_registry;
+
+/** Opens the types of layers. `path` lists directories with shared objects, separated by colons;
+ * NULL: those of the environment's BTRFS_WALK_XLATOR_PATH, then the library's own; "": none.
+ * BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry);
+
+/** Unloads the shared objects, and with them all classes found in them. NULL is allowed. */
+void bw_registry_close(struct bw_registry *registry);
+
+/** Finds a type ("features/verify"); `*found` is valid until the registry is closed.
+ * BW_ERROR_USAGE if it does not exist, or its shared object cannot be used: it has another ABI, or
+ * its class breaks the rules of xlator.h. */
+struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
+                                  const struct bw_xlator_class **found);
+
+/** Receives the name of a type. */
+typedef struct bw_error *bw_type_visitor(void *context, const char *type);
+
+/** Calls `visit` for every type, sorted by name, until it returns an error, which is returned.
+ * Shared objects are not loaded, so bw_registry_find() may still refuse some. The names are valid
+ * until the registry is closed. */
+struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
+                                  void *context);
+
+/** The name of an option type: "size". */
+const char *bw_option_type_name(enum bw_option_type type);
+
+/** Which values an option allows, as text: "0 to 1T", "on, off", "any, data"; "" if any text is.
+ * Freed by the caller with free(); NULL if memory ran out. */
+char *bw_option_range(const struct bw_option *option);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,6 @@
 #include "fs/roots.h"
 #include "fs/stripe_tree.h"
 #include "fs/wire.h"
-#include "xlators/classes.h"
 
 /* Every message of the file system and of its graph passes here, one at a time: the graph holds the
  * lock. */
@@ -53,11 +52,8 @@ static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *
 static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
 {
     const struct bw_reporter forward = {forward_report, fs};
-    BW_AUTO_FREE char *path = xlator_path ? NULL : bw_registry_default_path();
     struct bw_registry *registry;
-    if (!xlator_path && !path)
-        return bw_error_no_memory();
-    BW_TRY(bw_registry_create(bw_builtin_classes, xlator_path ? xlator_path : path, &registry));
+    BW_TRY(bw_registry_open(xlator_path, &registry));
     return bw_graph_create(registry, forward, &fs->graph);
 }
 

@@ -230,12 +230,14 @@ static const char *behind_slash(const char *type)
     return slash ? slash + 1 : type;
 }
 
-static void consider(struct meant *meant, const char *type)
+static struct bw_error *consider(void *context, const char *type)
 {
+    struct meant *meant = context;
     meant->exists |= strcmp(type, meant->type) == 0;
     bw_nearest_try(&meant->nearest, type);
     if (strcmp(behind_slash(type), meant->name) == 0)
         meant->elsewhere = type;
+    return NULL;
 }
 
 /* Takes the registry's error and returns one that says more. */
@@ -245,19 +247,14 @@ static struct bw_error *refuse_type(const struct checker *checker, const struct 
     BW_AUTO_ERROR struct bw_error *reason = unknown;
     const char *type = volume->type.text;
     struct meant meant = {type, behind_slash(type), {.wanted = type}, NULL, false};
-    struct bw_type_names names = {0};
     if (reason->code == BW_ERROR_USAGE)
-        bw_error_free(bw_registry_names(checker->registry, &names));
-    for (size_t i = 0; i < names.count; i++)
-        consider(&meant, names.names[i]);
+        BW_TRY(bw_registry_each(checker->registry, consider, &meant));
     const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
-    struct bw_error *error =
-        best ? BW_REFUSE(volume->type.at, "volume %s: %s; did you mean %s?", volume->name.text,
-                         reason->message, best)
-             : bw_place_error(volume->type.at,
-                              bw_error_prefix(BW_TAKE(reason), "volume %s", volume->name.text));
-    bw_type_names_free(&names);
-    return error;
+    if (best)
+        return BW_REFUSE(volume->type.at, "volume %s: %s; did you mean %s?", volume->name.text,
+                         reason->message, best);
+    return bw_place_error(volume->type.at,
+                          bw_error_prefix(BW_TAKE(reason), "volume %s", volume->name.text));
 }
 
 static struct bw_error *refuse_option(const struct bw_xlator_class *type,

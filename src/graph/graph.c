@@ -14,7 +14,7 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
 {
     struct bw_graph *made = calloc(1, sizeof *made);
     if (!made) {
-        bw_registry_destroy(registry);
+        bw_registry_close(registry);
         return bw_error_no_memory();
     }
     made->registry = registry;
@@ -65,7 +65,7 @@ void bw_graph_destroy(struct bw_graph *graph)
     while (graph->size)
         destroy_layer(graph->layers[--graph->size]);
     pthread_mutex_destroy(&graph->report_lock);
-    bw_registry_destroy(graph->registry); /* the layers' code may be in there */
+    bw_registry_close(graph->registry); /* the layers' code may be in there */
     free(graph->layers);
     free(graph);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
 #include "graph/instance.h"
@@ -132,27 +133,32 @@ static void format_limits(const struct bw_option *option, struct bw_buffer *text
         format_number(option, option->maximum, text);
 }
 
-void bw_option_range(const struct bw_option *option, struct bw_buffer *text)
+char *bw_option_range(const struct bw_option *option)
 {
+    struct bw_buffer text = {0};
     switch (option->type) {
     case BW_OPTION_BOOL:
-        bw_buffer_format(text, "on, off");
+        bw_buffer_format(&text, "on, off");
         break;
     case BW_OPTION_ENUM:
         for (const char *const *choice = option->choices; *choice; choice++)
-            bw_buffer_format(text, "%s%s", choice == option->choices ? "" : ", ", *choice);
+            bw_buffer_format(&text, "%s%s", choice == option->choices ? "" : ", ", *choice);
         break;
     case BW_OPTION_INTEGER:
     case BW_OPTION_SIZE:
     case BW_OPTION_TIME:
     case BW_OPTION_PERCENT:
-        format_limits(option, text);
+        format_limits(option, &text);
         break;
     case BW_OPTION_STRING:
     case BW_OPTION_PATH:
     case BW_OPTION_OUTPUT:
         break;
     }
+    bw_buffer_append_byte(&text, '\0');
+    if (text.failed)
+        bw_buffer_free(&text);
+    return text.data;
 }
 
 struct bw_error *bw_option_check(const struct bw_option *option, const char *text)
@@ -160,18 +166,16 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
     uint64_t number;
     if (bw_option_parse(option, text, &number))
         return NULL;
-    struct bw_buffer range = {0};
-    bw_option_range(option, &range);
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    if (!range)
+        return bw_error_no_memory();
     bool list = option->type == BW_OPTION_ENUM || option->type == BW_OPTION_BOOL;
-    struct bw_error *error = bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s%s%.*s%s",
-                                             option->name, text, types[option->type].article,
-                                             !range.length ? ""
-                                             : list        ? " of: "
-                                                           : " (",
-                                             (int)range.length, range.data ? range.data : "",
-                                             list || !range.length ? "" : ")");
-    bw_buffer_free(&range);
-    return error;
+    return bw_error_create(BW_ERROR_USAGE, "option %s: '%s' is not %s%s%s%s", option->name, text,
+                           types[option->type].article,
+                           !*range ? ""
+                           : list  ? " of: "
+                                   : " (",
+                           range, list || !*range ? "" : ")");
 }
 
 static size_t option_count(const struct bw_xlator_class *type)

@@ -6,8 +6,7 @@
 #ifndef BW_GRAPH_OPTIONS_H
 #define BW_GRAPH_OPTIONS_H
 
-#include "base/buffer.h"
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /** The option of that name; NULL if the class has none. */
 const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name);
@@ -18,11 +17,5 @@ bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t 
 
 /** BW_ERROR_USAGE if a value is not allowed: "option size: '2P' is not a size from 0 to 1T". */
 struct bw_error *bw_option_check(const struct bw_option *option, const char *text);
-
-/** What the type is called in messages and on pages: "size". */
-const char *bw_option_type_name(enum bw_option_type type);
-
-/** Appends what values are allowed: "0 to 1T", "any, data", "on, off"; nothing if any text is. */
-void bw_option_range(const struct bw_option *option, struct bw_buffer *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Opening files for writing, and refusing to where an image might be. */
-#include "graph/output_file.h"
+#include "btrfs-walk/graph.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -159,36 +159,49 @@ void bw_plugin_unload(struct bw_plugin *plugin)
 }
 
 /* Calls for the files CATEGORY/NAME.so of one category. */
-static void search_category(const char *directory, const char *category,
-                            void (*found)(void *context, const char *type), void *context)
+static struct bw_error *search_category(const char *directory, const char *category,
+                                        bw_type_visitor *visit, void *context)
 {
     BW_AUTO_FREE char *path = NULL;
+    struct bw_error *error = NULL;
     DIR *files = asprintf(&path, "%s/%s", directory, category) < 0 ? NULL : opendir(path);
-    for (struct dirent *entry; files && (entry = readdir(files));) {
+    for (struct dirent *entry; files && !error && (entry = readdir(files));) {
         BW_AUTO_FREE char *type = NULL;
         size_t length = strlen(entry->d_name);
         if (length < 4 || strcmp(entry->d_name + length - 3, ".so") != 0 ||
             asprintf(&type, "%s/%.*s", category, (int)length - 3, entry->d_name) < 0)
             continue;
         if (is_type_name(type))
-            found(context, type);
+            error = visit(context, type);
     }
     if (files)
         closedir(files);
+    return error;
 }
 
-void bw_plugin_search(const char *path, void (*found)(void *context, const char *type),
-                      void *context)
+static struct bw_error *search_directory(const char *directory, bw_type_visitor *visit,
+                                         void *context)
+{
+    struct bw_error *error = NULL;
+    DIR *categories = opendir(directory);
+    for (struct dirent *entry; categories && !error && (entry = readdir(categories));)
+        if (strspn(entry->d_name, TYPE_LETTERS) == strlen(entry->d_name))
+            error = search_category(directory, entry->d_name, visit, context);
+    if (categories)
+        closedir(categories);
+    return error;
+}
+
+struct bw_error *bw_plugin_search(const char *path, bw_type_visitor *visit, void *context)
 {
     while (*path) {
         size_t length = strcspn(path, ":");
-        BW_AUTO_FREE char *directory = length ? strndup(path, length) : NULL;
-        DIR *categories = directory ? opendir(directory) : NULL;
-        for (struct dirent *entry; categories && (entry = readdir(categories));)
-            if (strspn(entry->d_name, TYPE_LETTERS) == strlen(entry->d_name))
-                search_category(directory, entry->d_name, found, context);
-        if (categories)
-            closedir(categories);
+        BW_AUTO_FREE char *directory = strndup(path, length);
+        if (!directory)
+            return bw_error_no_memory();
+        if (length)
+            BW_TRY(search_directory(directory, visit, context));
         path += length + (path[length] == ':');
     }
+    return NULL;
 }

@@ -6,7 +6,7 @@
 #ifndef BW_GRAPH_PLUGIN_H
 #define BW_GRAPH_PLUGIN_H
 
-#include "btrfs-walk/xlator.h"
+#include "btrfs-walk/graph.h"
 
 /** A loaded shared object. */
 struct bw_plugin {
@@ -24,10 +24,8 @@ struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_pl
 /** Unloads it. */
 void bw_plugin_unload(struct bw_plugin *plugin);
 
-/** Calls `found` for every file below `path` whose name is that of a type; each type may come
- * several times.
- */
-void bw_plugin_search(const char *path, void (*found)(void *context, const char *type),
-                      void *context);
+/** Calls `visit` for every file below `path` whose name is that of a type; each type may come
+ * several times. An error of `visit` ends the search and is returned. */
+struct bw_error *bw_plugin_search(const char *path, bw_type_visitor *visit, void *context);
 
 #endif

@@ -18,40 +18,15 @@
 #endif
 
 struct bw_registry {
-    const struct bw_xlator_class *const *builtin;
     char *path;
-    struct bw_plugin *plugins;
+    struct bw_plugin *types; /* those built in have no handle */
     size_t count, capacity;
+    char **names; /* of all types, sorted; found when they are first asked for */
+    size_t name_count, name_capacity;
 };
 
-struct bw_error *bw_registry_create(const struct bw_xlator_class *const *builtin, const char *path,
-                                    struct bw_registry **registry)
-{
-    struct bw_registry *made = calloc(1, sizeof *made);
-    char *copy = strdup(path ? path : "");
-    if (!made || !copy) {
-        free(made);
-        free(copy);
-        return bw_error_no_memory();
-    }
-    made->builtin = builtin;
-    made->path = copy;
-    *registry = made;
-    return NULL;
-}
-
-void bw_registry_destroy(struct bw_registry *registry)
-{
-    if (!registry)
-        return;
-    while (registry->count)
-        bw_plugin_unload(&registry->plugins[--registry->count]);
-    free(registry->plugins);
-    free(registry->path);
-    free(registry);
-}
-
-char *bw_registry_default_path(void)
+/* BTRFS_WALK_XLATOR_PATH and the library's own directory, in one. NULL: no memory. */
+static char *default_path(void)
 {
     const char *given = secure_getenv("BTRFS_WALK_XLATOR_PATH");
     char *path = NULL;
@@ -61,53 +36,76 @@ char *bw_registry_default_path(void)
                : path;
 }
 
-static const struct bw_xlator_class *find_known(const struct bw_registry *registry,
-                                                const char *type)
+struct bw_error *bw_registry_create(const char *path, struct bw_registry **registry)
 {
-    for (const struct bw_xlator_class *const *known = registry->builtin; *known; known++)
-        if (strcmp((*known)->type, type) == 0)
-            return *known;
-    for (size_t i = 0; i < registry->count; i++)
-        if (strcmp(registry->plugins[i].xlator->type, type) == 0)
-            return registry->plugins[i].xlator;
+    struct bw_registry *made = calloc(1, sizeof *made);
+    if (made)
+        made->path = path ? strdup(path) : default_path();
+    if (!made || !made->path) {
+        free(made);
+        return bw_error_no_memory();
+    }
+    *registry = made;
     return NULL;
+}
+
+struct bw_error *bw_registry_add(struct bw_registry *registry,
+                                 const struct bw_xlator_class *const *classes)
+{
+    for (; *classes; classes++) {
+        if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
+            return bw_error_no_memory();
+        registry->types[registry->count++] = (struct bw_plugin){NULL, *classes};
+    }
+    return NULL;
+}
+
+void bw_registry_close(struct bw_registry *registry)
+{
+    if (!registry)
+        return;
+    while (registry->count)
+        bw_plugin_unload(&registry->types[--registry->count]);
+    while (registry->name_count)
+        free(registry->names[--registry->name_count]);
+    free(registry->names);
+    free(registry->types);
+    free(registry->path);
+    free(registry);
 }
 
 struct bw_error *bw_registry_find(struct bw_registry *registry, const char *type,
-                                  const struct bw_xlator_class **class_found)
+                                  const struct bw_xlator_class **found)
 {
-    *class_found = find_known(registry, type);
-    if (*class_found)
-        return NULL;
-    if (!BW_ARRAY_RESERVE(registry->plugins, registry->count, registry->capacity))
+    for (size_t i = 0; i < registry->count; i++) {
+        *found = registry->types[i].xlator;
+        if (strcmp((*found)->type, type) == 0)
+            return NULL;
+    }
+    *found = NULL;
+    if (!BW_ARRAY_RESERVE(registry->types, registry->count, registry->capacity))
         return bw_error_no_memory();
-    struct bw_plugin *plugin = &registry->plugins[registry->count];
+    struct bw_plugin *plugin = &registry->types[registry->count];
     BW_TRY(bw_plugin_load(registry->path, type, plugin));
     registry->count++;
-    *class_found = plugin->xlator;
+    *found = plugin->xlator;
     return NULL;
 }
 
-/* A search for names: it goes on when memory runs out, which is told at its end. */
-struct name_search {
-    struct bw_type_names *names;
-    bool no_memory;
-};
-
-static void add_name(void *context, const char *type)
+static struct bw_error *add_name(void *context, const char *type)
 {
-    struct name_search *search = context;
-    struct bw_type_names *names = search->names;
-    for (size_t i = 0; i < names->count; i++)
-        if (strcmp(names->names[i], type) == 0)
-            return;
+    struct bw_registry *registry = context;
+    for (size_t i = 0; i < registry->name_count; i++)
+        if (strcmp(registry->names[i], type) == 0)
+            return NULL;
     char *copy = strdup(type);
-    if (copy && BW_ARRAY_RESERVE(names->names, names->count, names->capacity)) {
-        names->names[names->count++] = copy;
-        return;
+    if (!copy ||
+        !BW_ARRAY_RESERVE(registry->names, registry->name_count, registry->name_capacity)) {
+        free(copy);
+        return bw_error_no_memory();
     }
-    free(copy);
-    search->no_memory = true;
+    registry->names[registry->name_count++] = copy;
+    return NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -115,21 +113,22 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-struct bw_error *bw_registry_names(const struct bw_registry *registry, struct bw_type_names *names)
+/* Adds names that are not there yet: after a failure, or of types that were added meanwhile. */
+static struct bw_error *find_names(struct bw_registry *registry)
 {
-    struct name_search search = {.names = names};
-    for (const struct bw_xlator_class *const *known = registry->builtin; *known; known++)
-        add_name(&search, (*known)->type);
-    bw_plugin_search(registry->path, add_name, &search);
-    if (names->count)
-        qsort(names->names, names->count, sizeof *names->names, by_name);
-    return search.no_memory ? bw_error_no_memory() : NULL;
+    for (size_t i = 0; i < registry->count; i++)
+        BW_TRY(add_name(registry, registry->types[i].xlator->type));
+    BW_TRY(bw_plugin_search(registry->path, add_name, registry));
+    if (registry->name_count)
+        qsort(registry->names, registry->name_count, sizeof *registry->names, by_name);
+    return NULL;
 }
 
-void bw_type_names_free(struct bw_type_names *names)
+struct bw_error *bw_registry_each(struct bw_registry *registry, bw_type_visitor *visit,
+                                  void *context)
 {
-    for (size_t i = 0; i < names->count; i++)
-        free(names->names[i]);
-    free(names->names);
-    *names = (struct bw_type_names){0};
+    BW_TRY(find_names(registry));
+    for (size_t i = 0; i < registry->name_count; i++)
+        BW_TRY(visit(context, registry->names[i]));
+    return NULL;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of built-in layers, bottom first. */
+#include "base/cleanup.h"
+#include "graph/registry.h"
 #include "xlators/classes.h"
 
 const struct bw_xlator_class *const bw_builtin_classes[] = {
@@ -18,3 +20,12 @@ const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_debug_delay_gen_class,
     NULL,
 };
+
+struct bw_error *bw_registry_open(const char *path, struct bw_registry **registry)
+{
+    BW_TRY(bw_registry_create(path, registry));
+    struct bw_error *error = bw_registry_add(*registry, bw_builtin_classes);
+    if (error)
+        bw_registry_close(*registry);
+    return error;
+}

@@ -92,16 +92,8 @@ static const struct bw_xlator_class threads_class = {
 
 struct bw_graph *threads_graph(struct report_log *log)
 {
-    static const struct bw_xlator_class *const classes[] = {&threads_class,
-                                                            &bw_debug_trace_class,
-                                                            &bw_debug_io_stats_class,
-                                                            &bw_debug_error_gen_class,
-                                                            &bw_debug_delay_gen_class,
-                                                            NULL};
-    struct bw_graph *graph = NULL;
-    struct bw_registry *registry = NULL;
-    expect_success(bw_registry_create(classes, NULL, &registry));
-    expect_success(bw_graph_create(registry, report_log_reporter(log), &graph));
+    static const struct bw_xlator_class *const classes[] = {&threads_class, NULL};
+    struct bw_graph *graph = graph_of(classes, log);
     add_layer(graph, "test/threads", NULL, NULL);
     return graph;
 }

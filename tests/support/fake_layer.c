@@ -2,7 +2,7 @@
 /* The layer that answers from memory. */
 #include "support/fake_layer.h"
 
-#include "xlators/classes.h"
+#include "graph/registry.h"
 
 static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
 {
@@ -76,33 +76,21 @@ const struct bw_xlator_class fake_pass_class = {
     .maximum_children = 1,
 };
 
-static const struct bw_xlator_class *const classes[] = {
-    &fake_device_class,
-    &fake_logical_class,
-    &fake_pass_class,
-    &bw_storage_file_class,
-    &bw_layout_window_class,
-    &bw_cluster_chunk_map_class,
-    &bw_cluster_remap_class,
-    &bw_features_verify_class,
-    &bw_performance_read_ahead_class,
-    &bw_performance_node_cache_class,
-    &bw_performance_io_threads_class,
-    &bw_debug_trace_class,
-    &bw_debug_probe_class,
-    &bw_debug_io_stats_class,
-    &bw_debug_error_gen_class,
-    &bw_debug_delay_gen_class,
-    NULL,
-};
-
-struct bw_graph *fake_graph(struct report_log *log)
+struct bw_graph *graph_of(const struct bw_xlator_class *const *classes, struct report_log *log)
 {
     struct bw_graph *graph = NULL;
     struct bw_registry *registry = NULL;
-    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_registry_open("", &registry));
+    expect_success(bw_registry_add(registry, classes));
     expect_success(bw_graph_create(registry, report_log_reporter(log), &graph));
     return graph;
+}
+
+struct bw_graph *fake_graph(struct report_log *log)
+{
+    static const struct bw_xlator_class *const classes[] = {&fake_device_class, &fake_logical_class,
+                                                            &fake_pass_class, NULL};
+    return graph_of(classes, log);
 }
 
 struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,

@@ -36,7 +36,10 @@ struct fake_layer {
  * "test/pass": one logical child, no operation of its own. */
 extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
 
-/** A graph that knows the fake layers and all built-in ones; `log` may be NULL. */
+/** A graph that knows all built-in layers and those of `classes`, which ends with NULL and must
+ * outlive it; `log` may be NULL. */
+struct bw_graph *graph_of(const struct bw_xlator_class *const *classes, struct report_log *log);
+/** A graph that knows the built-in and the fake layers. */
 struct bw_graph *fake_graph(struct report_log *log);
 /** Adds a layer that must fit. `child` may be NULL. */
 struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,

@@ -72,11 +72,12 @@ static struct bw_error *check(const char *text, size_t length)
 {
     struct bw_plan plan = {0};
     struct bw_registry *registry = NULL;
-    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_registry_create("", &registry));
+    expect_success(bw_registry_add(registry, classes));
     expect_success(bw_volfile_parse("g.vol", text, length, &plan));
     struct bw_error *error = check_plan(&plan, registry);
     bw_plan_free(&plan);
-    bw_registry_destroy(registry);
+    bw_registry_close(registry);
     return error;
 }
 
@@ -189,7 +190,8 @@ static void test_without_places(void **state)
     struct bw_volume *volume;
     struct bw_registry *registry = NULL;
     const struct bw_text_place nowhere = {0}, argument = {"--insert", 0, 0};
-    expect_success(bw_registry_create(classes, NULL, &registry));
+    expect_success(bw_registry_create("", &registry));
+    expect_success(bw_registry_add(registry, classes));
     expect_error(check_plan(&plan, registry), BW_ERROR_USAGE, "without any volume");
     expect_success(bw_plan_add(&plan, 0, "a", nowhere, &volume));
     expect_error(check_plan(&plan, registry), BW_ERROR_USAGE, "volume a has no type");
@@ -199,7 +201,7 @@ static void test_without_places(void **state)
     expect_error(check_plan(&plan, registry), BW_ERROR_USAGE,
                  "--insert: volume a: another volume before it has this name");
     bw_plan_free(&plan);
-    bw_registry_destroy(registry);
+    bw_registry_close(registry);
 }
 
 /* As large as a volfile can be: it must not be felt. */

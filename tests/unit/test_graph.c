@@ -70,11 +70,7 @@ static const struct bw_xlator_class *const classes[] = {
 
 static struct bw_graph *make_graph(struct report_log *log)
 {
-    struct bw_graph *graph = NULL;
-    struct bw_registry *registry = NULL;
-    expect_success(bw_registry_create(classes, NULL, &registry));
-    expect_success(bw_graph_create(registry, report_log_reporter(log), &graph));
-    return graph;
+    return graph_of(classes, log);
 }
 
 /* What is refused. */

@@ -29,7 +29,6 @@ struct bench {
 static struct bench *make_bench(uint64_t size)
 {
     struct bench *bench = calloc(1, sizeof *bench);
-    struct bw_registry *registry = NULL;
     for (size_t i = 0; i < SIZE; i++)
         bench->bytes[i] = (uint8_t)(i * 2654435761u >> 13);
     bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = SIZE};
@@ -37,9 +36,7 @@ static struct bench *make_bench(uint64_t size)
     bench->device = fake_device_class;
     bench->device.operations.size = tell_size;
     bench->classes[0] = &bench->device;
-    bench->classes[1] = &bw_layout_window_class;
-    expect_success(bw_registry_create(bench->classes, NULL, &registry));
-    expect_success(bw_graph_create(registry, (struct bw_reporter){0}, &bench->graph));
+    bench->graph = graph_of(bench->classes, NULL);
     bench->below = add_layer(bench->graph, "test/device", NULL, NULL);
     bw_xlator_set_private(bench->below, &bench->fake);
     return bench;

@@ -62,8 +62,7 @@ static const struct bw_xlator_class below_class = {
     .operations = {.read = below_read, .advise = below_advise, .size = below_size},
 };
 
-static const struct bw_xlator_class *const classes[] = {&below_class,
-                                                        &bw_performance_io_threads_class, NULL};
+static const struct bw_xlator_class *const classes[] = {&below_class, NULL};
 
 struct bench {
     struct below below;
@@ -74,10 +73,8 @@ struct bench {
 static struct bench *make_bench(const char *threads)
 {
     struct bench *bench = calloc(1, sizeof *bench);
-    struct bw_registry *registry = NULL;
     const struct bw_option_value options[] = {{"threads", threads}, {0}};
-    expect_success(bw_registry_create(classes, NULL, &registry));
-    expect_success(bw_graph_create(registry, (struct bw_reporter){0}, &bench->graph));
+    bench->graph = graph_of(classes, NULL);
     struct bw_xlator *below = add_layer(bench->graph, "test/below", NULL, NULL);
     bw_xlator_set_private(below, &bench->below);
     bench->top = add_layer(bench->graph, "performance/io-threads", below, options);

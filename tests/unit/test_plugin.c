@@ -24,7 +24,8 @@ static struct bw_registry *make_registry(void)
 {
     struct bw_registry *registry = NULL;
     char *path = plugin_path();
-    expect_success(bw_registry_create(classes, path, &registry));
+    expect_success(bw_registry_create(path, &registry));
+    expect_success(bw_registry_add(registry, classes));
     free(path);
     return registry;
 }
@@ -63,17 +64,27 @@ static void test_data(void **state)
     bw_error_free(outside.error);
 }
 
+static struct bw_error *note_name(void *context, const char *type)
+{
+    strcat(strcat(context, type), " ");
+    return NULL;
+}
+
+static struct bw_error *refuse_name(void *context, const char *type)
+{
+    (void)context;
+    return bw_error_create(BW_ERROR_USAGE, "not %s", type);
+}
+
 static void test_names(void **state)
 {
     (void)state;
     struct bw_registry *registry = make_registry();
-    struct bw_type_names names = {0};
+    char names[64] = "";
     const struct bw_xlator_class *type = NULL;
-    expect_success(bw_registry_names(registry, &names));
-    assert_int_equal(names.count, 2);
-    assert_string_equal(names.names[0], "test/logical");
-    assert_string_equal(names.names[1], "toys/rot13");
-    bw_type_names_free(&names);
+    expect_success(bw_registry_each(registry, note_name, names));
+    assert_string_equal(names, "test/logical toys/rot13 ");
+    expect_error(bw_registry_each(registry, refuse_name, NULL), BW_ERROR_USAGE, "test/logical");
     expect_success(bw_registry_find(registry, "toys/rot13", &type));
     assert_string_equal(type->type, "toys/rot13");
     const struct bw_xlator_class *again = NULL;
@@ -83,7 +94,7 @@ static void test_names(void **state)
                  "unknown type toys/rot14");
     expect_error(bw_registry_find(registry, "plugin/toys/rot13", &type), BW_ERROR_USAGE,
                  "unknown type");
-    bw_registry_destroy(registry);
+    bw_registry_close(registry);
 }
 
 int main(void)

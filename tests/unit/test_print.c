@@ -29,11 +29,7 @@ static const struct bw_xlator_class *const classes[] = {&disk_class, &map_class,
 
 static struct bw_graph *make_graph(void)
 {
-    struct bw_graph *graph = NULL;
-    struct bw_registry *registry = NULL;
-    expect_success(bw_registry_create(classes, NULL, &registry));
-    expect_success(bw_graph_create(registry, report_log_reporter(NULL), &graph));
-    return graph;
+    return graph_of(classes, NULL);
 }
 
 static struct bw_xlator *add(struct bw_graph *graph, const struct bw_layer *layer)

@@ -13,7 +13,6 @@
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
-#include "graph/output_file.h"
 
 struct cmd_statedump {
     const struct cmd_common *common;

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#include "graph/options.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/graph.h"
 
 static const char example_indent[] = "    ";
 
@@ -157,12 +158,10 @@ void page_append_default(struct bw_buffer *text, const struct bw_option *option)
 void page_append_facts(struct bw_buffer *text, const struct bw_option *option)
 {
     bw_buffer_format(text, "%s", bw_option_type_name(option->type));
-    struct bw_buffer range = {0};
-    bw_option_range(option, &range);
-    if (range.length)
-        bw_buffer_format(text, ": %.*s", (int)range.length, range.data);
-    text->failed |= range.failed;
-    bw_buffer_free(&range);
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    text->failed |= !range;
+    if (range && *range)
+        bw_buffer_format(text, ": %s", range);
     bw_buffer_format(text, "; %s", option->default_value ? "default " : "");
     page_append_default(text, option);
 }

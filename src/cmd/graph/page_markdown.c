@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "cmd/graph/page.h"
-#include "graph/options.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/graph.h"
 
 /* The file that scripts/make-manual writes a page to. */
 static void append_file_name(struct bw_buffer *text, const char *type)
@@ -77,16 +78,16 @@ static void title(struct bw_buffer *text, const struct bw_xlator_class *type)
 static void append_cells(struct bw_buffer *text, const struct bw_option *option)
 {
     struct page_format endless = page_markdown;
-    struct bw_buffer value = {0}, range = {0};
+    struct bw_buffer value = {0};
+    BW_AUTO_FREE char *range = bw_option_range(option);
     endless.width = SIZE_MAX;
     page_append_default(&value, option);
-    bw_option_range(option, &range);
-    if (!range.length)
-        bw_buffer_format(&range, "any");
+    const char *allowed = range && *range ? range : "any";
+    text->failed |= !range;
     bw_buffer_format(text, "| %s | ", bw_option_type_name(option->type));
     page_append_made(text, &endless, &value, 0);
     bw_buffer_format(text, " | ");
-    page_append_made(text, &endless, &range, 0);
+    page_append_words(text, &endless, allowed, strlen(allowed), 0);
     bw_buffer_format(text, " | ");
     page_append_words(text, &endless, option->description, strlen(option->description), 0);
     bw_buffer_format(text, " |\n");

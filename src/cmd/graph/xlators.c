@@ -9,10 +9,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "btrfs-walk/graph.h"
 #include "cmd/command.h"
 #include "cmd/graph/page.h"
-#include "graph/registry.h"
-#include "xlators/classes.h"
 
 struct xlators_state {
     const struct page_format *format; /* NULL: text */
@@ -39,6 +38,7 @@ struct types {
     const struct bw_xlator_class **classes;
     size_t count, capacity;
     const struct cmd_common *common;
+    struct bw_registry *registry;
     bool no_memory;
     bool unusable; /* some shared object was named on stderr instead */
 };
@@ -51,31 +51,27 @@ static void add_type(struct types *types, const struct bw_xlator_class *type)
         types->no_memory = true;
 }
 
-/* What cannot be used is worth a line, and does not hide the others. */
-static struct bw_error *take_all(struct bw_registry *registry, struct types *types)
+/* A type that cannot be used is named on stderr, and the others are still shown. */
+static struct bw_error *take_one(void *context, const char *name)
 {
-    struct bw_type_names names = {0};
-    struct bw_error *failure = bw_registry_names(registry, &names);
-    for (size_t i = 0; i < names.count; i++) {
-        const struct bw_xlator_class *type;
-        struct bw_error *error = bw_registry_find(registry, names.names[i], &type);
-        if (!error)
-            add_type(types, type);
-        else if (types->common->quiet)
-            bw_error_free(error);
-        else
-            cmd_fail(types->common, bw_error_prefix(error, "%s", names.names[i]));
-        types->unusable |= error != NULL;
-    }
-    bw_type_names_free(&names);
-    return failure;
+    struct types *types = context;
+    const struct bw_xlator_class *type;
+    struct bw_error *error = bw_registry_find(types->registry, name, &type);
+    if (!error)
+        add_type(types, type);
+    else if (types->common->quiet)
+        bw_error_free(error);
+    else
+        cmd_fail(types->common, bw_error_prefix(error, "%s", name));
+    types->unusable |= error != NULL;
+    return NULL;
 }
 
-static struct bw_error *find_types(struct bw_registry *registry, struct types *types)
+static struct bw_error *find_types(struct types *types)
 {
     for (size_t i = 0; i < types->common->image_count; i++) {
         const struct bw_xlator_class *type;
-        BW_TRY(bw_registry_find(registry, types->common->images[i], &type));
+        BW_TRY(bw_registry_find(types->registry, types->common->images[i], &type));
         add_type(types, type);
     }
     return NULL;
@@ -129,9 +125,9 @@ static int write_out(const struct types *types, const struct page_format *format
 static int show(struct bw_registry *registry, const struct cmd_common *common,
                 const struct page_format *format)
 {
-    struct types types = {.common = common};
+    struct types types = {.common = common, .registry = registry};
     struct bw_error *error =
-        common->image_count ? find_types(registry, &types) : take_all(registry, &types);
+        common->image_count ? find_types(&types) : bw_registry_each(registry, take_one, &types);
     int status;
     if (error) {
         status = cmd_fail(common, error);
@@ -146,13 +142,12 @@ static int show(struct bw_registry *registry, const struct cmd_common *common,
 static int run(const struct cmd_common *common, void *state)
 {
     const struct xlators_state *xlators = state;
-    BW_AUTO_FREE char *path = xlators->built_in ? NULL : bw_registry_default_path();
     struct bw_registry *registry;
-    struct bw_error *error = bw_registry_create(bw_builtin_classes, path, &registry);
+    struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
     if (error)
         return cmd_fail(common, error);
     int status = show(registry, common, xlators->format ? xlators->format : &page_text);
-    bw_registry_destroy(registry);
+    bw_registry_close(registry);
     return status;
 }
 

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "graph/output_file.h"
 
 enum {
     LAST_EVENTS = 16,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "graph/output_file.h"
+#include "btrfs-walk/graph.h"
 
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink)
 {
