@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows: what a walk writes of each file if its path is not enough. The members of a record
- * (`fileinfo` for files; btrfs-walk/record.h has the tables) become columns of text, or JSON.
+ * Rows: records written as columns of text or as JSON. btrfs-walk/record.h has the tables of the
+ * records, btrfs-walk/records.h their structures.
  *
- * The choice is made once, with bw_rows_create(), and given to a walk (bw_walk_options.rows). What
- * the walk hands to its consumer are rows alone; a struct bw_rows_stream between them and their
- * reader adds what stands in front of the first and behind the last one.
+ * bw_rows_create() chooses members of a record and a way to write them. A struct bw_rows_stream
+ * then passes the rows on to their reader, with a header before the first one and brackets around
+ * an array if they were asked for. Its rows come from
+ *
+ * - a walk: bw_walk_options.rows makes it write a row of the record `fileinfo` for each file. Pass
+ *   bw_rows_take() as its consumer and the stream as its context;
+ * - bw_rows_write(), which writes a structure that the caller has filled:
+ *
+ *     struct bw_rows_stream stream = {.rows = rows, .consume = my_output};
+ *     struct bw_chunkinfo chunk = {.logical = 1 << 20, .length = 8 << 20, .profile = "DUP"};
+ *     error = bw_rows_write(&stream, &chunk, sizeof chunk, BW_MEMBER(chunkinfo, ns));
+ *
+ * After the last row, and also after a failure, call bw_rows_end().
  */
 #ifndef BTRFS_WALK_ROWS_H
 #define BTRFS_WALK_ROWS_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "btrfs-walk/error.h"
 
@@ -25,12 +36,12 @@ struct bw_rows;
 
 /** What a row looks like. */
 enum bw_rows_style {
-    BW_ROWS_TEXT,       /**< columns with a separator between; "-" where there is nothing to tell */
-    BW_ROWS_JSON_LINES, /**< an object a row; what there is nothing to tell of is left out */
-    BW_ROWS_JSON_ARRAY, /**< the same as elements of one array */
+    BW_ROWS_TEXT,       /**< columns with a separator between them; "-" for an absent value */
+    BW_ROWS_JSON_LINES, /**< an object a row; absent values are left out */
+    BW_ROWS_JSON_ARRAY, /**< the same objects as elements of one array */
 };
 
-/** How sizes are shown in columns. Shown with a unit they are rounded. */
+/** How sizes are shown in columns. With a unit they are rounded. */
 enum bw_rows_units {
     BW_ROWS_BYTES, /**< 1572864 */
     BW_ROWS_IEC,   /**< 1.50MiB */
@@ -40,51 +51,63 @@ enum bw_rows_units {
 /** How to write rows. All zeros is text that ends with NUL: all members of the record, as numbers.
  */
 struct bw_rows_options {
-    /** Names of members, in the order they are to be written in, with commas between: "path,size".
+    /** Names of members in the order in which they are written, separated by commas: "path,size".
      * NULL: all that cost nothing extra. */
     const char *members;
     enum bw_rows_style style;
     const char *separator;   /**< between columns; NULL: one tab */
     size_t separator_length; /**< bytes of `separator` */
-    char terminator;         /**< byte behind each row, usually '\n' or 0; none in an array */
-    bool header;             /**< first the names of the columns; in JSON a record `headerinfo` */
+    char terminator;         /**< byte after each row, usually '\n' or 0; none in an array */
+    bool header; /**< write the names of the columns first; in JSON a record `headerinfo` */
     bool escape; /**< for a terminal: names as `ls -b` writes them; in JSON all control characters
                   */
     enum bw_rows_units units; /**< of sizes in columns; numbers in JSON are always decimal */
-    bool iso_times; /**< times in columns as 2026-11-21T07:57:58.123456789Z; else nanoseconds since
-                       1970 */
+    bool iso_times; /**< times in columns as 2026-11-21T07:57:58.123456789Z; otherwise nanoseconds
+                       since 1970 */
 };
 
 /**
- * Makes a choice. `record` is the name of the record ("fileinfo"). Copies all it needs of the
- * options. On success the caller owns `*rows`. BW_ERROR_USAGE: no record, or no member, of such a
- * name, or one is named twice; BW_ERROR_NO_MEMORY.
+ * Chooses members of the record of that name ("fileinfo"). Copies all it needs of the options. On
+ * success the caller owns `*rows`. BW_ERROR_USAGE: there is no such record or member, or a member
+ * is named twice; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *options,
                                 struct bw_rows **rows);
 
-/** Frees it, after the last walk that uses it; NULL is allowed. */
+/** Frees it, after the last walk or stream that uses it; NULL is allowed. */
 void bw_rows_destroy(struct bw_rows *rows);
 
-/**
- * Rows on their way. Set the first three members, give bw_rows_take() and the stream to the walk as
- * its consumer and context, and call bw_rows_end() after the walk, also when it has failed: an
- * array is closed then. The stream owns nothing.
- */
+/** Rows on their way. Set the first three members; all others begin as zeros. One thread at a time
+ * may use a stream. */
 struct bw_rows_stream {
     const struct bw_rows *rows;
     struct bw_error *(*consume)(void *context, const char *bytes, size_t length);
     void *context;
-    bool begun;     /**< what stands in front of the rows has been passed on */
-    bool not_first; /**< an element of the array has been passed on */
+    bool begun;          /**< what comes before the rows has been passed on */
+    bool not_first;      /**< an element of the array has been passed on */
+    char *row;           /**< where bw_rows_write() builds rows; freed by bw_rows_end() */
+    size_t row_capacity; /**< bytes of `row` */
 };
 
-/** Passes rows on; `stream` is a struct bw_rows_stream. Returns what its `consume` returns, or
- * BW_ERROR_NO_MEMORY. */
+/** Passes on rows that a walk made; `stream` is a struct bw_rows_stream. Returns the error of its
+ * `consume`, or BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_rows_take(void *stream, const char *rows, size_t length);
 
-/** Passes on what stands behind the last row; in front of it, if no row came, what stands in front
- * of the first. Errors as bw_rows_take(). */
+/** The bit of a member for bw_rows_write(), as in BW_MEMBER(fileinfo, size). */
+#define BW_MEMBER(record, member) (UINT64_C(1) << offsetof(struct bw_##record, member) / 8)
+
+/**
+ * Writes one row. `record` points to the structure of the record that `stream->rows` is a choice
+ * from (a struct bw_fileinfo for "fileinfo"), `size` is its size. `absent` has a BW_MEMBER() for
+ * each member whose value is not known; texts and bytes that are NULL are absent in any case. A
+ * member that is another one in base64 (path_bytes) is to be set to the same bytes as that one.
+ * Errors as bw_rows_take().
+ */
+struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
+                               uint64_t absent);
+
+/** Passes on what comes after the last row and, if there was no row, what comes before the first.
+ * Frees what the stream owns. Errors as bw_rows_take(). */
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream);
 
 #ifdef __cplusplus

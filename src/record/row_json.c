@@ -171,25 +171,3 @@ bw_column_writer *bw_json_writer(const struct bw_member *member)
                                                     : write_string;
     }
 }
-
-/* Every member comes with a comma; that of the first becomes the brace. Its place is counted from
- * the begin of the buffer, which may move. */
-char *bw_json_row(const struct bw_rows *rows, const void *record, uint64_t present, char *at,
-                  struct bw_buffer *buffer)
-{
-    at = bw_lead_write(at, &rows->begin);
-    size_t start = (size_t)(at - buffer->data);
-    const struct bw_column *end = rows->columns + rows->column_count;
-    for (const struct bw_column *column = rows->columns; at && column < end; column++)
-        if (present & column->bit)
-            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
-    if (!at)
-        return NULL;
-    if (at == buffer->data + start)
-        at++;
-    buffer->data[start] = '{';
-    *at++ = '}';
-    if (rows->style == BW_ROWS_JSON_LINES)
-        *at++ = rows->terminator;
-    return at;
-}

@@ -81,19 +81,13 @@ static char *write_hex(const struct bw_rows *rows, const struct bw_column *colum
     return write_digits(at, number_at(value), 4);
 }
 
-/* Lead and "-", for what is not there. */
-static char *write_absent(const struct bw_rows *rows, const struct bw_column *column, char *at)
-{
-    return bw_lead_write(bw_lead_write(at, &column->lead), &rows->absent);
-}
-
 static char *write_uuid(const struct bw_rows *rows, const struct bw_column *column,
                         const void *value, char *at, struct bw_buffer *buffer)
 {
     const struct bw_bytes *uuid = value;
     (void)buffer;
     if (!uuid->data || uuid->length != sizeof(uuid_t))
-        return write_absent(rows, column, at);
+        return bw_absent_write(rows, column, at);
     at = bw_lead_write(at, &column->lead);
     uuid_unparse_lower((const unsigned char *)uuid->data, at);
     return at + UUID_STR_LEN - 1;
@@ -104,7 +98,7 @@ static char *write_base64(const struct bw_rows *rows, const struct bw_column *co
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return write_absent(rows, column, at);
+        return bw_absent_write(rows, column, at);
     at = bw_row_room(rows, bw_lead_write(at, &column->lead), bw_base64_length(bytes->length),
                      buffer);
     return at ? bw_base64(at, bytes->data, bytes->length) : NULL;
@@ -115,7 +109,7 @@ static char *write_raw(const struct bw_rows *rows, const struct bw_column *colum
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return write_absent(rows, column, at);
+        return bw_absent_write(rows, column, at);
     at = bw_row_room(rows, bw_lead_write(at, &column->lead), bytes->length, buffer);
     if (!at)
         return NULL;
@@ -128,7 +122,7 @@ static char *write_escaped(const struct bw_rows *rows, const struct bw_column *c
 {
     const struct bw_bytes *bytes = value;
     if (!bytes->data)
-        return write_absent(rows, column, at);
+        return bw_absent_write(rows, column, at);
     at = bw_lead_write(at, &column->lead);
     buffer->length = (size_t)(at - buffer->data);
     bw_escape_append(buffer, bytes->data, bytes->length);
@@ -150,10 +144,50 @@ static char *write_escaped_text(const struct bw_rows *rows, const struct bw_colu
     return write_escaped(rows, column, &bytes, at, buffer);
 }
 
+/* One word: quoted if it is empty or holds spaces or quotes, with unprintable bytes escaped. */
+static void append_word(struct bw_buffer *text, const struct bw_bytes *bytes)
+{
+    const char *next = bytes->data, *end = next + bytes->length;
+    bool quoted =
+        !bytes->length || memchr(next, ' ', bytes->length) || memchr(next, '"', bytes->length);
+    if (quoted)
+        bw_buffer_append_byte(text, '"');
+    for (const char *run = next; next < end; next = run) {
+        while (run < end && *run != ' ' && *run != '"')
+            run++;
+        bw_escape_append(text, next, (size_t)(run - next));
+        for (; run < end && (*run == ' ' || *run == '"'); run++)
+            bw_buffer_append(text, *run == ' ' ? " " : "\\\"", *run == ' ' ? 1 : 2);
+    }
+    if (quoted)
+        bw_buffer_append_byte(text, '"');
+}
+
+static char *write_word(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes *bytes = value;
+    if (!bytes->data)
+        return bw_absent_write(rows, column, at);
+    at = bw_lead_write(at, &column->lead);
+    buffer->length = (size_t)(at - buffer->data);
+    append_word(buffer, bytes);
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
+static char *write_word_text(const struct bw_rows *rows, const struct bw_column *column,
+                             const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_bytes bytes = bw_row_text(value);
+    return write_word(rows, column, &bytes, at, buffer);
+}
+
 static bw_column_writer *bytes_writer(const struct bw_member *member,
                                       const struct bw_rows_options *options)
 {
     bool escape = options->escape && member->format == BW_FORMAT_NAME;
+    if ((int)options->style == BW_ROWS_WORDS && member->format != BW_FORMAT_UUID)
+        return member->type == BW_TYPE_TEXT ? write_word_text : write_word;
     if (member->type == BW_TYPE_TEXT)
         return escape ? write_escaped_text : write_raw_text;
     return member->format == BW_FORMAT_UUID     ? write_uuid
@@ -187,19 +221,4 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
         break;
     }
     return member->type == BW_TYPE_I64 ? write_signed : write_unsigned;
-}
-
-char *bw_text_row(const struct bw_rows *rows, const void *record, uint64_t present, char *at,
-                  struct bw_buffer *buffer)
-{
-    const struct bw_column *end = rows->columns + rows->column_count;
-    for (const struct bw_column *column = rows->columns; at && column < end; column++) {
-        if (present & column->bit)
-            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
-        else
-            at = write_absent(rows, column, at);
-    }
-    if (at)
-        *at++ = rows->terminator;
-    return at;
 }

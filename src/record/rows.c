@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Rows: making a choice of members ready, and writing records by it. */
+/* Rows: reading a choice of members, preparing it, writing records, and what surrounds the rows:
+ * the names of the columns, the header record, the brackets of an array. */
 #include "record/rows.h"
 
 #include <stdlib.h>
@@ -7,14 +8,67 @@
 #include "base/cleanup.h"
 #include "record/row.h"
 
+#ifndef BW_VERSION
+#define BW_VERSION "unknown"
+#endif
+
+/* The choice. */
+
+/* Numbers of members in the order they are wanted in; none is there twice. */
+struct choice {
+    unsigned char members[BW_RECORD_MEMBERS];
+    unsigned count;
+    uint64_t mask;
+};
+
+static void choose(struct choice *choice, unsigned member)
+{
+    choice->members[choice->count++] = (unsigned char)member;
+    choice->mask |= UINT64_C(1) << member;
+}
+
+static struct bw_error *choose_name(const struct bw_record *record, const char *name, size_t length,
+                                    struct choice *choice)
+{
+    int member = bw_record_member(record, name, length);
+    if (!length)
+        return bw_error_create(BW_ERROR_USAGE, "the name of a column is empty");
+    if (member < 0)
+        return bw_error_create(BW_ERROR_USAGE, "unknown column %.*s", (int)length, name);
+    if (choice->mask >> member & 1)
+        return bw_error_create(BW_ERROR_USAGE, "column %.*s is named twice", (int)length, name);
+    choose(choice, (unsigned)member);
+    return NULL;
+}
+
+/* Without names, all that cost nothing extra; for words also those that do, if they are there. */
+static struct bw_error *make_choice(const struct bw_record *record,
+                                    const struct bw_rows_options *options, struct choice *choice)
+{
+    uint64_t eager = (int)options->style == BW_ROWS_WORDS ? UINT64_MAX : bw_record_eager(record);
+    for (unsigned i = 0; !options->members && i < record->member_count; i++)
+        if (eager >> i & 1)
+            choose(choice, i);
+    for (const char *name = options->members; name; name++) {
+        size_t length = strcspn(name, ",");
+        BW_TRY(choose_name(record, name, length, choice));
+        name += length;
+        if (!*name)
+            break;
+    }
+    return NULL;
+}
+
+/* Preparing it. */
+
 /* Room for a lead of that many bytes. */
 static size_t padded(size_t length)
 {
     return length ? (length + BW_LEAD_STEP - 1) / BW_LEAD_STEP * BW_LEAD_STEP : BW_LEAD_STEP;
 }
 
-/* The longest leads of a member in JSON: ,"NAME_bytes":" */
-static size_t json_lead_room(const struct bw_member *member)
+/* The longest lead of a member: ,"NAME_bytes":" */
+static size_t lead_room(const struct bw_member *member)
 {
     return padded(strlen(member->name) + sizeof ",\"_bytes\":\"");
 }
@@ -29,13 +83,13 @@ static struct bw_lead take_lead(char **left, const char *text, size_t length)
     return lead;
 }
 
-static struct bw_lead json_lead(char **left, const struct bw_member *member, const char *suffix)
+/* BEFORE NAME AFTER, and a quote if a string follows. */
+static struct bw_lead named_lead(char **left, const char *before, const struct bw_member *member,
+                                 const char *after, bool quoted)
 {
-    bool quoted = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
     struct bw_lead lead = {*left, 0};
-    char *at = *left;
-    *left += json_lead_room(member);
-    at = stpcpy(stpcpy(stpcpy(stpcpy(at, ",\""), member->name), suffix), "\":");
+    char *at = stpcpy(stpcpy(stpcpy(*left, before), member->name), after);
+    *left += lead_room(member);
     if (quoted)
         *at++ = '"';
     *at = '\0';
@@ -43,58 +97,64 @@ static struct bw_lead json_lead(char **left, const struct bw_member *member, con
     return lead;
 }
 
-static size_t leads_room(const struct bw_record *record, const struct bw_member_list *list,
+/* begin, absent, none and the separator, then two for each member. */
+static size_t leads_room(const struct bw_record *record, const struct choice *choice,
                          const struct bw_rows_options *options)
 {
-    size_t room = 3 * BW_LEAD_STEP + padded(options->separator_length); /* begin, absent, none,
-                                                                           separator */
-    for (unsigned i = 0; i < list->count; i++)
-        room += 2 * json_lead_room(&record->members[list->members[i]]);
+    size_t room = 3 * BW_LEAD_STEP + padded(options->separator_length);
+    for (unsigned i = 0; i < choice->count; i++)
+        room += 2 * lead_room(&record->members[choice->members[i]]);
     return room;
 }
 
-static void add_text_columns(struct bw_rows *rows, const struct bw_member_list *list,
+static struct bw_column *add_column(struct bw_rows *rows, unsigned member)
+{
+    struct bw_column *column = &rows->columns[rows->column_count++];
+    column->offset = rows->record->members[member].offset;
+    column->bit = UINT64_C(1) << member;
+    rows->members |= column->bit;
+    return column;
+}
+
+static void add_text_columns(struct bw_rows *rows, const struct choice *choice,
                              const struct bw_rows_options *options, char *left)
 {
-    bool given = options->separator != NULL;
+    bool given = options->separator != NULL, words = (int)options->style == BW_ROWS_WORDS;
     const struct bw_lead separator =
         take_lead(&left, given ? options->separator : "\t", given ? options->separator_length : 1);
     const struct bw_lead none = take_lead(&left, NULL, 0);
     rows->absent = take_lead(&left, "-", 1);
-    for (unsigned i = 0; i < list->count; i++) {
-        const struct bw_member *member = &rows->record->members[list->members[i]];
-        rows->columns[rows->column_count++] = (struct bw_column){
-            .offset = member->offset,
-            .bit = UINT64_C(1) << list->members[i],
-            .write = bw_text_writer(member, options),
-            .lead = i ? separator : none,
-        };
+    for (unsigned i = 0; i < choice->count; i++) {
+        const struct bw_member *member = &rows->record->members[choice->members[i]];
+        struct bw_column *column = add_column(rows, choice->members[i]);
+        column->write = bw_text_writer(member, options);
+        column->optional = words && member->lazy;
+        column->lead = words ? named_lead(&left, " ", member, "=", false) : i ? separator : none;
     }
 }
 
-/* A member in base64 is that in front of it once more. If both are wanted, one of both is written,
+/* A member in base64 is the member before it once more. If both are wanted, one of both is written,
  * and the first knows how. */
-static bool is_twin(const struct bw_rows *rows, unsigned member)
+static bool is_twin(const struct bw_rows *rows, const struct choice *choice, unsigned member)
 {
     return rows->record->members[member].format == BW_FORMAT_BASE64 && member > 0 &&
-           rows->members >> (member - 1) & 1;
+           choice->mask >> (member - 1) & 1;
 }
 
-static void add_json_columns(struct bw_rows *rows, const struct bw_member_list *list, char *left)
+static void add_json_columns(struct bw_rows *rows, const struct choice *choice, char *left)
 {
     bool array = rows->style == BW_ROWS_JSON_ARRAY;
     rows->begin = take_lead(&left, ",\n", array ? 2 : 0);
-    for (unsigned i = 0; i < list->count; i++) {
-        const struct bw_member *member = &rows->record->members[list->members[i]];
-        if (is_twin(rows, list->members[i]))
+    for (unsigned i = 0; i < choice->count; i++) {
+        const struct bw_member *member = &rows->record->members[choice->members[i]];
+        bool quoted = member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES;
+        if (is_twin(rows, choice, choice->members[i]))
             continue;
-        rows->columns[rows->column_count++] = (struct bw_column){
-            .offset = member->offset,
-            .bit = UINT64_C(1) << list->members[i],
-            .write = bw_json_writer(member),
-            .lead = json_lead(&left, member, ""),
-            .bytes_lead = json_lead(&left, member, "_bytes"),
-        };
+        struct bw_column *column = add_column(rows, choice->members[i]);
+        column->optional = true;
+        column->write = bw_json_writer(member);
+        column->lead = named_lead(&left, ",\"", member, "\":", quoted);
+        column->bytes_lead = named_lead(&left, ",\"", member, "_bytes\":", quoted);
     }
 }
 
@@ -110,35 +170,16 @@ static size_t room_of(const struct bw_rows *rows)
     return room;
 }
 
-static void make_ready(struct bw_rows *rows, const struct bw_member_list *list,
-                       const struct bw_rows_options *options)
-{
-    for (unsigned i = 0; i < list->count; i++)
-        rows->members |= UINT64_C(1) << list->members[i];
-    if (rows->style == BW_ROWS_TEXT)
-        add_text_columns(rows, list, options, rows->leads);
-    else
-        add_json_columns(rows, list, rows->leads);
-    rows->members = 0; /* twins that are not written need not be evaluated */
-    for (unsigned i = 0; i < rows->column_count; i++)
-        rows->members |= rows->columns[i].bit;
-    rows->room = room_of(rows);
-}
-
-const struct bw_record *bw_rows_record(const struct bw_rows *rows)
-{
-    return rows->record;
-}
-
 struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *options,
                                 struct bw_rows **result)
 {
-    struct bw_member_list list;
+    struct choice choice = {0};
     const struct bw_record *found = bw_record_find(record);
     if (!found)
         return bw_error_create(BW_ERROR_USAGE, "unknown record %s", record);
-    BW_TRY(bw_columns_parse(found, options->members, &list));
-    struct bw_rows *rows = calloc(1, sizeof *rows + leads_room(found, &list, options));
+    BW_TRY(make_choice(found, options, &choice));
+    size_t size = sizeof(struct bw_rows) + choice.count * sizeof(struct bw_column);
+    struct bw_rows *rows = calloc(1, size + leads_room(found, &choice, options));
     if (!rows)
         return bw_error_no_memory();
     rows->record = found;
@@ -146,7 +187,11 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
     rows->header = options->header;
     rows->escape = options->escape;
     rows->terminator = options->terminator;
-    make_ready(rows, &list, options);
+    if (rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY)
+        add_json_columns(rows, &choice, (char *)rows + size);
+    else
+        add_text_columns(rows, &choice, options, (char *)rows + size);
+    rows->room = room_of(rows);
     *result = rows;
     return NULL;
 }
@@ -156,12 +201,65 @@ void bw_rows_destroy(struct bw_rows *rows)
     free(rows);
 }
 
+const struct bw_record *bw_rows_record(const struct bw_rows *rows)
+{
+    return rows->record;
+}
+
 unsigned bw_rows_needs(const struct bw_rows *rows)
 {
     uint64_t more = rows->members & ~bw_file_name_xlate.members;
     if (rows->members >> BW_fileinfo_compression & 1)
         return BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION;
     return more ? BW_FILE_NEEDS_INODE : 0;
+}
+
+/* Writing. */
+
+static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
+                           char *at, struct bw_buffer *buffer)
+{
+    const struct bw_column *end = rows->columns + rows->column_count;
+    for (const struct bw_column *column = rows->columns; at && column < end; column++)
+        if (present & column->bit)
+            at = column->write(rows, column, (const char *)record + column->offset, at, buffer);
+        else if (!column->optional)
+            at = bw_absent_write(rows, column, at);
+    return at;
+}
+
+void bw_rows_append_members(const struct bw_rows *rows, const void *record, uint64_t present,
+                            struct bw_buffer *text)
+{
+    if (!bw_buffer_reserve(text, rows->room))
+        return;
+    char *end = write_columns(rows, record, present, text->data + text->length, text);
+    if (end)
+        text->length = (size_t)(end - text->data);
+}
+
+/* In JSON every member comes with a comma; that of the first becomes the brace. Its place is
+ * counted from the begin of the buffer, which may move. */
+static void append_row(const struct bw_rows *rows, const void *record, uint64_t present,
+                       struct bw_buffer *text)
+{
+    size_t before = text->length;
+    if (!bw_buffer_reserve(text, rows->room))
+        return;
+    char *at = text->data + before;
+    if (rows->style != BW_ROWS_TEXT)
+        at = bw_lead_write(at, &rows->begin);
+    size_t start = (size_t)(at - text->data);
+    at = write_columns(rows, record, present, at, text);
+    if (at && rows->style != BW_ROWS_TEXT) {
+        if (at == text->data + start)
+            at++;
+        text->data[start] = '{';
+        *at++ = '}';
+    }
+    if (at && rows->style != BW_ROWS_JSON_ARRAY)
+        *at++ = rows->terminator;
+    text->length = at ? (size_t)(at - text->data) : before;
 }
 
 /* The greatest a record can be: members are of eight or sixteen bytes. */
@@ -174,20 +272,112 @@ void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, co
 {
     union any_record record;
     uint64_t present = rows->members & xlate->members;
-    size_t before = text->length;
-    if (!bw_buffer_reserve(text, rows->room))
-        return;
     xlate->translate(in, present, &record);
-    char *at = text->data + before;
-    if (rows->style == BW_ROWS_TEXT)
-        at = bw_text_row(rows, &record, present, at, text);
-    else
-        at = bw_json_row(rows, &record, present, at, text);
-    text->length = at ? (size_t)(at - text->data) : before;
+    append_row(rows, &record, present, text);
 }
 
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_buffer *text)
 {
     bw_rows_append(rows, file->inode ? &bw_file_xlate : &bw_file_name_xlate, file, text);
+}
+
+/* What surrounds rows. */
+
+/* As columns are joined. */
+static void append_names(const struct bw_rows *rows, struct bw_buffer *text)
+{
+    for (unsigned i = 0; i < rows->column_count; i++) {
+        const struct bw_column *column = &rows->columns[i];
+        const char *name = rows->record->members[__builtin_ctzll(column->bit)].name;
+        bw_buffer_append(text, column->lead.text, column->lead.length);
+        bw_buffer_append(text, name, strlen(name));
+    }
+    bw_buffer_append_byte(text, rows->terminator);
+}
+
+/* As a line; in an array without its end. */
+static struct bw_error *append_header_record(const struct bw_rows *rows, struct bw_buffer *text)
+{
+    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES,
+                                            .terminator = rows->terminator};
+    const struct bw_header header = {.version = BW_VERSION, .of = rows->record};
+    struct bw_rows *header_rows;
+    BW_TRY(bw_rows_create("headerinfo", &options, &header_rows));
+    bw_rows_append(header_rows, &bw_header_xlate, &header, text);
+    bw_rows_destroy(header_rows);
+    text->length -= rows->style == BW_ROWS_JSON_ARRAY && !text->failed;
+    return NULL;
+}
+
+static struct bw_error *append_front(const struct bw_rows *rows, struct bw_buffer *text)
+{
+    if (rows->style == BW_ROWS_JSON_ARRAY)
+        bw_buffer_append(text, "[\n", 2);
+    if (rows->header && rows->style != BW_ROWS_TEXT)
+        return append_header_record(rows, text);
+    if (rows->header)
+        append_names(rows, text);
+    return NULL;
+}
+
+static struct bw_error *begin(struct bw_rows_stream *stream)
+{
+    struct bw_buffer text = {0};
+    stream->begun = true;
+    stream->not_first = stream->rows->header;
+    struct bw_error *error = append_front(stream->rows, &text);
+    if (!error && text.failed)
+        error = bw_error_no_memory();
+    else if (!error && text.length)
+        error = stream->consume(stream->context, text.data, text.length);
+    bw_buffer_free(&text);
+    return error;
+}
+
+/* Rows of an array begin with ",\n"; the first has nothing to be separated from. */
+struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
+{
+    struct bw_rows_stream *stream = context;
+    struct bw_error *error = stream->begun ? NULL : begin(stream);
+    if (error || !length)
+        return error;
+    size_t comma = stream->not_first ? 0 : stream->rows->begin.length;
+    stream->not_first = true;
+    return stream->consume(stream->context, rows + comma, length - comma);
+}
+
+/* The members that are there: neither absent nor unknown to the caller, whose structure may be that
+ * of an older version. */
+static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent)
+{
+    uint64_t present = 0;
+    for (unsigned i = 0; i < rows->record->member_count; i++) {
+        const struct bw_member *member = &rows->record->members[i];
+        size_t length = member->type == BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
+        bool there = member->offset + length <= size && !(absent >> member->offset / 8 & 1);
+        present |= (uint64_t)there << i;
+    }
+    return present;
+}
+
+struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
+                               uint64_t absent)
+{
+    struct bw_buffer row = {.data = stream->row, .capacity = stream->row_capacity};
+    append_row(stream->rows, record, present_members(stream->rows, size, absent), &row);
+    stream->row = row.data;
+    stream->row_capacity = row.capacity;
+    return row.failed ? bw_error_no_memory() : bw_rows_take(stream, row.data, row.length);
+}
+
+struct bw_error *bw_rows_end(struct bw_rows_stream *stream)
+{
+    struct bw_error *error = stream->begun ? NULL : begin(stream);
+    free(BW_TAKE(stream->row));
+    stream->row_capacity = 0;
+    if (error || stream->rows->style != BW_ROWS_JSON_ARRAY)
+        return error;
+    return stream->not_first ? stream->consume(stream->context, "\n]\n", 3)
+                             : stream->consume(stream->context, "]\n", 2);
 }

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of btrfs-walk/rows.h: what those who have something to write rows of call. The
- * choice does not change after it is made, so all threads may use it, each with a buffer of its
- * own.
+ * The private side of btrfs-walk/rows.h: rows of what has a translator, appended to a buffer. All
+ * threads may use the same rows, each with a buffer of its own. Memory that runs out is remembered
+ * by the buffer.
  */
 #ifndef BW_RECORD_ROWS_H
 #define BW_RECORD_ROWS_H
 
 #include "base/buffer.h"
 #include "btrfs-walk/rows.h"
+#include "record/file.h"
 #include "record/record_types.h"
+
+/** One more style: " NAME=VALUE" for each member, in which values are single words. Lazy members
+ * are left out if they are absent, others are "-". For events; no terminator. */
+enum { BW_ROWS_WORDS = BW_ROWS_JSON_ARRAY + 1 };
 
 /** The record that the rows are of. */
 const struct bw_record *bw_rows_record(const struct bw_rows *rows);
@@ -18,18 +23,17 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows);
  */
 unsigned bw_rows_needs(const struct bw_rows *rows);
 
-/** Appends the row of a file. Memory that runs out is remembered by the buffer. */
+/** Appends the row of a file. */
 void bw_rows_append_file(const struct bw_rows *rows, const struct bw_walked_file *file,
                          struct bw_buffer *text);
 
-/** The same of anything that has a translator into the record which the rows are of. */
+/** Appends the row of anything that has a translator into the record of the rows. */
 void bw_rows_append(const struct bw_rows *rows, const struct bw_xlate *xlate, const void *in,
                     struct bw_buffer *text);
 
-/**
- * Appends what stands in front of the first row. Rows of an array begin with ",\n": it has to be
- * taken off the first one if there is nothing in front of it but the bracket.
- */
-void bw_rows_append_front(const struct bw_rows *rows, struct bw_buffer *text);
+/** Appends the members of a record that are `present`, without the begin and the end of a row: for
+ * those who put something else before them. In JSON each begins with a comma. */
+void bw_rows_append_members(const struct bw_rows *rows, const void *record, uint64_t present,
+                            struct bw_buffer *text);
 
 #endif

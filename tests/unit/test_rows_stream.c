@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/record/rows_stream.c: what stands in front of, between and behind rows; and consumers that
+/* src/record/rows.c: what comes before, between and after rows; and consumers that
  * refuse. */
 #include "support/walk_helpers.h"
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* bw_rows_write(): records that a program fills, by the public headers alone. */
+#include "btrfs-walk/records.h"
+#include "btrfs-walk/rows.h"
+#include "support/walk_helpers.h"
+
+static struct bw_error *collect(void *context, const char *bytes, size_t length)
+{
+    bw_buffer_append(context, bytes, length);
+    return NULL;
+}
+
+/* Writes two rows, the second with all members that are `absent`. */
+static void check(const char *record, const struct bw_rows_options *options, const void *in,
+                  size_t size, uint64_t absent, const char *expected)
+{
+    struct bw_buffer sent = {0};
+    struct bw_rows *rows;
+    expect_success(bw_rows_create(record, options, &rows));
+    struct bw_rows_stream stream = {.rows = rows, .consume = collect, .context = &sent};
+    expect_success(bw_rows_write(&stream, in, size, 0));
+    expect_success(bw_rows_write(&stream, in, size, absent));
+    expect_success(bw_rows_end(&stream));
+    bw_rows_destroy(rows);
+    assert_false(sent.failed);
+    bw_buffer_append_byte(&sent, '\0');
+    assert_string_equal(sent.data, expected);
+    bw_buffer_free(&sent);
+}
+
+static const struct bw_chunkinfo chunk = {
+    .logical = 1 << 20, .length = 8 << 20, .profile = "DUP", .error = -5};
+
+static void test_styles(void **state)
+{
+    (void)state;
+    const uint64_t absent = BW_MEMBER(chunkinfo, error) | BW_MEMBER(chunkinfo, length);
+    struct bw_rows_options options = {.members = "logical,length,error,profile",
+                                      .terminator = '\n',
+                                      .header = true,
+                                      .units = BW_ROWS_IEC};
+    check("chunkinfo", &options, &chunk, sizeof chunk, absent,
+          "logical\tlength\terror\tprofile\n1048576\t8.00MiB\t-5\tDUP\n1048576\t-\t-\tDUP\n");
+    options.header = false;
+    options.style = BW_ROWS_JSON_LINES;
+    check("chunkinfo", &options, &chunk, sizeof chunk, absent,
+          "{\"logical\":1048576,\"length\":8388608,\"error\":-5,\"profile\":\"DUP\"}\n"
+          "{\"logical\":1048576,\"profile\":\"DUP\"}\n");
+    options.style = BW_ROWS_JSON_ARRAY;
+    check("chunkinfo", &options, &chunk, sizeof chunk, UINT64_MAX,
+          "[\n{\"logical\":1048576,\"length\":8388608,\"error\":-5,\"profile\":\"DUP\"},\n{}\n]\n");
+}
+
+/* A structure of an older version ends earlier; texts and bytes that are NULL are absent. */
+static void test_short_records(void **state)
+{
+    (void)state;
+    const struct bw_rows_options options = {.members = "logical,length,profile",
+                                            .style = BW_ROWS_JSON_LINES};
+    struct bw_chunkinfo none = chunk;
+    none.profile = NULL;
+    check("chunkinfo", &options, &none, sizeof none, BW_MEMBER(chunkinfo, length),
+          "{\"logical\":1048576,\"length\":8388608}");
+    check("chunkinfo", &options, &chunk, offsetof(struct bw_chunkinfo, length), 0,
+          "{\"logical\":1048576}");
+    check("chunkinfo", &options, &chunk, offsetof(struct bw_chunkinfo, length) + 7, 0,
+          "{\"logical\":1048576}");
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    const struct bw_bytes path = {"/a\xff", 3};
+    const struct bw_fileinfo file = {.path = path, .path_bytes = path, .size = 7};
+    struct bw_rows_options options = {.members = "path,path_bytes,size,compression",
+                                      .style = BW_ROWS_JSON_LINES,
+                                      .terminator = '\n'};
+    check("fileinfo", &options, &file, sizeof file, BW_MEMBER(fileinfo, size),
+          "{\"path_bytes\":\"L2H/\",\"size\":7}\n{\"path_bytes\":\"L2H/\"}\n");
+    options.style = BW_ROWS_TEXT;
+    options.escape = true;
+    check("fileinfo", &options, &file, sizeof file, BW_MEMBER(fileinfo, path),
+          "/a\\377\tL2H/\t7\t-\n-\tL2H/\t7\t-\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_short_records),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
