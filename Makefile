@@ -12,8 +12,6 @@ AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
 PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2
-# What the program needs besides, and loads when it does (src/export/libarchive.h): only the headers are used here.
-PROGRAM_PACKAGES := libarchive
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
@@ -26,11 +24,11 @@ override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSI
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
-  MISSING := $(strip $(foreach package,$(PACKAGES) $(PROGRAM_PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
+  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
   ifneq ($(MISSING),)
     $(error Missing libraries: $(MISSING). Install them with: sudo scripts/install-deps)
   endif
-  override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES) $(PROGRAM_PACKAGES))
+  override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
 endif
 

@@ -44,6 +44,8 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
     struct bw_extent_cursor *cursor = &advisor->cursor;
     struct bw_range ranges[RANGES];
     size_t count = 0;
+    if (offset >= end) /* nothing is wanted, perhaps not even of a file */
+        return NULL;
     bool same = cursor->file.inode == file->inode &&
                 cursor->file.subvolume->tree.id == file->subvolume->tree.id;
     bool got = true;

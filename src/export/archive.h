@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing archives, through libarchive: pax and cpio; and manifests in the words of mtree(5), a
- * line an entry, which libarchive would hold in memory until the last. One thread at a time may use
- * an archive.
+ * Writing archives: pax (what tar reads), cpio, and manifests as in mtree(5). archive.c keeps track
+ * of the data that follow an entry; pax.c, cpio.c and mtree.c turn an entry into bytes. One thread
+ * at a time may use an archive.
  */
 #ifndef BW_EXPORT_ARCHIVE_H
 #define BW_EXPORT_ARCHIVE_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "base/buffer.h"
 #include "format/items.h"
 
 enum bw_archive_format {
@@ -20,25 +20,25 @@ enum bw_archive_format {
     BW_ARCHIVE_MTREE,
 };
 
-/** A range of a file that is no hole. */
+/** A range of a file that is not a hole. */
 struct bw_archive_range {
     uint64_t offset, length;
 };
 
-/** An entry. All texts end with NUL. */
+/** An entry. All strings end with NUL. */
 struct bw_archive_entry {
-    const char *path; /**< as it shall be in the archive */
-    uint64_t number;  /**< a number that all names of a file share, and nobody else has */
+    const char *path; /**< as it is to appear in the archive; pax: with a '/' after a directory */
+    uint64_t number;  /**< for files with several names: the same for each of them, not 0 */
     const struct bw_inode *inode;
-    const char *symlink;           /**< its target; NULL: it is none */
-    const char *hardlink;          /**< the path of which it is one more name; NULL: it is none */
-    const char *hash;              /**< its SHA-256, for mtree; NULL: it has none */
-    const struct bw_xattr *xattrs; /**< a NUL is behind each name; all zeros without any */
+    const char *symlink;  /**< target of a symbolic link; NULL for anything else */
+    const char *hardlink; /**< pax: an earlier path of the same file; NULL if there is none */
+    const char *hash;     /**< mtree: SHA-256; NULL if unknown */
+    const struct bw_xattr *xattrs; /**< pax; a NUL follows each name */
     size_t xattr_count;
-    const struct bw_archive_range *ranges; /**< ascending; for pax, if it has holes: until the next
-                                              entry */
+    const struct bw_archive_range *ranges; /**< pax, if `is_sparse`: ascending, without those of
+                                              length 0; valid until the next entry begins */
     size_t range_count;
-    bool is_sparse; /**< whether `ranges` means anything */
+    bool is_sparse; /**< the file has holes, which are left out */
 };
 
 struct bw_archive;
@@ -46,24 +46,39 @@ struct bw_archive;
 /** Takes bytes of the archive, in order. */
 typedef struct bw_error *bw_archive_writer(void *context, const char *bytes, size_t length);
 
-/** Begins an archive. `write` also gets small pieces. */
+/** Begins an archive. `write` is also called with small pieces. */
 struct bw_error *bw_archive_create(enum bw_archive_format format, bw_archive_writer *write,
                                    void *context, struct bw_archive **result);
-/** Frees it. If it was not ended, it is cut off. NULL is allowed. */
+/** Frees it. Unless it was ended, the archive is truncated. NULL is allowed. */
 void bw_archive_destroy(struct bw_archive *archive);
 
 /**
- * Begins an entry. `*wanted` gets how many bytes of data are to follow, holes included.
- * BW_ERROR_UNSUPPORTED if the format cannot hold such an entry: it is left out then, and the
+ * Begins an entry. `*wanted` is set to the number of bytes of data that must follow, holes
+ * included. BW_ERROR_USAGE if the format cannot store such an entry: it is left out, and the
  * archive goes on.
  */
 struct bw_error *bw_archive_begin(struct bw_archive *archive, const struct bw_archive_entry *entry,
                                   uint64_t *wanted);
-/** Data of the entry. */
+/** Adds data of the entry. */
 struct bw_error *bw_archive_add(struct bw_archive *archive, const void *bytes, size_t length);
-/** Zeros of it, a hole or not. Holes of a sparse file cost nothing, however long they are. */
+/** Adds zeros, part of a hole or not. Holes of a sparse file cost nothing, however long they are.
+ */
 struct bw_error *bw_archive_add_zeros(struct bw_archive *archive, uint64_t length);
 /** Ends the archive. */
 struct bw_error *bw_archive_end(struct bw_archive *archive);
+
+/**
+ * The formats. Each appends all that comes before the data of an entry, and sets `*data` (0 before
+ * the call) to the number of bytes of data that the archive stores for it.
+ */
+struct bw_error *bw_pax_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
+                               uint64_t *data);
+struct bw_error *bw_cpio_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
+                                uint64_t *data);
+struct bw_error *bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
+                                 uint64_t *data);
+
+/** Appends zeros up to the next multiple of `unit`. */
+void bw_archive_pad(struct bw_buffer *text, size_t unit);
 
 #endif

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A line an entry: path, then keywords with their values. Bytes that are no plain text become \ooo.
- */
-#include "export/mtree.h"
-
+/* Manifests as in mtree(5), with whole paths: a line for each entry, of its path and keywords with
+ * values. Bytes that are not plain text are written as \ooo. */
 #include <inttypes.h>
 #include <sys/stat.h>
 
-void bw_mtree_append_head(struct bw_buffer *text)
-{
-    bw_buffer_format(text, "#mtree\n");
-}
+#include "export/archive.h"
 
 /* As vis(3) with VIS_OCTAL does it. */
 static void append_escaped(struct bw_buffer *text, const char *bytes)
@@ -43,8 +38,10 @@ static const char *type_name(uint32_t mode)
     }
 }
 
-void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry)
+struct bw_error *bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
+                                 uint64_t *data)
 {
+    (void)data; /* none follow */
     const struct bw_inode *inode = entry->inode;
     bool in_top = entry->path[0] == '.' && (!entry->path[1] || entry->path[1] == '/');
     bw_buffer_format(text, "%s", in_top ? "" : "./");
@@ -66,4 +63,5 @@ void bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entr
     if (entry->hash)
         bw_buffer_format(text, " sha256digest=%s", entry->hash);
     bw_buffer_append_byte(text, '\n');
+    return NULL;
 }

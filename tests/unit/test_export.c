@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
+#include "export/archive.h"
 #include "export/hash.h"
 #include "export/links.h"
-#include "export/mtree.h"
 
 static void test_hashes(void **state)
 {
@@ -114,12 +114,12 @@ static void test_mtree(void **state)
         .mode = S_IFREG | 0644, .size = 3, .uid = 7, .link_count = 1, .mtime = {-1, 999999999}};
     const struct bw_archive_entry entry = {.path = "a b\n\\\xff", .inode = &inode, .hash = "00ff"};
     struct bw_buffer text = {0};
+    uint64_t data = 0;
     (void)state;
-    bw_mtree_append_head(&text);
-    bw_mtree_append(&text, &entry);
+    assert_null(bw_mtree_append(&text, &entry, &data));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data,
-                        "#mtree\n./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
+                        "./a\\040b\\012\\134\\377 type=file mode=0644 uid=7 gid=0 nlink=1 "
                         "time=-1.999999999 size=3 sha256digest=00ff\n");
     bw_buffer_free(&text);
 }

@@ -259,12 +259,12 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
     tar->target.length = 0;
     bw_buffer_append(&tar->target, tar->directories.names.data + directory->path,
                      directory->path_length);
-    bw_buffer_append_byte(&tar->target, '\0');
+    bw_buffer_append(&tar->target, "/", sizeof "/");
     if (tar->target.failed)
         return bw_error_no_memory();
     BW_TRY(bw_details_read(&tar->details, &directory->subvolume->tree, directory->number));
     struct bw_archive_entry entry = {
-        .path = directory->path_length > 1 ? tar->target.data + 1 : ".",
+        .path = directory->path_length > 1 ? tar->target.data + 1 : "./",
         .inode = &inode,
         .xattrs = tar->details.xattrs,
         .xattr_count = tar->details.count,
