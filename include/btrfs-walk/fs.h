@@ -69,14 +69,6 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 /** Bytes of metadata that were asked of the image files so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 
-/** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
-enum bw_checksum_type {
-    BW_CHECKSUM_CRC32C = 0,
-    BW_CHECKSUM_XXHASH64 = 1,
-    BW_CHECKSUM_SHA256 = 2,
-    BW_CHECKSUM_BLAKE2B = 3,
-};
-
 /** A copy of a superblock. Sizes are in bytes, addresses are logical. */
 struct bw_superblock_info {
     uint64_t offset;     /**< where it lies on its device */
@@ -135,22 +127,6 @@ typedef struct bw_error *bw_device_taker(void *context, const struct bw_device_i
 /** Hands out all devices, by ascending id, those that are missing among them. What of the chunk
  * tree cannot be read is reported. */
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context);
-
-/** A stripe of a chunk. */
-struct bw_stripe_info {
-    uint64_t devid;
-    uint64_t offset; /**< on that device */
-};
-
-/** A chunk: a range of logical addresses, and where it lies. */
-struct bw_chunk_info {
-    uint64_t logical, length;
-    uint64_t type;       /**< BTRFS_BLOCK_GROUP_* */
-    const char *profile; /**< "single", "RAID1", ... */
-    unsigned stripe_count;
-    const struct bw_stripe_info *stripes;
-    uint64_t reserved[4]; /**< zeros: room for more members */
-};
 
 /** Receives a chunk; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_chunk_taker(void *context, const struct bw_chunk_info *chunk);

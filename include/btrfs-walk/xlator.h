@@ -22,9 +22,9 @@
  *
  * Life: options are checked against the class's table before a layer is made. `init` reads them.
  * Its children are made by then, but only those below cluster/chunk-map can be read already: its
- * map is filled later. `fini` runs before the children's. Both run in one thread. All other
- * operations may run in several threads at once, so private state that changes needs a lock or
- * atomics.
+ * map is filled later, by messages to the operation `control`. `fini` runs before the children's.
+ * Both run in one thread. All other operations may run in several threads at once, so private state
+ * that changes needs a lock or atomics.
  *
  * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
  * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
@@ -35,6 +35,11 @@
  * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
  * error was born in and which it came through. A layer that asks several children or copies adds
  * what failed as causes of the error it makes of them.
+ *
+ * Taking the place of a built-in layer: which layer knows the checksum type, the chunks or the
+ * moved ranges is a matter of the messages it takes, not of its name. A graph has one layer with
+ * logical addresses above and device addresses below it, and that one is its chunk map.
+ * tests/plugin/single.c of the source is a chunk map for the profile single.
  *
  * Addresses: a layer says in its class what they mean above and below it. One that leaves them
  * alone has BW_ADDRESS_ANY twice and fits anywhere. Every byte that comes from below is hostile;
@@ -169,6 +174,106 @@ struct bw_frame {
     bool metadata; /**< tree blocks are asked for: no tree has to be read to know where those lie */
 };
 
+/** Kinds of checksums. Source: BTRFS_CSUM_TYPE_* in the kernel's uapi/linux/btrfs_tree.h. */
+enum bw_checksum_type {
+    BW_CHECKSUM_CRC32C = 0,
+    BW_CHECKSUM_XXHASH64 = 1,
+    BW_CHECKSUM_SHA256 = 2,
+    BW_CHECKSUM_BLAKE2B = 3,
+};
+
+/** A stripe of a chunk. */
+struct bw_stripe_info {
+    uint64_t devid;
+    uint64_t offset; /**< on that device */
+    uint8_t device_uuid[16];
+};
+
+/** A chunk: a range of logical addresses, and where it lies. */
+struct bw_chunk_info {
+    uint64_t logical, length;
+    uint64_t type;       /**< BTRFS_BLOCK_GROUP_* */
+    const char *profile; /**< "single", "RAID1", ... */
+    unsigned stripe_count;
+    const struct bw_stripe_info *stripes;
+    uint64_t reserved[4]; /**< zeros: room for more members */
+};
+
+/** What the file system tells its layers while it is opened; see the operation `control`. They
+ * come in this order. */
+enum bw_control_kind {
+    BW_CONTROL_FILE_SYSTEM,   /**< facts of the superblock; before the first tree block is read */
+    BW_CONTROL_DEVICE,        /**< which device a child of the chunk map is; one message a child */
+    BW_CONTROL_CHUNK,         /**< a chunk: first those of the superblock, with which the chunk tree
+                                 is then read, then those of the chunk tree */
+    BW_CONTROL_MOVED_RANGE,   /**< a range that relocation has moved (remap-tree feature) */
+    BW_CONTROL_STRIPE_SOURCE, /**< who knows the raid stripe tree, if the file system has one */
+    BW_CONTROL_KINDS,
+};
+
+/** The bit of bw_xlator_class.takes for a kind of message. */
+#define BW_TAKES(kind) (1u << (kind))
+
+/** BW_CONTROL_FILE_SYSTEM. */
+struct bw_control_file_system {
+    enum bw_checksum_type checksum_type;
+    uint32_t nodesize, sectorsize; /**< bytes */
+    const uint8_t (*ids)[16];      /**< which tree blocks may carry: the metadata uuid of the file
+                                      system, then those of its seed devices */
+    size_t id_count;               /**< at least 1 */
+};
+
+/** BW_CONTROL_DEVICE. Devices are told apart by devid and uuid. */
+struct bw_control_device {
+    size_t child; /**< of the chunk map */
+    uint64_t devid;
+    uint8_t uuid[16];
+    bool stale; /**< the device missed writes: read it only where nothing better is left */
+};
+
+/** BW_CONTROL_MOVED_RANGE: logical addresses from..from+length-1 now lie at logical address `to`.
+ * The ranges must ascend and not overlap; a layer refuses others with BW_ERROR_CORRUPT. */
+struct bw_moved_range {
+    uint64_t from, length, to;
+};
+
+enum { BW_STRIPE_PLACES = 4 /**< as many as RAID1C4 has copies */ };
+
+/** A range of logical addresses in the raid stripe tree, all of which lies at each of the places.
+ */
+struct bw_stripe_extent {
+    uint64_t logical, length; /**< logical + length does not overflow; length is not 0 */
+    uint16_t count;           /**< of places; not 0 */
+    struct {
+        uint64_t devid;
+        uint64_t offset; /**< on that device, in bytes; offset + length does not overflow */
+    } places[BW_STRIPE_PLACES];
+};
+
+/** BW_CONTROL_STRIPE_SOURCE: from now on, the source says where file data lie in the chunks whose
+ * profile leaves that open. It stays valid as long as the layer. */
+struct bw_stripe_source {
+    /** Finds the extent that holds a logical address. If there is none, or it is lost, that is the
+     * error, and it holds for extent->length bytes. Safe from any thread. Never to be asked while
+     * frame->metadata is set: the stripe tree is metadata itself. */
+    struct bw_error *(*find)(void *context, const struct bw_frame *frame, uint64_t logical,
+                             struct bw_stripe_extent *extent);
+    void *context;
+};
+
+/** One message. What it points to is valid during the call only, but for the stripe source. */
+struct bw_control {
+    enum bw_control_kind kind;
+    union {
+        const struct bw_control_file_system *file_system;
+        const struct bw_control_device *device;
+        const struct bw_chunk_info *chunk; /**< validated: the profile exists, and the stripe count
+                                              and the length are possible for it */
+        const struct bw_moved_range *moved;
+        const struct bw_stripe_source *stripes;
+    };
+};
+
 /** The operations of a layer. `read` must answer all requests before it returns. NULL members are
  * passed on.
  */
@@ -192,6 +297,12 @@ struct bw_xlator_operations {
     /** For layers with device addresses above: how many bytes there are. A storage layer must have
      * it. */
     uint64_t (*size)(struct bw_xlator *xlator);
+    /** Takes a message of a kind that the class lists in `takes`. Every layer of the graph that
+     * takes the kind gets it once, those below first. Called in one thread, while no other thread
+     * reads. An error ends the opening or, for a chunk or a moved range of a tree, is reported as
+     * damage. A message replaces an earlier one about the same thing: a chunk one at the same
+     * logical address. */
+    struct bw_error *(*control)(struct bw_xlator *xlator, const struct bw_control *control);
     /** Adds what is worth knowing of the private state to the open object of a statedump; NULL:
      * nothing. May run while others read. */
     void (*dump)(struct bw_xlator *xlator, struct bw_json *json);
@@ -239,13 +350,14 @@ struct bw_xlator_class {
     enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children
                                          */
     unsigned minimum_children, maximum_children;
+    unsigned takes; /**< BW_TAKES() of the kinds of messages that `control` takes */
     const struct bw_option *options; /**< may be NULL */
     struct bw_xlator_operations operations;
 };
 
 /** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
  * rebuilt for. */
-#define BW_XLATOR_ABI 3
+#define BW_XLATOR_ABI 4
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change.
  */

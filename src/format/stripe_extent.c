@@ -7,12 +7,12 @@
 /* Kernels before 6.11 wrote this many bytes, of no use now, before the places. */
 enum { OLD_HEAD = 8 };
 
-bool bw_chunk_in_stripe_tree(const struct bw_chunk *chunk)
+bool bw_chunk_in_stripe_tree(uint64_t type)
 {
     const uint64_t types = BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM;
     const uint64_t profiles = BW_GROUP_DUP | BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_RAID1C3 |
                               BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
-    return (chunk->type & types) == BW_GROUP_DATA && chunk->profile->flag & profiles;
+    return (type & types) == BW_GROUP_DATA && (type & profiles);
 }
 
 static struct bw_error *corrupt(const struct bw_item *item, const char *what, uint64_t value)

@@ -7,25 +7,13 @@
 #ifndef BW_FORMAT_STRIPE_EXTENT_H
 #define BW_FORMAT_STRIPE_EXTENT_H
 
-#include "btrfs-walk/error.h"
+#include "btrfs-walk/xlator.h"
 #include "format/chunk.h"
 #include "format/node.h"
 
-enum { BW_STRIPE_PLACES = 4 /**< as many as RAID1C4 has copies */ };
-
-/** A range of logical addresses, all of which lies at each of the places. */
-struct bw_stripe_extent {
-    uint64_t logical, length; /**< logical + length does not overflow; length is not 0 */
-    uint16_t count;           /**< of places; not 0 */
-    struct {
-        uint64_t devid;
-        uint64_t offset; /**< on that device, in bytes; offset + length does not overflow */
-    } places[BW_STRIPE_PLACES];
-};
-
 /** Whether the stripe tree, if there is one, and not the chunk says where the data of a chunk lie.
  * Source: btrfs_need_stripe_tree_update() in the kernel's fs/btrfs/raid-stripe-tree.h. */
-bool bw_chunk_in_stripe_tree(const struct bw_chunk *chunk);
+bool bw_chunk_in_stripe_tree(uint64_t type);
 
 /** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number makes no sense; `extent`
  * stays as it was then. */

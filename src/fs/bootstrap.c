@@ -8,21 +8,34 @@
 #include "base/cleanup.h"
 #include "btree/scan.h"
 #include "format/chunk.h"
-#include "fs/default_plan.h"
 #include "fs/roots.h"
-#include "xlators/cluster/chunk_map.h"
-#include "xlators/cluster/remap.h"
 
-struct bw_xlator *bw_fs_layer(const struct bw_fs *fs, const char *type)
+/* Tells the layers of a chunk. */
+static struct bw_error *add_chunk(struct bw_fs *fs, const struct bw_chunk *chunk)
 {
-    for (size_t i = 0; i < bw_graph_size(fs->graph); i++)
-        if (strcmp(bw_xlator_type(bw_graph_layer(fs->graph, i)), type) == 0)
-            return bw_graph_layer(fs->graph, i);
-    return NULL;
+    BW_AUTO_FREE struct bw_stripe_info *stripes = calloc(chunk->stripe_count, sizeof *stripes);
+    const struct bw_chunk_info info = {.logical = chunk->logical,
+                                       .length = chunk->length,
+                                       .type = chunk->type,
+                                       .profile = chunk->profile->name,
+                                       .stripe_count = chunk->stripe_count,
+                                       .stripes = stripes};
+    if (!stripes)
+        return bw_error_no_memory();
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        stripes[i].devid = bw_get64(chunk->stripes[i].devid);
+        stripes[i].offset = bw_get64(chunk->stripes[i].offset);
+        memcpy(stripes[i].device_uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
+    }
+    struct bw_error *error =
+        bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
+    BW_PROBE(bw_graph_probes(fs->graph), chunk__add, chunk,
+             &(struct bw_chunk_event){{.error = error}, chunk});
+    return error;
 }
 
 /* The superblock's array: key, chunk item, key, chunk item, ... */
-static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *map)
+static struct bw_error *add_system_chunks(struct bw_fs *fs)
 {
     const uint8_t *next = fs->superblock.system_chunk_array;
     size_t left = fs->superblock.system_chunk_array_size;
@@ -36,7 +49,7 @@ static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *ma
                                    "superblock: system chunk array is cut off, %zu bytes left",
                                    left);
         BW_TRY(bw_chunk_decode(bw_get64(disk->offset), next + sizeof *disk, size, &chunk));
-        BW_TRY(bw_chunk_map_add_chunk(map, &chunk));
+        BW_TRY(add_chunk(fs, &chunk));
         next += sizeof *disk + size;
         left -= sizeof *disk + size;
     }
@@ -45,7 +58,6 @@ static struct bw_error *add_system_chunks(struct bw_fs *fs, struct bw_xlator *ma
 
 struct chunk_walk {
     struct bw_fs *fs;
-    struct bw_xlator *map;
     struct bw_image_set set;
     bool *matched; /* per image: the chunk tree knows this device */
 };
@@ -83,7 +95,7 @@ static struct bw_error *add_chunk_item(struct chunk_walk *walk, const struct bw_
     if (bw_chunk_is_remapped_away(item->data, item->size))
         return NULL;
     BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
-    return bw_chunk_map_add_chunk(walk->map, &chunk);
+    return add_chunk(walk->fs, &chunk);
 }
 
 static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
@@ -136,11 +148,11 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     BW_AUTO_FREE bool *matched = calloc(set->count, sizeof *matched);
     if (!matched)
         return bw_error_no_memory();
-    struct chunk_walk walk = {fs, bw_fs_layer(fs, BW_CHUNK_MAP_TYPE), *set, matched};
+    struct chunk_walk walk = {fs, *set, matched};
     struct bw_tree tree;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost,
                                  .context = &walk};
-    BW_TRY(add_system_chunks(fs, walk.map));
+    BW_TRY(add_system_chunks(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &tree));
     uint64_t damages = fs->damages;
     BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
@@ -149,24 +161,29 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     return NULL;
 }
 
+static struct bw_error *add_moved_range(const struct bw_fs *fs, const struct bw_item *item)
+{
+    bw_le64 address;
+    if (item->size < sizeof address)
+        return bw_error_create(BW_ERROR_CORRUPT, "remap tree: the item of %" PRIu64 " is cut off",
+                               item->key.objectid);
+    memcpy(&address, item->data, sizeof address);
+    const struct bw_moved_range range = {item->key.objectid, item->key.offset, bw_get64(address)};
+    return bw_graph_control(fs->graph,
+                            &(struct bw_control){BW_CONTROL_MOVED_RANGE, {.moved = &range}});
+}
+
 static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
 {
     struct bw_fs *fs = context;
-    struct bw_xlator *remap = bw_fs_layer(fs, BW_REMAP_TYPE);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         struct bw_item item;
-        bool inside = bw_leaf_item(leaf, slot, &item);
-        if (item.key.type != BW_REMAP)
-            continue;
-        bw_le64 address;
-        struct bw_error *error;
-        if (!inside || item.size < sizeof address) {
-            error =
-                bw_error_create(BW_ERROR_CORRUPT, "remap tree: item %" PRIu32 " is cut off", slot);
-        } else {
-            memcpy(&address, item.data, sizeof address);
-            error = bw_remap_add(remap, item.key.objectid, item.key.offset, bw_get64(address));
-        }
+        struct bw_error *error = NULL;
+        if (!bw_leaf_item(leaf, slot, &item))
+            error = bw_error_create(BW_ERROR_CORRUPT,
+                                    "remap tree: item %" PRIu32 " lies outside its leaf", slot);
+        else if (item.key.type == BW_REMAP)
+            error = add_moved_range(fs, &item);
         if (error)
             bw_fs_report(fs, BW_DAMAGE, error);
     }

@@ -9,9 +9,6 @@
 
 #include "fs/image.h"
 
-/** The first layer of a type in the graph; NULL if there is none. */
-struct bw_xlator *bw_fs_layer(const struct bw_fs *fs, const char *type);
-
 /** Fills the chunk map; reports missing devices and lost parts of the chunk tree. */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set *set);
 

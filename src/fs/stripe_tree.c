@@ -8,11 +8,9 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "format/features.h"
-#include "fs/bootstrap.h"
+#include "format/stripe_extent.h"
 #include "fs/damage.h"
-#include "fs/default_plan.h"
 #include "graph/wind.h"
-#include "xlators/cluster/chunk_map.h"
 
 enum {
     PLACES = 8,        /* kept in the tree, for as many threads that read here and there */
@@ -157,6 +155,6 @@ struct bw_error *bw_stripe_tree_attach(struct bw_fs *fs)
         pthread_mutex_init(&stripes->places[i].lock, NULL);
         bw_leaf_finder_init(&stripes->places[i].finder, &fs->reader, &fs->stripe_tree);
     }
-    bw_chunk_map_set_stripe_source(bw_fs_layer(fs, BW_CHUNK_MAP_TYPE), &stripes->source);
-    return NULL;
+    return bw_graph_control(
+        fs->graph, &(struct bw_control){BW_CONTROL_STRIPE_SOURCE, {.stripes = &stripes->source}});
 }

@@ -16,8 +16,6 @@
 #include "graph/check.h"
 #include "graph/edit.h"
 #include "graph/volfile.h"
-#include "xlators/cluster/chunk_map.h"
-#include "xlators/features/verify.h"
 
 /* Images that were given take the place of those that the volfile names. */
 static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_options *options)
@@ -59,21 +57,32 @@ static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_optio
     return NULL;
 }
 
-/* The place where logical addresses become offsets on devices: fs fills its map, so it must be the
- * only one.
- */
-static struct bw_error *find_chunk_map(const struct bw_plan *plan, size_t *index)
+/* The class of a volume; the plan was checked, so it exists. */
+static const struct bw_xlator_class *class_of(const struct bw_fs *fs,
+                                              const struct bw_volume *volume)
+{
+    const struct bw_xlator_class *type = NULL;
+    bw_error_free(bw_registry_find(bw_graph_registry(fs->graph), volume->type.text, &type));
+    return type;
+}
+
+/* The layer where logical addresses become offsets on devices. */
+static struct bw_error *find_chunk_map(const struct bw_fs *fs, const struct bw_plan *plan,
+                                       size_t *index)
 {
     size_t found = 0;
-    for (size_t i = 0; i < plan->count; i++)
-        if (strcmp(plan->volumes[i].type.text, BW_CHUNK_MAP_TYPE) == 0) {
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct bw_xlator_class *type = class_of(fs, &plan->volumes[i]);
+        if (type->above == BW_ADDRESS_LOGICAL && type->below == BW_ADDRESS_DEVICE) {
             *index = i;
             found++;
         }
-    return found == 1
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "the graph needs one volume of type %s, not %zu",
-                                 BW_CHUNK_MAP_TYPE, found);
+    }
+    return found == 1 ? NULL
+                      : bw_error_create(BW_ERROR_USAGE,
+                                        "the graph needs one volume that maps logical addresses to "
+                                        "devices, like " BW_CHUNK_MAP_TYPE ", not %zu",
+                                        found);
 }
 
 /* Takes out what is not used. The chunk map moves forward in the plan: `*map` follows it. */
@@ -86,7 +95,7 @@ static struct bw_error *drop_unused(struct bw_fs *fs, struct bw_plan *plan,
             set->images[i].storage = NULL; /* goes now */
         }
     bw_graph_prune(fs->graph, plan, *map);
-    return find_chunk_map(plan, map);
+    return find_chunk_map(fs, plan, map);
 }
 
 /* A file system whose extents have moved needs the layer that knows where to. */
@@ -96,38 +105,43 @@ static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, 
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
         return NULL;
     for (size_t i = 0; i < plan->count; i++)
-        if (strcmp(plan->volumes[i].type.text, BW_REMAP_TYPE) == 0)
+        if (class_of(fs, &plan->volumes[i])->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
             return NULL;
     return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_text_place){0}, &remap);
 }
 
-static struct bw_error *name_devices(const struct bw_fs *fs, const struct bw_image_set *set,
-                                     struct bw_xlator *map)
+static struct bw_error *tell_devices(const struct bw_fs *fs, const struct bw_image_set *set)
 {
-    size_t child = 0;
+    struct bw_control_device device = {0};
+    const struct bw_control control = {BW_CONTROL_DEVICE, {.device = &device}};
     for (size_t i = 0; i < set->count; i++) {
         const struct bw_image *image = &set->images[i];
-        const struct bw_device_identity *device = &image->superblock.device;
-        if (image->role != BW_IMAGE_UNUSED)
-            BW_TRY(bw_chunk_map_add_device(map, device->devid, device->uuid, child++,
-                                           bw_image_is_stale(fs, image)));
+        if (image->role == BW_IMAGE_UNUSED)
+            continue;
+        device.devid = image->superblock.device.devid;
+        device.stale = bw_image_is_stale(fs, image);
+        memcpy(device.uuid, image->superblock.device.uuid, BW_UUID_SIZE);
+        BW_TRY(bw_graph_control(fs->graph, &control));
+        device.child++;
     }
     return NULL;
 }
 
-static struct bw_error *configure_verify(const struct bw_fs *fs, const struct bw_image_set *set)
+static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw_image_set *set)
 {
-    for (size_t layer = 0; layer < bw_graph_size(fs->graph); layer++) {
-        struct bw_xlator *verify = bw_graph_layer(fs->graph, layer);
-        if (strcmp(bw_xlator_type(verify), BW_VERIFY_TYPE) != 0)
-            continue;
-        bw_verify_set_checksum(verify, fs->superblock.checksum_type);
-        BW_TRY(bw_verify_allow_fsid(verify, fs->superblock.metadata_uuid));
-        for (size_t i = 0; i < set->count; i++)
-            if (set->images[i].role == BW_IMAGE_SEED)
-                BW_TRY(bw_verify_allow_fsid(verify, set->images[i].superblock.metadata_uuid));
-    }
-    return NULL;
+    BW_AUTO_FREE uint8_t(*ids)[BW_UUID_SIZE] = calloc(1 + set->count, sizeof *ids);
+    struct bw_control_file_system facts = {.checksum_type = fs->superblock.checksum_type,
+                                           .nodesize = fs->superblock.nodesize,
+                                           .sectorsize = fs->superblock.sectorsize,
+                                           .ids = (const void *)ids};
+    if (!ids)
+        return bw_error_no_memory();
+    memcpy(ids[facts.id_count++], fs->superblock.metadata_uuid, BW_UUID_SIZE);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].role == BW_IMAGE_SEED)
+            memcpy(ids[facts.id_count++], set->images[i].superblock.metadata_uuid, BW_UUID_SIZE);
+    return bw_graph_control(fs->graph,
+                            &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
 }
 
 static struct bw_error *find_top(struct bw_fs *fs, const struct bw_volume *last)
@@ -148,7 +162,7 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     size_t map = 0;
     BW_TRY(make_plan(plan, options, &fs->inputs));
     BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph), &fs->inputs));
-    BW_TRY(find_chunk_map(plan, &map));
+    BW_TRY(find_chunk_map(fs, plan, &map));
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));
     BW_TRY(bw_graph_build_below(fs->graph, plan, map));
@@ -159,8 +173,8 @@ static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *opti
     BW_TRY(add_remap(fs, plan, map));
     BW_TRY(bw_graph_build(fs->graph, plan));
     BW_TRY(find_top(fs, &plan->volumes[plan->count - 1]));
-    BW_TRY(name_devices(fs, set, bw_graph_find(fs->graph, plan->volumes[map].name.text)));
-    return configure_verify(fs, set);
+    BW_TRY(tell_file_system(fs, set));
+    return tell_devices(fs, set);
 }
 
 struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,

@@ -187,6 +187,16 @@ struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
     return xlator->standing;
 }
 
+struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)
+{
+    for (size_t i = 0; i < graph->size; i++) {
+        const struct bw_xlator_class *type = graph->layers[i]->type;
+        if (type->takes & BW_TAKES(control->kind))
+            BW_TRY(type->operations.control(graph->layers[i], control));
+    }
+    return NULL;
+}
+
 void bw_graph_report(struct bw_graph *graph, enum bw_severity severity, struct bw_error *error)
 {
     BW_PROBE(graph->probes, error, report,

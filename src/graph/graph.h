@@ -74,6 +74,10 @@ const char *bw_graph_path(const struct bw_xlator *xlator);
 /** Where a layer stands. */
 struct bw_standing bw_graph_standing(const struct bw_xlator *xlator);
 
+/** Gives a message to every layer that takes its kind, in the order of the layers, until one
+ * returns an error. */
+struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control);
+
 /** Adds to an open array of a statedump: each layer with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
 

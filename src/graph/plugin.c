@@ -106,6 +106,9 @@ static struct bw_error *check_class(const struct bw_xlator_class *xlator, const 
                                "its address spaces and children break the rules of xlator.h");
     if (!has_good_operations(xlator))
         return bw_error_create(BW_ERROR_USAGE, "it lacks the operation read or size");
+    if (xlator->takes && !xlator->operations.control)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "it takes messages, but lacks the operation control");
     return NULL;
 }
 

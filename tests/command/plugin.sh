@@ -58,6 +58,16 @@ holds "it is listed" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
 "$PROGRAM" --statedump "$WORK/dump" "${twice[@]}" "$image" > /dev/null
 holds "its state" [ "$(grep -c '"letters": [1-9]' "$WORK/dump")" -eq 2 ]
 
+# A chunk map of its own in the place of the built-in one: it gets the devices and the chunks.
+build "$ROOT/tests/plugin/single.c" "$WORK/xlators/toys/single.so"
+"$PROGRAM" graph "$image" | sed 's|type cluster/chunk-map|type toys/single|' > "$WORK/single.vol"
+holds "another chunk map is in the graph" grep -q 'type toys/single' "$WORK/single.vol"
+holds "another chunk map" lists "$PROGRAM" --graph "$WORK/single.vol"
+"$PROGRAM" --statedump "$WORK/dump" --graph "$WORK/single.vol" "$image" > /dev/null
+holds "it was told the chunks" [ "$(grep -c '"chunks": [1-9]' "$WORK/dump")" -eq 1 ]
+"$PROGRAM" cat --graph "$WORK/single.vol" "$image" /top-file > "$WORK/top-file" 2> "$WORK/err"
+holds "it reads data" cmp "$WORK/top-file" <("$PROGRAM" cat "$image" /top-file)
+
 unset BTRFS_WALK_XLATOR_PATH
 mkdir -p "$installed" && mv "$WORK/xlators/toys" "$installed"
 holds "an installed layer" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
@@ -69,7 +79,10 @@ object() { # NAME API-INITIALISER
 object good 'BW_XLATOR_EXPORT(it);'
 holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --insert bad/good@verify "$image"
 object abi 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
-refused "another ABI" 'bad/abi.so: it was built for version 4 of the layer interface, this is version 3: build it anew' bad/abi
+refused "another ABI" 'bad/abi.so: it was built for version 5 of the layer interface, this is version 4: build it anew' bad/abi
+object silently 'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; __attribute__((constructor)) static void fill(void) { unsigned takes = that.takes; that = it; that.takes = takes; } const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that};'
+sed -i 's|bad/silently|bad/taker|' "$WORK/silently.c" && build "$WORK/silently.c" "$WORK/xlators/bad/taker.so"
+refused "messages without an operation" 'it takes messages, but lacks the operation control' bad/taker
 object size 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
 refused "another size" 'build it anew' bad/size
 object silent 'const void *unused = &it;'

@@ -2,6 +2,7 @@
 /* The layer that answers from memory. */
 #include "support/fake_layer.h"
 
+#include "graph/instance.h"
 #include "graph/registry.h"
 
 static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
@@ -113,6 +114,46 @@ struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake)
     struct bw_xlator *made = add_layer(graph, "test/logical", NULL, NULL);
     bw_xlator_set_private(made, fake);
     return made;
+}
+
+struct bw_error *tell_chunk(struct bw_xlator *layer, const struct bw_chunk *chunk)
+{
+    struct bw_stripe_info stripes[256];
+    const struct bw_chunk_info info = {.logical = chunk->logical,
+                                       .length = chunk->length,
+                                       .type = chunk->type,
+                                       .profile = chunk->profile->name,
+                                       .stripe_count = chunk->stripe_count,
+                                       .stripes = stripes};
+    assert_true(chunk->stripe_count <= COUNT(stripes));
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        stripes[i].devid = bw_get64(chunk->stripes[i].devid);
+        stripes[i].offset = bw_get64(chunk->stripes[i].offset);
+        memcpy(stripes[i].device_uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
+    }
+    return bw_graph_control(layer->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
+}
+
+struct bw_error *tell_device(struct bw_xlator *layer, const struct bw_control_device *device)
+{
+    return bw_graph_control(layer->graph,
+                            &(struct bw_control){BW_CONTROL_DEVICE, {.device = device}});
+}
+
+struct bw_error *tell_ids(struct bw_xlator *layer, enum bw_checksum_type type,
+                          const uint8_t (*ids)[16], size_t count)
+{
+    const struct bw_control_file_system facts = {
+        .checksum_type = type, .ids = ids, .id_count = count};
+    return bw_graph_control(layer->graph,
+                            &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
+}
+
+struct bw_error *tell_moved(struct bw_xlator *layer, uint64_t from, uint64_t length, uint64_t to)
+{
+    const struct bw_moved_range range = {from, length, to};
+    return bw_graph_control(layer->graph,
+                            &(struct bw_control){BW_CONTROL_MOVED_RANGE, {.moved = &range}});
 }
 
 struct bw_error *read_range(struct bw_xlator *top, uint64_t address, void *buffer, uint32_t length)

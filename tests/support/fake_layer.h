@@ -6,6 +6,7 @@
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
 
+#include "format/chunk.h"
 #include "graph/graph.h"
 #include "support/walk_helpers.h"
 
@@ -46,6 +47,13 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
                             const struct bw_option_value *options);
 /** Adds a "test/logical" with this state. */
 struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake);
+
+/** Gives messages to all layers of the graph that a layer is in; the answer is the error. */
+struct bw_error *tell_chunk(struct bw_xlator *layer, const struct bw_chunk *chunk);
+struct bw_error *tell_device(struct bw_xlator *layer, const struct bw_control_device *device);
+struct bw_error *tell_ids(struct bw_xlator *layer, enum bw_checksum_type type,
+                          const uint8_t (*ids)[16], size_t count);
+struct bw_error *tell_moved(struct bw_xlator *layer, uint64_t from, uint64_t length, uint64_t to);
 
 /** Reads one range; the answer is the error. */
 struct bw_error *read_range(struct bw_xlator *top, uint64_t address, void *buffer, uint32_t length);

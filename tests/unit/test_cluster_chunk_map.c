@@ -9,7 +9,6 @@
 
 #include "support/fake_layer.h"
 #include "support/image_writer_internal.h"
-#include "xlators/cluster/chunk_map.h"
 
 static const struct shape {
     uint64_t profile;
@@ -75,18 +74,20 @@ static void describe(struct bw_xlator *map, const struct iw_image *image, unsign
 {
     size_t child = 0;
     for (unsigned i = 0; i < iw_device_count(image); i++) {
-        uint8_t uuid[BW_UUID_SIZE];
-        iw_uuid(image, IW_UUID_DEVICE, iw_devid(image, i), uuid);
-        if (!(missing >> i & 1))
-            expect_success(
-                bw_chunk_map_add_device(map, iw_devid(image, i), uuid, child++, stale >> i & 1));
+        struct bw_control_device device = {
+            .devid = iw_devid(image, i), .child = child, .stale = stale >> i & 1};
+        iw_uuid(image, IW_UUID_DEVICE, iw_devid(image, i), device.uuid);
+        if (missing >> i & 1)
+            continue;
+        expect_success(tell_device(map, &device));
+        child++;
     }
     for (size_t i = 0; i < iw_chunk_count(image); i++) {
         uint8_t item[2048];
         struct bw_chunk chunk;
         size_t size = iw_chunk_item(image, iw_chunk(image, i), item);
         expect_success(bw_chunk_decode(iw_chunk(image, i)->logical, item, size, &chunk));
-        expect_success(bw_chunk_map_add_chunk(map, &chunk));
+        expect_success(tell_chunk(map, &chunk));
     }
 }
 
@@ -458,7 +459,7 @@ static void test_overlapping_chunks(void **state)
                             .stripe_count = bw_put16(1)}};
         struct bw_chunk chunk;
         expect_success(bw_chunk_decode(cases[i].logical, (const void *)&item, sizeof item, &chunk));
-        struct bw_error *error = bw_chunk_map_add_chunk(map, &chunk);
+        struct bw_error *error = tell_chunk(map, &chunk);
         if (cases[i].text)
             expect_error(error, BW_ERROR_CORRUPT, cases[i].text);
         else

@@ -3,7 +3,6 @@
  * no sense.
  */
 #include "support/fake_layer.h"
-#include "xlators/cluster/remap.h"
 
 enum { SIZE = 65536 };
 
@@ -29,9 +28,9 @@ static struct bench *make_bench(void)
 
 static void add_ranges(struct bench *bench)
 {
-    expect_success(bw_remap_add(bench->top, 4096, 4096, 32768));
-    expect_success(bw_remap_add(bench->top, 8192, 4096, 20480));
-    expect_success(bw_remap_add(bench->top, 16384, 100, 50000));
+    expect_success(tell_moved(bench->top, 4096, 4096, 32768));
+    expect_success(tell_moved(bench->top, 8192, 4096, 20480));
+    expect_success(tell_moved(bench->top, 16384, 100, 50000));
 }
 
 static void free_bench(struct bench *bench)
@@ -139,9 +138,9 @@ static void test_bad_ranges(void **state)
     struct bench *bench = make_bench();
     add_ranges(bench);
     for (size_t i = 0; i < COUNT(bad); i++)
-        expect_error(bw_remap_add(bench->top, bad[i][0], bad[i][1], bad[i][2]), BW_ERROR_CORRUPT,
+        expect_error(tell_moved(bench->top, bad[i][0], bad[i][1], bad[i][2]), BW_ERROR_CORRUPT,
                      "invalid range");
-    expect_success(bw_remap_add(bench->top, 16484, 1, 60000));
+    expect_success(tell_moved(bench->top, 16484, 1, 60000));
     check(bench, 0, 16484);
     free_bench(bench);
 }

@@ -4,7 +4,6 @@
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
 #include "xlators/classes.h"
-#include "xlators/features/verify.h"
 
 struct action_bench {
     struct block_bench *blocks;
@@ -246,7 +245,7 @@ static void check_under_verify(const char *action, const char *copy, const char 
     struct bw_xlator *rule =
         add_layer(graph, "debug/error-gen", add_fake(graph, &blocks->fake), options);
     struct bw_xlator *top = add_layer(graph, "features/verify", rule, NULL);
-    expect_success(bw_verify_allow_fsid(top, blocks->fsid));
+    expect_success(tell_ids(top, BW_CHECKSUM_CRC32C, &blocks->fsid, 1));
     struct bw_error *error = block_bench_read(top, 9, &wanted, false, buffer);
     if (*copy == '1') {
         expect_success(error);

@@ -4,7 +4,6 @@
  * a repair is worth one note.
  */
 #include "support/block_bench.h"
-#include "xlators/features/verify.h"
 
 struct verify_bench {
     struct block_bench *blocks;
@@ -21,8 +20,7 @@ static struct verify_bench *make_bench(unsigned copies, enum bw_checksum_type ty
     bench->graph = fake_graph(&bench->log);
     bench->top = add_layer(bench->graph, "features/verify",
                            add_fake(bench->graph, &bench->blocks->fake), NULL);
-    bw_verify_set_checksum(bench->top, type);
-    expect_success(bw_verify_allow_fsid(bench->top, bench->blocks->fsid));
+    expect_success(tell_ids(bench->top, type, &bench->blocks->fsid, 1));
     return bench;
 }
 
@@ -250,12 +248,14 @@ static void test_more_than_one_fsid(void **state)
 {
     (void)state;
     struct verify_bench *bench = make_bench(1, BW_CHECKSUM_CRC32C);
-    static const uint8_t seed[] = "the id of a seed";
+    uint8_t ids[2][BW_UUID_SIZE], *seed = ids[1];
+    memcpy(ids[0], bench->blocks->fsid, BW_UUID_SIZE);
+    memcpy(seed, "the id of a seed", BW_UUID_SIZE);
     memcpy(((struct bw_disk_header *)block_bench_bytes(bench->blocks, 1, 1))->fsid, seed,
            BW_UUID_SIZE);
     block_bench_seal(block_bench_bytes(bench->blocks, 1, 1), BW_CHECKSUM_CRC32C);
     expect_error(read_block(bench, 1), BW_ERROR_CORRUPT, "block of another file system");
-    expect_success(bw_verify_allow_fsid(bench->top, seed));
+    expect_success(tell_ids(bench->top, BW_CHECKSUM_CRC32C, (const void *)ids, 2));
     expect_success(read_block(bench, 1));
     expect_success(read_block(bench, 2));
     free_bench(bench);

@@ -4,8 +4,6 @@
  * Requests of a batch go down grouped by device; what is cut by a stripe boundary, or must be
  * computed from parity, goes piece by piece.
  */
-#include "xlators/cluster/chunk_map.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,26 +42,23 @@ static void fini(struct bw_xlator *xlator)
     bw_xlator_set_private(xlator, NULL);
 }
 
-struct bw_error *bw_chunk_map_add_device(struct bw_xlator *xlator, uint64_t devid,
-                                         const uint8_t uuid[BW_UUID_SIZE], size_t child, bool stale)
+static struct bw_error *add_device(struct bw_layout *layout, const struct bw_control_device *from)
 {
-    struct bw_layout_device device = {.devid = devid, .child = (uint32_t)child, .stale = stale};
-    memcpy(device.uuid, uuid, BW_UUID_SIZE);
-    return bw_layout_add_device(layout_of(xlator), &device);
+    struct bw_layout_device device = {
+        .devid = from->devid, .child = (uint32_t)from->child, .stale = from->stale};
+    memcpy(device.uuid, from->uuid, BW_UUID_SIZE);
+    return bw_layout_add_device(layout, &device);
 }
 
-struct bw_error *bw_chunk_map_add_chunk(struct bw_xlator *xlator, const struct bw_chunk *chunk)
-{
-    struct bw_error *error = bw_layout_add_chunk(layout_of(xlator), chunk);
-    BW_PROBE(bw_xlator_probes(xlator), chunk__add, chunk,
-             &(struct bw_chunk_event){{.error = error}, chunk});
-    return error;
-}
-
-void bw_chunk_map_set_stripe_source(struct bw_xlator *xlator, const struct bw_stripe_source *source)
+static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
 {
     struct chunk_map *map = bw_xlator_private(xlator);
-    map->stripes = source;
+    if (control->kind == BW_CONTROL_DEVICE)
+        return add_device(&map->layout, control->device);
+    if (control->kind == BW_CONTROL_CHUNK)
+        return bw_layout_add_chunk(&map->layout, control->chunk);
+    map->stripes = control->stripes;
+    return NULL;
 }
 
 /* Asks the stripe tree where a piece lies. */
@@ -373,8 +368,11 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,
     .maximum_children = UINT32_MAX,
+    .takes = BW_TAKES(BW_CONTROL_DEVICE) | BW_TAKES(BW_CONTROL_CHUNK) |
+             BW_TAKES(BW_CONTROL_STRIPE_SOURCE),
     .operations = {.init = init,
                    .fini = fini,
+                   .control = control,
                    .read = read_requests,
                    .map = map,
                    .advise = advise,

@@ -66,21 +66,20 @@ static bool make_room(struct bw_layout *layout, size_t index)
 }
 
 static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout,
-                                                const struct bw_chunk *chunk)
+                                                const struct bw_chunk_info *chunk)
 {
     struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
     for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
-        uint64_t devid = bw_get64(chunk->stripes[i].devid);
-        const struct bw_layout_device *device =
-            find_device(layout, devid, chunk->stripes[i].device_uuid);
-        stripes[i] = (struct bw_layout_stripe){devid, bw_get64(chunk->stripes[i].offset),
+        const struct bw_stripe_info *from = &chunk->stripes[i];
+        const struct bw_layout_device *device = find_device(layout, from->devid, from->device_uuid);
+        stripes[i] = (struct bw_layout_stripe){from->devid, from->offset,
                                                device ? device->child : BW_NO_CHILD,
                                                device && device->stale};
     }
     return stripes;
 }
 
-struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk)
+struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk)
 {
     size_t index = lower_bound(layout, chunk->logical);
     bool same = index < layout->chunk_count && layout->chunks[index].logical == chunk->logical;
@@ -98,9 +97,12 @@ struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_c
     }
     if (same)
         free(layout->chunks[index].stripes);
-    layout->chunks[index] = (struct bw_layout_chunk){
-        chunk->logical, chunk->length,       chunk->profile,
-        stripes,        chunk->stripe_count, bw_chunk_in_stripe_tree(chunk)};
+    layout->chunks[index] = (struct bw_layout_chunk){chunk->logical,
+                                                     chunk->length,
+                                                     bw_raid_profile_of(chunk->type),
+                                                     stripes,
+                                                     (uint16_t)chunk->stripe_count,
+                                                     bw_chunk_in_stripe_tree(chunk->type)};
     return NULL;
 }
 

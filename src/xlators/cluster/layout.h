@@ -60,10 +60,12 @@ struct bw_piece {
 /** Releases what the layout owns. */
 void bw_layout_free(struct bw_layout *layout);
 
-/** See bw_chunk_map_add_device() and bw_chunk_map_add_chunk(). */
+/** Adds a device; BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_layout_add_device(struct bw_layout *layout,
                                       const struct bw_layout_device *device);
-struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk *chunk);
+/** Adds a chunk, or replaces the one at the same logical address. BW_ERROR_CORRUPT if it overlaps
+ * another. */
+struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk);
 
 /** Finds where `address` lies, and how far (at most `length`); BW_ERROR_CORRUPT if no chunk holds
  * it, and then piece->length tells how far there is none. */

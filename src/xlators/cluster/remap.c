@@ -4,8 +4,6 @@
  * Relocation there leaves extents under their old address and notes the new one in the remap tree;
  * this layer looks it up. Only in the graph when the superblock has the feature.
  */
-#include "xlators/cluster/remap.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,12 +11,8 @@
 #include "base/cleanup.h"
 #include "xlators/classes.h"
 
-struct moved_range {
-    uint64_t from, length, to;
-};
-
 struct remap {
-    struct moved_range *ranges; /* ascending */
+    struct bw_moved_range *ranges; /* ascending */
     size_t count, capacity;
 };
 
@@ -38,18 +32,20 @@ static void fini(struct bw_xlator *xlator)
     bw_xlator_set_private(xlator, NULL);
 }
 
-struct bw_error *bw_remap_add(struct bw_xlator *xlator, uint64_t from, uint64_t length, uint64_t to)
+static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
 {
     struct remap *remap = bw_xlator_private(xlator);
-    const struct moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
-    if (length == 0 || from + length < from || to + length < to ||
-        (last && from - last->from < last->length) || (last && from < last->from))
+    const struct bw_moved_range *new = control->moved;
+    const struct bw_moved_range *last = remap->count ? &remap->ranges[remap->count - 1] : NULL;
+    if (new->length == 0 || new->from + new->length < new->from ||
+        new->to + new->length < new->to || (last && new->from - last->from < last->length) ||
+        (last && new->from < last->from))
         return bw_error_create(BW_ERROR_CORRUPT,
-                               "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range", length,
-                               from);
+                               "remap of %" PRIu64 " bytes at %" PRIu64 ": invalid range",
+                               new->length, new->from);
     if (!BW_ARRAY_RESERVE(remap->ranges, remap->count, remap->capacity))
         return bw_error_no_memory();
-    remap->ranges[remap->count++] = (struct moved_range){from, length, to};
+    remap->ranges[remap->count++] = *new;
     return NULL;
 }
 
@@ -65,7 +61,7 @@ static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t 
             high = middle;
     }
     uint64_t limit = low < remap->count ? remap->ranges[low].from - address : UINT64_MAX;
-    const struct moved_range *range = low ? &remap->ranges[low - 1] : NULL;
+    const struct bw_moved_range *range = low ? &remap->ranges[low - 1] : NULL;
     bool moved = range && address - range->from < range->length;
     if (moved)
         limit = range->length - (address - range->from);
@@ -161,8 +157,10 @@ const struct bw_xlator_class bw_cluster_remap_class = {
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
+    .takes = BW_TAKES(BW_CONTROL_MOVED_RANGE),
     .operations = {.init = init,
                    .fini = fini,
+                   .control = control,
                    .read = read_requests,
                    .map = map,
                    .advise = advise,

@@ -5,8 +5,6 @@
  * may be computed from parity). A block without a good copy fails with an error that lists every
  * copy tried. File data are checked in verify_data.c; other kinds of requests pass.
  */
-#include "xlators/features/verify.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,20 +38,18 @@ static void fini(struct bw_xlator *xlator)
     bw_xlator_set_private(xlator, NULL);
 }
 
-void bw_verify_set_checksum(struct bw_xlator *xlator, enum bw_checksum_type type)
+static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
 {
     struct bw_verify *verify = bw_xlator_private(xlator);
-    verify->checksum = type;
-}
-
-struct bw_error *bw_verify_allow_fsid(struct bw_xlator *xlator, const uint8_t fsid[BW_UUID_SIZE])
-{
-    struct bw_verify *verify = bw_xlator_private(xlator);
-    void *grown = realloc(verify->fsids, (verify->fsid_count + 1) * sizeof *verify->fsids);
-    if (!grown)
+    const struct bw_control_file_system *facts = control->file_system;
+    uint8_t(*ids)[BW_UUID_SIZE] = calloc(facts->id_count, sizeof *ids);
+    if (!ids)
         return bw_error_no_memory();
-    verify->fsids = grown;
-    memcpy(verify->fsids[verify->fsid_count++], fsid, BW_UUID_SIZE);
+    memcpy(ids, facts->ids, facts->id_count * sizeof *ids);
+    free(verify->fsids);
+    verify->fsids = ids;
+    verify->fsid_count = facts->id_count;
+    verify->checksum = facts->checksum_type;
     return NULL;
 }
 
@@ -195,5 +191,7 @@ const struct bw_xlator_class bw_features_verify_class = {
     .below = BW_ADDRESS_LOGICAL,
     .minimum_children = 1,
     .maximum_children = 1,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+    .takes = BW_TAKES(BW_CONTROL_FILE_SYSTEM),
+    .operations =
+        {.init = init, .fini = fini, .control = control, .read = read_requests, .dump = dump},
 };
