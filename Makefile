@@ -24,9 +24,10 @@ override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSI
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
-  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))))
+  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))) \
+      $(shell command -v python3 > /dev/null || echo python3))
   ifneq ($(MISSING),)
-    $(error Missing libraries: $(MISSING). Install them with: sudo scripts/install-deps)
+    $(error Missing: $(MISSING). Install what is needed with: sudo scripts/install-deps)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
@@ -97,9 +98,9 @@ $(EXPORT): $(EXPORT_OBJECTS)
 $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
 
-# The program knows best what it can do. A pattern, because one run makes all pages.
-$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-manual scripts/read-help.bash
-	$(call quiet,MAN)scripts/make-manual --man $(PROGRAM) $(@D)
+# Made from the tables of the program. A pattern, because one run makes all pages.
+$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs $(wildcard scripts/docs/*.py)
+	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(@D)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	@mkdir -p $(@D)
@@ -136,10 +137,8 @@ BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
-docs: $(PROGRAM) ## make the pages in docs, the completions, and what is made of the records anew
-	scripts/make-manual $(PROGRAM) docs/xlators
-	scripts/make-completions $(PROGRAM) completions
-	scripts/make-probe-files $(PROGRAM) .
+docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
+	scripts/make-docs $(PROGRAM) .
 
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The provider btrfswalk in the language of DTrace, as documentation: nothing is built from this file.
- * Its records are structures of btrfs-walk/records.h (blockinfo_t is struct bw_blockinfo). Where a probe
- * has no translation for an argument, the argument is 0.
+ * The provider btrfswalk in the language of DTrace. This is documentation: nothing is built from
+ * this file. The records are structures of btrfs-walk/records.h (blockinfo_t is struct
+ * bw_blockinfo). An argument is 0 if the probe has no translation for it.
  *
- * Made by scripts/make-probe-files. Change src/probe/probes.def and src/record/records.def.
+ * Made by scripts/make-docs. Change src/probe/probes.def and src/record/records.def.
  */
 
 typedef struct bw_imageinfo imageinfo_t; /* an image file or block device */
@@ -23,70 +23,92 @@ typedef struct bw_errinfo errinfo_t; /* a message: damage, a warning, a note, or
 
 provider btrfswalk {
     /* image-open: an image file or device was opened */
-    probe image__open(imageinfo_t *record, uint64_t size, uint64_t index, int64_t error, uint64_t ns, uint64_t call);
+    probe image__open(imageinfo_t *record,
+        uint64_t size, uint64_t index, int64_t error, uint64_t ns, uint64_t call);
 
     /* super-read: a copy of a superblock was read */
-    probe super__read(superinfo_t *record, uint64_t offset, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+    probe super__read(superinfo_t *record,
+        uint64_t offset, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
     /* chunk-add: a chunk came to be known */
-    probe chunk__add(chunkinfo_t *record, uint64_t logical, uint64_t length, int64_t error, uint64_t ns, uint64_t call);
+    probe chunk__add(chunkinfo_t *record,
+        uint64_t logical, uint64_t length, int64_t error, uint64_t ns, uint64_t call);
 
     /* chunk-map: a logical address was mapped to a device */
-    probe chunk__map(mapinfo_t *record, uint64_t logical, uint64_t offset, int64_t error, uint64_t ns, uint64_t call);
+    probe chunk__map(mapinfo_t *record,
+        uint64_t logical, uint64_t offset, int64_t error, uint64_t ns, uint64_t call);
 
     /* dev-read-start: a read from a file or device begins */
-    probe dev__read__start(ioinfo_t *record, uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
+    probe dev__read__start(ioinfo_t *record,
+        uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
 
     /* dev-read-done: a read from a file or device has ended */
-    probe dev__read__done(ioinfo_t *record, uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
+    probe dev__read__done(ioinfo_t *record,
+        uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
 
     /* fop-wind: a layer is called */
-    probe fop__wind(fopinfo_t *record, uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
+    probe fop__wind(fopinfo_t *record,
+        uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
 
     /* fop-unwind: a layer has answered */
-    probe fop__unwind(fopinfo_t *record, uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
+    probe fop__unwind(fopinfo_t *record,
+        uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-read-start: a tree block is asked for */
-    probe block__read__start(blockinfo_t *record, uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+    probe block__read__start(blockinfo_t *record,
+        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-read-done: a tree block has come, or is lost; the time is that of the batch it was read in */
-    probe block__read__done(blockinfo_t *record, uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+    probe block__read__done(blockinfo_t *record,
+        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-verify: a tree block was checked */
-    probe block__verify(blockinfo_t *record, uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+    probe block__verify(blockinfo_t *record,
+        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
     /* block-retry: a copy of a tree block is read because another was no good: error tells why */
-    probe block__retry(blockinfo_t *record, uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
+    probe block__retry(blockinfo_t *record,
+        uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
     /* cache-hit: a tree block was found in the cache */
-    probe cache__hit(cacheinfo_t *record, uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
+    probe cache__hit(cacheinfo_t *record,
+        uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
 
     /* cache-miss: a tree block was not in the cache */
-    probe cache__miss(cacheinfo_t *record, uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
+    probe cache__miss(cacheinfo_t *record,
+        uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
 
     /* cache-evict: a tree block gives way to another */
-    probe cache__evict(cacheinfo_t *record, uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
+    probe cache__evict(cacheinfo_t *record,
+        uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
 
     /* key-search-start: a range of keys is searched for */
-    probe key__search__start(keyinfo_t *record, uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
+    probe key__search__start(keyinfo_t *record,
+        uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
 
     /* key-search-done: the search is at its end */
-    probe key__search__done(keyinfo_t *record, uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
+    probe key__search__done(keyinfo_t *record,
+        uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
 
     /* dirent: the walk comes to an entry of a directory */
-    probe dirent(direntinfo_t *record, uint64_t parent, uint64_t child, int64_t error, uint64_t ns, uint64_t call);
+    probe dirent(direntinfo_t *record,
+        uint64_t parent, uint64_t child, int64_t error, uint64_t ns, uint64_t call);
 
     /* path-emit: a path is listed */
-    probe path__emit(pathinfo_t *record, uint64_t inode, uint64_t tree, int64_t error, uint64_t ns, uint64_t call);
+    probe path__emit(pathinfo_t *record,
+        uint64_t inode, uint64_t tree, int64_t error, uint64_t ns, uint64_t call);
 
     /* decompress-start: an extent is going to be decompressed */
-    probe decompress__start(codecinfo_t *record, uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
+    probe decompress__start(codecinfo_t *record,
+        uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
 
     /* decompress-done: an extent was decompressed */
-    probe decompress__done(codecinfo_t *record, uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
+    probe decompress__done(codecinfo_t *record,
+        uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
 
     /* error: something is said to the user, or could be */
-    probe error(errinfo_t *record, uint64_t address, uint64_t code, int64_t error, uint64_t ns, uint64_t call);
+    probe error(errinfo_t *record,
+        uint64_t address, uint64_t code, int64_t error, uint64_t ns, uint64_t call);
 };
 
 #pragma D attributes Evolving/Unstable/Common provider btrfswalk provider

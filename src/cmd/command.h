@@ -125,7 +125,10 @@ extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 
-/** The options of all commands that open a file system, for a struct cmd_probe_settings. */
+/** Options that several commands have: all that open a file system (the first), and all (the
+ * second). */
+extern const struct cmd_option cmd_image_options[], cmd_common_options[];
+/** Among the first: the options for a struct cmd_probe_settings. */
 extern const struct cmd_option cmd_probe_options[];
 
 /** All commands; ends with NULL. The first is the default. */
@@ -189,5 +192,12 @@ struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
 /** Writes what is left, and frees the memory. */
 struct bw_error *cmd_flush(struct cmd_output *output);
+
+/** Writes a whole text to stdout and frees it. Returns the exit status. */
+int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text);
+
+/** Writes all tables of the program as one JSON document, from which scripts/make-docs makes the
+ * manual, the pages in docs and the completions. Returns the exit status. */
+int cmd_dump_tables(void);
 
 #endif

@@ -28,5 +28,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);
+    if (argc == 2 && strcmp(argv[1], "--dump-tables") == 0)
+        return cmd_dump_tables();
     return cmd_run(cmd_table[0], argc, argv);
 }

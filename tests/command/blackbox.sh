@@ -12,12 +12,6 @@ ulimit -c 0
 stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1m")
 box=$WORK/box
 
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 
 # ends_with STATUS DESCRIPTION COMMAND...: the exit status; output in $WORK/out, messages in $WORK/err.
 ends_with() {
@@ -149,7 +143,7 @@ ends_with 0 "more than there are" "$PROGRAM" blackbox --last 4000000000 "$box"
 holds "all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 0 "JSON" "$PROGRAM" blackbox --json "$box"
 holds "JSON: as many" [ "$(grep -c '^{"number":[0-9]*,"probe":"[a-z-]*","time":[0-9]*,"thread":[0-9]*[,}].*}$' "$WORK/out")" -eq "$events" ]
-if command -v python3 > /dev/null; then
+if have python3; then
     holds "JSON: good" python3 -c 'import json, sys
 for number, line in enumerate(open(sys.argv[1]), 1): assert json.loads(line)["number"] == number' "$WORK/out"
 fi

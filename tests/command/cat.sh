@@ -7,12 +7,6 @@ set -uo pipefail
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
 F=$BUILD/fixtures
 
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 # status WANT ARGUMENTS...: runs the program; output in out and err.
 status() {
     local want=$1 got

@@ -11,28 +11,6 @@ first=$BUILD/fixtures/raid1-2/dev1.img
 second=$BUILD/fixtures/raid1-2/dev2.img
 list() { zstd -q -d -c "$ROOT/fixtures/$1/paths0.zst" 2> /dev/null || cat "$ROOT/fixtures/$1/paths0"; }
 
-# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
-expect() {
-    local what=$1 want=$2 expression=$3 status
-    shift 3
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
-    status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
-        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
-        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
-    else
-        pass
-    fi
-}
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 same_list() { LC_ALL=C sort -z "$WORK/out" | cmp - <(list "$1"); }
 out_empty() { [ ! -s "$WORK/out" ]; }
 
@@ -125,11 +103,11 @@ holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
 (trap '' PIPE; "$PROGRAM" "$big"; echo $? > "$WORK/status") 2> "$WORK/err" | true
 holds "a closed pipe is quiet although SIGPIPE is ignored" [ ! -s "$WORK/err" ]
 holds "head gets its line" [ "$("$PROGRAM" "$plain" | head -n 1 | wc -l)" -eq 1 ]
-if command -v script > /dev/null; then
+if have_terminal; then
     script -qec "$PROGRAM $plain" /dev/null > "$WORK/terminal" < /dev/null
     holds "no raw control bytes on a terminal" [ "$(tr -d '\r\n' < "$WORK/terminal" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
-    skip "terminal escapes: script(1) is not installed"
+    skip "terminal escapes: script(1) is not installed, or there is no pseudo-terminal"
 fi
 
 # Nothing is ever written: also an image that must not be written can be read.

@@ -11,6 +11,44 @@ pass() { passed=$((passed + 1)); }
 fail() { failed=$((failed + 1)); printf 'FAILED: %s\n' "$1"; }
 skip() { skipped=$((skipped + 1)); printf 'skipped: %s\n' "$1"; }
 
+# holds DESCRIPTION COMMAND...: the command must succeed.
+holds() {
+    local what=$1
+    shift
+    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 3 "$WORK/holds")"; fi
+}
+
+# is DESCRIPTION VALUE EXPECTED
+is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
+
+# expect DESCRIPTION STATUS REGEX ARGUMENTS...: runs the program. It must end with this status, and
+# stderr must match the expression; '-' means that stderr must be empty. Its output is in
+# $WORK/out and $WORK/err.
+expect() {
+    local what=$1 want=$2 expression=$3 status
+    shift 3
+    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -ne "$want" ]; then
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
+        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
+        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
+}
+
+# out_has REGEX: whether stdout of the last `expect` has such a line.
+out_has() { grep -qE -- "$1" "$WORK/out"; }
+
+# have TOOL...: whether all of these programs are installed.
+have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; done; }
+
+# have_terminal: whether script(1) can give a program a terminal.
+have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; }
+
 # finish: the closing line, and the exit status.
 finish() {
     printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"

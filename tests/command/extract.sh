@@ -9,12 +9,6 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 compressed=$BUILD/fixtures/compressed/dev1.img
 
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 sums() { "$PROGRAM" sum -0 "$@" | sed -zE 's|^([0-9a-f]+  )/|\1|' | LC_ALL=C sort -z; }
 hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | LC_ALL=C sort -z); }
 
@@ -94,7 +88,6 @@ fi
 # Against the mount; and names that differ in their letters' case, on a file system that does not tell them apart.
 mount_point=$WORK/mount
 mkdir "$mount_point"
-have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; done; }
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs rsync setfattr setfacl; then
     truncate -s 300M "$WORK/image"
     mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1

@@ -11,11 +11,6 @@ subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 all=f,d,l,c,b,p,s
 export LC_ALL=C.UTF-8 TZ=UTC
 
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 # lists DESCRIPTION LINES ARGUMENTS...: exactly these lines, nothing on stderr.
 lists() {
     local what=$1 want=$2 have

@@ -18,12 +18,6 @@ run() {
     timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     status=$?
 }
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds") $(head -n 2 "$WORK/err")"; fi
-}
 ends() { holds "$1: exit status $status, not $2" [ "$status" -eq "$2" ]; }
 says() { holds "$1: stderr lacks '$2'" grep -qE -- "$2" "$WORK/err"; }
 same() { [ "$(LC_ALL=C sort -z "$WORK/out" | cksum)" = "$1" ]; }
@@ -67,7 +61,7 @@ ends "a picture" 0
 holds "has an edge to each device" [ "$(grep -c -- '->' "$WORK/out")" -eq 5 ]
 "$ROOT/scripts/make-picture" "$PROGRAM" "$WORK/docs" 2> /dev/null
 holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WORK/docs/graph.dot" "$ROOT/docs/graph.dot"
-if command -v dot > /dev/null; then
+if have dot; then
     holds "and Graphviz draws it" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
 else
     skip "Graphviz is not installed: its reading of the picture"
@@ -138,7 +132,7 @@ run -0 --insert 'debug/io-stats@*,file='"$WORK/stats" "${mirror[@]}"
 holds "a layer above every other" same "$want_mirror"
 holds "six reports" [ "$(grep -c '^io-stats@' "$WORK/stats")" -eq 6 ]
 run --insert "debug/io-stats@verify,format=json,file=$WORK/stats.json" "$plain"
-if command -v python3 > /dev/null; then
+if have python3; then
     holds "a report in JSON" python3 -m json.tool "$WORK/stats.json"
 else
     skip "python3 is not installed: the JSON of reports"
@@ -175,7 +169,7 @@ ends "a statedump" 0
 for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-9]' '"volume": "device-2"' '"requests": [1-9]'; do
     holds "the statedump has $word" grep -q "$word" "$WORK/dump"
 done
-if command -v python3 > /dev/null; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
+if have python3; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
 cp "$plain" "$WORK/image"
 run --statedump "$WORK/image" "$WORK/image"
 ends "an image is no place for a statedump" 2

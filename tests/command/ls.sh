@@ -8,30 +8,7 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
-# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
-expect() {
-    local what=$1 want=$2 expression=$3 status
-    shift 3
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
-    status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
-        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
-        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
-    else
-        pass
-    fi
-}
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
-out_has() { grep -qE -- "$1" "$WORK/out"; }
 
 # Operands.
 expect "the top directory" 0 - ls "$plain"
@@ -78,11 +55,11 @@ status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
 (trap '' PIPE; "$PROGRAM" ls -lR "$plain") 2> "$WORK/err" | true
 holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
-if command -v script > /dev/null; then
+if have_terminal; then
     script -qec "$PROGRAM ls -laR $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
     holds "no control bytes on a terminal" [ "$(tr -d '\n' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
-    skip "terminals: script(1) is not installed"
+    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
 fi
 
 # Links: a link that is named is followed unless long lines tell of it.

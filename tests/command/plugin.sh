@@ -21,12 +21,6 @@ build() {
         fail "cannot build $2: $(head -n 3 "$WORK/log")"
 }
 
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
 
 # refused DESCRIPTION REGEX TYPE: the type cannot be inserted, and stderr says why.
 refused() {

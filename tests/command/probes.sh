@@ -171,7 +171,7 @@ run 2 "a statedump into the black box" --blackbox "$WORK/twice" --statedump "$WO
 run 1 "a full disk" --probe '*' --probe-output /dev/full "$deep"
 run 2 "no format" --probe '*' --probe-format xml "$plain"
 run 0 "JSON" --probe '*' --probe-format json --probe-output "$WORK/json" "$deep"
-if command -v python3 > /dev/null; then
+if have python3; then
     python3 - "$WORK/json" << 'PYTHON' && pass || fail "not every line is JSON"
 import json, sys
 for line in open(sys.argv[1], encoding="utf-8"):

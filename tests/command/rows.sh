@@ -10,29 +10,6 @@ plain=$BUILD/fixtures/plain/dev1.img
 empty=$BUILD/fixtures/empty/dev1.img
 count=$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)
 
-# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
-expect() {
-    local what=$1 want=$2 expression=$3 status
-    shift 3
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
-    status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
-        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
-        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
-    else
-        pass
-    fi
-}
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-out_has() { grep -qE -- "$1" "$WORK/out"; }
 rows() { tr -dc '\0' < "$WORK/out" | wc -c; }
 
 # Columns.
@@ -88,7 +65,7 @@ expect "an array" 0 - --json=array "$plain"
 holds "the same elements" cmp "$WORK/lines" <(sed -e '1d;$d' -e 's/,$//' "$WORK/out")
 expect "an array of nothing" 0 - --json=array "$empty"
 holds "only brackets" [ "$(cat "$WORK/out")" = $'[\n]' ]
-if command -v python3 > /dev/null; then
+if have python3; then
     python() { python3 -c "import json, sys; $1" "${@:2}"; }
     valid() {
         timeout 60 "$PROGRAM" "$@" > "$WORK/document" 2> "$WORK/err"
@@ -137,14 +114,14 @@ for form in "-o path,size" --json --json=array; do
     (trap '' PIPE; "$PROGRAM" $form "$BUILD/fixtures/old-4k/dev1.img") 2> "$WORK/err" | true
     holds "$form: a closed pipe is quiet" [ ! -s "$WORK/err" ]
 done
-if command -v script > /dev/null; then
+if have_terminal; then
     script -qec "$PROGRAM --header -o size,mtime,path $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
     holds "units and dates on a terminal" grep -qP '^19\.53KiB\t20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\t/docs/second\\ name' "$WORK/out"
     holds "no control bytes" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
     script -qec "$PROGRAM --raw -o size,mtime $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
     holds "raw numbers on a terminal" [ -z "$(grep -vP '^\d+\t\d+$' "$WORK/out")" ]
 else
-    skip "terminals: script(1) is not installed"
+    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
 fi
 
 # The same files in the same order, whatever else is told of them. The number of threads changes nothing.
@@ -165,7 +142,7 @@ for folder in "$BUILD"/fixtures/*/; do
     cp "$WORK/paths" "$WORK/json/$name.paths"
     "$PROGRAM" --json "$folder"dev*.img > "$WORK/json/$name.json" 2> /dev/null
 done
-if command -v python3 > /dev/null; then
+if have python3; then
     python 'import base64, os
 for name in os.listdir(sys.argv[1]):
     if not name.endswith(".json"):

@@ -8,29 +8,6 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
-# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
-expect() {
-    local what=$1 want=$2 expression=$3 status
-    shift 3
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
-    status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
-        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
-        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
-    else
-        pass
-    fi
-}
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-out_has() { grep -qE -- "$1" "$WORK/out"; }
 
 expect "a file" 0 - stat "$plain" /top-file
 for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 0644 -rw-r--r--' 'User: 0' 'Group: 0' \
@@ -72,7 +49,7 @@ holds "a full disk is an error" [ "$status" -eq 1 ]
 
 # What the walk tells of a file, stat tells too, for every path the walk lists.
 compared=(plain subvolumes compressed deep data-shapes nodesize-4k nodesize-64k old-4k mixed raid5-3 raid6-4)
-if command -v python3 > /dev/null; then
+if have python3; then
     for name in "${compared[@]}"; do
         folder=$BUILD/fixtures/$name/
         devices=()

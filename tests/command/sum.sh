@@ -9,19 +9,13 @@ set -uo pipefail
 plain=$BUILD/fixtures/plain/dev1.img
 compressed=$BUILD/fixtures/compressed/dev1.img
 
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 
 # The hashes are those of what is extracted, and of what cat writes.
 for image in "$plain" "$compressed"; do
     rm -rf "$WORK/out"
     holds "extract" "$PROGRAM" extract -q -C "$WORK/out" "$image"
     for pair in sha256:sha256sum md5:md5sum blake2b:b2sum xxh64:xxh64sum; do
-        command -v "${pair#*:}" > /dev/null || { skip "no ${pair#*:}"; continue; }
+        have "${pair#*:}" || { skip "no ${pair#*:}"; continue; }
         "$PROGRAM" sum --algorithm "${pair%:*}" "$image" | sed -E 's|^(\\?[0-9a-f]+  )/|\1|' > "$WORK/sums"
         holds "${pair#*:} -c" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "${pair#*:}" "$WORK/sums"
     done

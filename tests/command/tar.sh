@@ -9,12 +9,6 @@ plain=$BUILD/fixtures/plain/dev1.img
 compressed=$BUILD/fixtures/compressed/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-is() { if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi; }
 # The hashes that the image tells, for names below a folder.
 sums() { "$PROGRAM" sum -0 "$1" | sed -zE 's|^([0-9a-f]+  )/|\1|' | LC_ALL=C sort -z; }
 hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | LC_ALL=C sort -z); }
@@ -43,7 +37,7 @@ for image in "$plain" "$compressed" "$subvolumes"; do
     holds "$name: as extract does it" cmp "$WORK/want" "$WORK/have"
 done
 
-if command -v cpio > /dev/null; then
+if have cpio; then
     rm -rf "$WORK/out"
     mkdir "$WORK/out"
     "$PROGRAM" tar -q --format cpio "$compressed" | (cd "$WORK/out" && cpio -idm --quiet)
@@ -79,7 +73,7 @@ is "status of an empty PATH" $? 1
 holds "which is no file" grep -q 'no such file' "$WORK/err"
 
 # Against the mount: holes that no archive could hold, times that no 64 bits of nanoseconds can, and sockets.
-if [ "$(id -u)" -eq 0 ] && command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
+if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs python3; then
     mkdir "$WORK/mount"
     truncate -s 256M "$WORK/image"
     mkfs.btrfs -q "$WORK/image" > "$WORK/err" 2>&1
@@ -122,7 +116,7 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
     is "status of a manifest without a hash" $? 1
     holds "which says so" grep -q '^btrfs-walk: /hole: a hash of' "$WORK/err"
     holds "as it does of sockets" grep -q '/socket: a socket is left out' "$WORK/err"
-    if command -v bsdtar > /dev/null; then
+    if have bsdtar; then
         holds "a manifest as bsdtar reads it" bsdtar -tvf "$WORK/mtree"
         is "a device in it" "$(grep -c '5,300 .*/device' "$WORK/holds")" 1
     fi
@@ -241,9 +235,11 @@ is "status of an image as output" $? 2
 "$PROGRAM" tar -f "$plain" "$plain" > /dev/null 2>&1
 is "status of its own image as output" $? 2
 is "which it leaves alone" "$(md5sum < "$plain")" "$before"
-if command -v script > /dev/null; then
+if have_terminal; then
     script -qec "$PROGRAM tar '$plain'" /dev/null < /dev/null > "$WORK/terminal"
     holds "no archive for a terminal" grep -q 'terminal' "$WORK/terminal"
+else
+    skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
 fi
 "$PROGRAM" tar "$plain" > /dev/full 2> "$WORK/err"
 is "status of a full disk" $? 1

@@ -5,13 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 3 "$WORK/holds")"; fi
-}
-if ! command -v readelf > /dev/null; then skip "notes: there is no readelf"; finish; fi
+if ! have readelf; then skip "notes: there is no readelf"; finish; fi
 if [ "$(cat "$BUILD/usdt" 2> /dev/null)" != 1 ]; then skip "notes: built without USDT"; finish; fi
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" levels-3 || exit 1
 image=$BUILD/fixtures/levels-3/dev1.img
@@ -40,7 +34,7 @@ check_notes() {
 }
 check_notes "the program" "$PROGRAM"
 check_notes "the shared library" "$BUILD/libbtrfs-walk.so.0"
-if command -v strip > /dev/null; then
+if have strip; then
     strip -o "$WORK/stripped" "$PROGRAM"
     check_notes "the stripped program" "$WORK/stripped"
     strip -o "$WORK/stripped.so" "$BUILD/libbtrfs-walk.so.0"
@@ -63,7 +57,7 @@ calls() {
         /R_[A-Z0-9_]+.*[ \t]bw_fire_/ { print section, name, $NF, (furthest > address || ended ? "around" : "straight") }'
 }
 # Where the compiler is gcc and has put cold code elsewhere, the calls are there too.
-if ! command -v objdump > /dev/null || [ "$(uname -m)" != x86_64 ]; then
+if ! have objdump || [ "$(uname -m)" != x86_64 ]; then
     skip "call sites: no objdump for x86-64"
 elif readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null | grep -q clang; then
     skip "call sites: built with clang"
@@ -108,7 +102,7 @@ holds "the statistics count $(cat "$WORK/counted"), events are $own" [ "$(cat "$
 trace=(bpftrace -e "usdt:$PROGRAM:btrfswalk:block__read__done { @ = count(); }" -c "$PROGRAM $image")
 if [ "$(id -u)" -ne 0 ]; then
     skip "bpftrace: not root"
-elif ! command -v bpftrace > /dev/null; then
+elif ! have bpftrace; then
     skip "bpftrace: it is not installed"
 elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null | grep -q '^@: 1$'; then
     skip "bpftrace: it cannot watch a program here"

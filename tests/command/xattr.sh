@@ -7,29 +7,6 @@ set -uo pipefail
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 
-# expect DESCRIPTION STATUS STDERR-REGEX ARGUMENTS...: runs the program; '-' as expression: stderr must be empty.
-expect() {
-    local what=$1 want=$2 expression=$3 status
-    shift 3
-    timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
-    status=$?
-    if [ "$status" -ne "$want" ]; then
-        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" = - ] && [ -s "$WORK/err" ]; then
-        fail "$what: unexpected on stderr: $(head -n 2 "$WORK/err")"
-    elif [ "$expression" != - ] && ! grep -qE -- "$expression" "$WORK/err"; then
-        fail "$what: stderr lacks '$expression': $(head -n 2 "$WORK/err")"
-    else
-        pass
-    fi
-}
-# holds DESCRIPTION COMMAND...: the command must succeed.
-holds() {
-    local what=$1
-    shift
-    if "$@" > "$WORK/holds" 2>&1; then pass; else fail "$what: $(head -n 2 "$WORK/holds")"; fi
-}
-out_has() { grep -qE -- "$1" "$WORK/out"; }
 
 expect "a file with attributes" 0 - xattr "$plain" /data/inline
 holds "its path without the first slash" [ "$(head -n 1 "$WORK/out")" = '# file: data/inline' ]

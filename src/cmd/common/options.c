@@ -124,7 +124,7 @@ static int show_version(const struct command *command, const char *argument)
 }
 
 /* Of every command that opens a file system. */
-static const struct cmd_option image_options[] = {
+const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)",
      .take = take_device},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
@@ -145,7 +145,7 @@ static const struct cmd_option image_options[] = {
 };
 
 /* Of every command. */
-static const struct cmd_option common_options[] = {
+const struct cmd_option cmd_common_options[] = {
     {'q', "quiet", NULL, "no warnings; only what ends the command is said",
      CMD_FLAG(struct cmd_common, quiet)},
     {'v', "verbose", NULL,
@@ -184,8 +184,8 @@ static struct option_list options_of(const struct command *command, struct cmd_c
     struct option_list list = {.count = 0};
     list_options(&list, command->options, state);
     if (!command->needs_no_image)
-        list_options(&list, image_options, common);
-    list_options(&list, common_options, common);
+        list_options(&list, cmd_image_options, common);
+    list_options(&list, cmd_common_options, common);
     return list;
 }
 

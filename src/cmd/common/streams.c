@@ -166,3 +166,14 @@ struct bw_error *cmd_flush(struct cmd_output *output)
     bw_buffer_free(&output->gathered);
     return error;
 }
+
+int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text)
+{
+    struct bw_error *error =
+        text->failed ? bw_error_no_memory() : write_all(text->data, text->length);
+    bw_buffer_free(text);
+    if (!error)
+        return STATUS_OK;
+    cmd_fail(common, error);
+    return STATUS_PARTIAL;
+}

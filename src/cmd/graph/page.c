@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What all formats of a layer's page have in common: its parts, and prose that is cut into words
- * and lines.
- */
+/* The page of a layer as text for a terminal, and the wrapping of words that it needs. */
 #include "cmd/graph/page.h"
 
 #include <string.h>
@@ -9,64 +7,46 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/graph.h"
 
+enum { WIDTH = 80 };
+
 static const char example_indent[] = "    ";
-
-const struct page_format *page_find_format(const char *name)
-{
-    static const struct page_format *const formats[] = {&page_text, &page_markdown, &page_man};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(formats[i]->name, name) == 0)
-            return formats[i];
-    return NULL;
-}
-
-static bool is_space(char byte)
-{
-    return byte == ' ' || byte == '\n' || byte == '\t';
-}
 
 /* The length of the next word of a text; `*words` then points to it. 0: there is none. */
 static size_t next_word(const char **words, const char *end)
 {
+    static const char spaces[] = " \n\t";
     size_t length = 0;
-    while (*words < end && is_space(**words))
+    while (*words < end && strchr(spaces, **words))
         ++*words;
-    while (*words + length < end && !is_space((*words)[length]))
+    while (*words + length < end && !strchr(spaces, (*words)[length]))
         length++;
     return length;
 }
 
-void page_append_words(struct bw_buffer *text, const struct page_format *format, const char *words,
-                       size_t length, size_t indent)
+void page_append_words(struct bw_buffer *text, const char *words, size_t length, size_t indent,
+                       size_t width)
 {
     const char *end = words + length;
     size_t column = indent;
     for (size_t word; (word = next_word(&words, end)); words += word, column += word) {
-        if (column > indent && column + 1 + word > format->width) {
+        if (column > indent && column + 1 + word > width) {
             bw_buffer_format(text, "\n%*s", (int)indent, "");
             column = indent;
         } else if (column > indent) {
             bw_buffer_append_byte(text, ' ');
             column++;
         }
-        format->word(text, words, word);
+        bw_buffer_append(text, words, word);
     }
 }
 
-void page_append_made(struct bw_buffer *text, const struct page_format *format,
-                      struct bw_buffer *words, size_t indent)
+/* The same with words that were made for it, which it frees. */
+static void append_made(struct bw_buffer *text, struct bw_buffer *words, size_t indent)
 {
-    page_append_words(text, format, words->data ? words->data : "", words->length, indent);
+    page_append_words(text, words->data ? words->data : "", words->length, indent, WIDTH);
+    bw_buffer_append_byte(text, '\n');
     text->failed |= words->failed;
     bw_buffer_free(words);
-}
-
-static void append_paragraph(struct bw_buffer *text, const struct page_format *format,
-                             const char *words, size_t length)
-{
-    bw_buffer_format(text, "%s", format->paragraph);
-    page_append_words(text, format, words, length, 0);
-    bw_buffer_append_byte(text, '\n');
 }
 
 static bool is_example(const char *line)
@@ -74,22 +54,19 @@ static bool is_example(const char *line)
     return strncmp(line, example_indent, strlen(example_indent)) == 0;
 }
 
-/* Appends the lines of an example; returns what follows them. */
-static const char *append_example(struct bw_buffer *text, const struct page_format *format,
-                                  const char *prose)
+/* The lines of an example are printed as they are. Returns the text after them. */
+static const char *append_example(struct bw_buffer *text, const char *prose)
 {
-    bw_buffer_format(text, "%s%s", format->paragraph, format->example);
+    bw_buffer_append_byte(text, '\n');
     while (is_example(prose)) {
         size_t length = strcspn(prose, "\n");
-        format->word(text, prose, length);
-        bw_buffer_append_byte(text, '\n');
+        bw_buffer_format(text, "%.*s\n", (int)length, prose);
         prose += length + (prose[length] == '\n');
     }
-    bw_buffer_format(text, "%s", format->example_end);
     return prose;
 }
 
-/* A paragraph ends with an empty line, with an example, or with the text. */
+/* A paragraph ends at an empty line, at an example, or at the end of the text. */
 static size_t paragraph_length(const char *prose)
 {
     const char *end = prose + strcspn(prose, "\n");
@@ -98,17 +75,18 @@ static size_t paragraph_length(const char *prose)
     return (size_t)(end - prose);
 }
 
-static void append_prose(struct bw_buffer *text, const struct page_format *format,
-                         const char *prose)
+static void append_prose(struct bw_buffer *text, const char *prose)
 {
     while (prose += strspn(prose, "\n"), *prose) {
         if (is_example(prose)) {
-            prose = append_example(text, format, prose);
-        } else {
-            size_t length = paragraph_length(prose);
-            append_paragraph(text, format, prose, length);
-            prose += length;
+            prose = append_example(text, prose);
+            continue;
         }
+        size_t length = paragraph_length(prose);
+        bw_buffer_append_byte(text, '\n');
+        page_append_words(text, prose, length, 0, WIDTH);
+        bw_buffer_append_byte(text, '\n');
+        prose += length;
     }
 }
 
@@ -126,54 +104,62 @@ static const char *space_below(enum bw_address_space space)
                                      : space_above(space);
 }
 
-/* Where the layer fits into a graph. */
-static void append_place(struct bw_buffer *text, const struct page_format *format,
-                         const struct bw_xlator_class *type)
+void page_append_place(struct bw_buffer *text, const struct bw_xlator_class *type)
 {
     unsigned least = type->minimum_children, most = type->maximum_children;
-    struct bw_buffer place = {0};
-    bw_buffer_format(&place, "Above it: %s. Below it: %s. Subvolumes (the layers it reads from): ",
+    bw_buffer_format(text, "Above it: %s. Below it: %s. Subvolumes (the layers it reads from): ",
                      space_above(type->above), space_below(type->below));
     if (!most)
-        bw_buffer_format(&place, "none.");
+        bw_buffer_format(text, "none.");
     else if (most == 1)
-        bw_buffer_format(&place, "%s.", least ? "one" : "one or none");
+        bw_buffer_format(text, "%s.", least ? "one" : "one or none");
     else if (most == UINT32_MAX)
-        bw_buffer_format(&place, "%u or more.", least);
+        bw_buffer_format(text, "%u or more.", least);
     else if (least == most)
-        bw_buffer_format(&place, "%u.", least);
+        bw_buffer_format(text, "%u.", least);
     else
-        bw_buffer_format(&place, "%u to %u.", least, most);
-    bw_buffer_format(text, "%s", format->paragraph);
-    page_append_made(text, format, &place, 0);
-    bw_buffer_append_byte(text, '\n');
+        bw_buffer_format(text, "%u to %u.", least, most);
 }
 
-void page_append_default(struct bw_buffer *text, const struct bw_option *option)
+/* "size: 0 to 1T; default 6M", or "path; must be given". */
+static void append_facts(struct bw_buffer *text, const struct bw_option *option)
 {
     const char *value = option->default_value;
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    text->failed |= !range;
+    bw_buffer_format(text, "%s%s%s; %s", bw_option_type_name(option->type),
+                     range && *range ? ": " : "", range ? range : "", value ? "default " : "");
     bw_buffer_format(text, "%s", !value ? "must be given" : *value ? value : "empty");
 }
 
-void page_append_facts(struct bw_buffer *text, const struct bw_option *option)
+static void append_options(struct bw_buffer *text, const struct bw_option *options)
 {
-    bw_buffer_format(text, "%s", bw_option_type_name(option->type));
-    BW_AUTO_FREE char *range = bw_option_range(option);
-    text->failed |= !range;
-    if (range && *range)
-        bw_buffer_format(text, ": %s", range);
-    bw_buffer_format(text, "; %s", option->default_value ? "default " : "");
-    page_append_default(text, option);
+    size_t columns = 0;
+    for (const struct bw_option *option = options; option->name; option++)
+        if (strlen(option->name) > columns)
+            columns = strlen(option->name);
+    const size_t indent = columns + 4;
+    bw_buffer_format(text, "\nOptions:\n");
+    for (const struct bw_option *option = options; option->name; option++) {
+        struct bw_buffer facts = {0};
+        append_facts(&facts, option);
+        bw_buffer_format(text, "  %-*s  ", (int)columns, option->name);
+        page_append_words(text, option->description, strlen(option->description), indent, WIDTH);
+        bw_buffer_format(text, "\n%*s", (int)indent, "");
+        append_made(text, &facts, indent);
+    }
 }
 
-void page_append(struct bw_buffer *text, const struct page_format *format,
-                 const struct bw_xlator_class *type)
+void page_append(struct bw_buffer *text, const struct bw_xlator_class *type)
 {
-    format->title(text, type);
-    append_prose(text, format, type->page ? type->page : "");
-    append_place(text, format, type);
+    struct bw_buffer place = {0};
+    bw_buffer_format(text, "%s: %s\n", type->type, type->description);
+    append_prose(text, type->page ? type->page : "");
+    page_append_place(&place, type);
+    bw_buffer_append_byte(text, '\n');
+    append_made(text, &place, 0);
     if (type->options && type->options->name)
-        format->options(text, type->options);
+        append_options(text, type->options);
     else
-        append_paragraph(text, format, "It has no options.", strlen("It has no options."));
+        bw_buffer_format(text, "\nIt has no options.\n");
 }

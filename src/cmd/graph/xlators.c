@@ -14,20 +14,10 @@
 #include "cmd/graph/page.h"
 
 struct xlators_state {
-    const struct page_format *format; /* NULL: text */
     bool built_in;
 };
 
-static struct bw_error *take_format(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct xlators_state *xlators = target;
-    xlators->format = page_find_format(argument);
-    return xlators->format ? NULL : cmd_bad_argument(option, argument);
-}
-
 static const struct cmd_option options[] = {
-    {0, "format", "text|markdown|man", "how to write: text is the default", .take = take_format},
     {0, "built-in", NULL, "only layers of the program itself, none from shared objects",
      CMD_FLAG(struct xlators_state, built_in)},
     {0},
@@ -77,53 +67,39 @@ static struct bw_error *find_types(struct types *types)
     return NULL;
 }
 
-static void append_list(struct bw_buffer *text, const struct page_format *format,
-                        const struct types *types)
+static void append_list(struct bw_buffer *text, const struct types *types)
 {
     size_t columns = 0;
     for (size_t i = 0; i < types->count; i++)
         if (strlen(types->classes[i]->type) > columns)
             columns = strlen(types->classes[i]->type);
     for (size_t i = 0; i < types->count; i++)
-        format->entry(text, types->classes[i], columns);
+        bw_buffer_format(text, "%-*s  %s\n", (int)columns, types->classes[i]->type,
+                         types->classes[i]->description);
 }
 
-static void append_pages(struct bw_buffer *text, const struct page_format *format,
-                         const struct types *types)
+static void append_pages(struct bw_buffer *text, const struct types *types)
 {
-    bw_buffer_format(text, "%s", format->begin);
     for (size_t i = 0; i < types->count; i++) {
-        bw_buffer_format(text, "%s", i ? format->between : "");
-        page_append(text, format, types->classes[i]);
+        bw_buffer_format(text, "%s", i ? "\n\n" : "");
+        page_append(text, types->classes[i]);
     }
-    bw_buffer_format(text, "%s", format->end);
 }
 
-static int write_out(const struct types *types, const struct page_format *format, bool list)
+static int write_out(const struct types *types, bool list)
 {
     struct bw_buffer text = {0};
-    struct cmd_output output = {0};
-    if (list && format->entry)
-        append_list(&text, format, types);
+    if (list)
+        append_list(&text, types);
     else
-        append_pages(&text, format, types);
-    struct bw_error *error = text.failed || types->no_memory
-                                 ? bw_error_no_memory()
-                                 : cmd_write(&output, text.data, text.length);
-    struct bw_error *flush_error = cmd_flush(&output);
-    bw_buffer_free(&text);
-    if (!error)
-        error = flush_error;
-    else
-        bw_error_free(flush_error);
-    if (error)
-        cmd_fail(types->common, error);
-    return error || types->unusable ? STATUS_PARTIAL : STATUS_OK;
+        append_pages(&text, types);
+    text.failed |= types->no_memory;
+    int status = cmd_write_text(types->common, &text);
+    return types->unusable ? STATUS_PARTIAL : status;
 }
 
 /* All of them if none is named. */
-static int show(struct bw_registry *registry, const struct cmd_common *common,
-                const struct page_format *format)
+static int show(struct bw_registry *registry, const struct cmd_common *common)
 {
     struct types types = {.common = common, .registry = registry};
     struct bw_error *error =
@@ -133,7 +109,7 @@ static int show(struct bw_registry *registry, const struct cmd_common *common,
         status = cmd_fail(common, error);
         fputs("'btrfs-walk xlators' lists all types.\n", stderr);
     } else {
-        status = write_out(&types, format, !common->image_count);
+        status = write_out(&types, !common->image_count);
     }
     free(types.classes);
     return status;
@@ -146,7 +122,7 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = bw_registry_open(xlators->built_in ? "" : NULL, &registry);
     if (error)
         return cmd_fail(common, error);
-    int status = show(registry, common, xlators->format ? xlators->format : &page_text);
+    int status = show(registry, common);
     bw_registry_close(registry);
     return status;
 }
@@ -164,8 +140,7 @@ const struct command cmd_xlators = {
                "layer that was found\n"
                "cannot be used, or the output cannot be written; 2 wrong usage, or no such type.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
-                "  btrfs-walk xlators features/verify           what it does, and its options\n"
-                "  btrfs-walk xlators --format man | man -l -   all pages as one manual page\n",
+                "  btrfs-walk xlators features/verify           what it does, and its options\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct xlators_state),

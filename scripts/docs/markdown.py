@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Pages in Markdown: docs/xlators and the tables of docs/probes/README.md."""
+import re
+from pathlib import Path
+
+from docs.words import default_of, file_of, prose, wrap
+
+MARK = "<!-- Made by scripts/make-docs. Change the text in the source of the layer. -->"
+
+
+def escaped(text):
+    """Escapes words so that Markdown shows them as they are."""
+    def escape(match):
+        word = re.sub(r"([\\`*_~<>\[\]|&])", r"\\\1", match[0])
+        # What would begin a list, a heading or a ruler at the beginning of a line.
+        if re.fullmatch(r"[-+=#]+", word):
+            return "\\" + word
+        return re.sub(r"^(\d+)([.)])$", r"\1\\\2", word)
+    return re.sub(r"\S+", escape, text)
+
+
+def row(*cells):
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def layer_page(layer):
+    text = f"# {layer['type']}: {escaped(layer['description'])}\n"
+    for kind, part in prose(layer["page"]):
+        text += "\n" + (part if kind == "example" else escaped(wrap(part, 100))) + "\n"
+    text += "\n" + escaped(wrap(layer["place"], 100)) + "\n"
+    if layer["options"]:
+        text += "\n## Options\n\n" + row("option", "type", "default", "allowed", "description")
+        text += row(*["---"] * 5)
+    else:
+        text += "\nIt has no options.\n"
+    for option in layer["options"]:
+        text += row(f"`{option['name']}`", option["type"], escaped(default_of(option)),
+                    escaped(option["range"] or "any"), escaped(option["description"]))
+    return text + f"\n[All layers](README.md)\n\n{MARK}\n"
+
+
+def layer_list(layers):
+    return "".join(f"- [{layer['type']}]({file_of(layer)}): "
+                   + escaped(wrap(layer["description"], 98, "  ")) + "\n" for layer in layers)
+
+
+def probe_tables(tables):
+    text = "\n## Probes\n\n"
+    text += row("probe", "USDT", "record", "arg1", "arg2", "always recorded", "stability", "when")
+    text += row(*["---"] * 8)
+    for probe in tables["probes"]:
+        text += row(f"`{probe['name']}`", f"`{probe['usdt']}`",
+                    f"[{probe['record']}](#{probe['record']})", *probe["arguments"][1:3],
+                    "yes" if probe["coarse"] else "", probe["stability"],
+                    escaped(probe["documentation"]))
+    text += "\n## Records\n"
+    return text + "".join(record_table(tables, record) for record in tables["records"])
+
+
+def record_table(tables, record):
+    probes = [probe for probe in tables["probes"] if probe["record"] == record["name"]]
+    heads = ["member", "type", "shown as", "lazy", "stability", "not with", "what it is"]
+    if not probes:
+        heads.remove("not with")
+    text = f"\n### {record['name']}\n\n{escaped(record['documentation'])}; version "
+    text += f"{record['version']}, {record['stability']}.\n\n"
+    text += row(*heads) + row(*["---"] * len(heads))
+    for member in record["members"]:
+        missing = [p["name"] for p in probes if member["name"] not in p["translated"]]
+        text += row(f"`{member['name']}`", member["type"], member["format"],
+                    "yes" if member["lazy"] else "", member["stability"],
+                    *([", ".join(missing)] if probes else []), escaped(member["documentation"]))
+    return text
+
+
+def notes_of_script(path):
+    """The comment at the head of a script, which is Markdown, without the marks of comments."""
+    lines = []
+    for line in path.read_text().split("\n")[1:]:
+        if "SPDX-License" in line:
+            continue
+        if line == " */" or not re.match(r"#| \*|/\*", line):
+            break
+        if not line.startswith("/*"):
+            lines.append(re.sub(r"^( \*|#) ?", "", line))
+    return "\n".join(lines) + "\n"
+
+
+def scripts(folder):
+    names = [f"bpftrace/{name}.bt" for name in ("block-latency", "retries", "layer-latency",
+                                               "pathsnoop", "codec-throughput")]
+    return "".join(f"\n### {Path(name).name}\n\n[scripts/{name}](../../scripts/{name})\n\n"
+                   + notes_of_script(folder / name)
+                   for name in names + ["perf-probes", "gdb-probes"])

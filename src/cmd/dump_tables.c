@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands with their
+ * options, types of layers with theirs, probes, records, exit statuses. It is for scripts/make-docs
+ * only, so it is in no help text, and it may change with any version.
+ */
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/json.h"
+#include "btrfs-walk/graph.h"
+#include "cmd/command.h"
+#include "cmd/common/selection.h"
+#include "cmd/graph/page.h"
+#include "cmd/probes/probe_list.h"
+
+#ifndef BW_VERSION
+#define BW_VERSION "unknown"
+#endif
+
+static void add_option(struct bw_json *json, const struct cmd_option *option)
+{
+    const char letter[] = {option->letter, '\0'};
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "letter", option->letter ? letter : NULL);
+    bw_json_text(json, "name", option->name);
+    bw_json_text(json, "argument", option->argument);
+    bw_json_text(json, "description", option->description);
+    bw_json_begin_array(json, "words");
+    for (const char *const *word = option->words; word && *word; word++)
+        bw_json_text(json, NULL, *word);
+    bw_json_end(json);
+    bw_json_end(json);
+}
+
+/* The filters, which many commands have, are an array of their own; where a table has them stands
+ * {"group": "filter_options"}. */
+static void add_entries(struct bw_json *json, const struct cmd_option *table)
+{
+    for (; table->name || table->group; table++) {
+        if (!table->group) {
+            add_option(json, table);
+        } else if (table->group == cmd_selection_options) {
+            bw_json_begin_object(json, NULL);
+            bw_json_text(json, "group", "filter_options");
+            bw_json_end(json);
+        } else {
+            add_entries(json, table->group);
+        }
+    }
+}
+
+static void add_options(struct bw_json *json, const char *name, const struct cmd_option *table)
+{
+    bw_json_begin_array(json, name);
+    add_entries(json, table);
+    bw_json_end(json);
+}
+
+static void add_command(struct bw_json *json, const struct command *command)
+{
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "name", command->name);
+    bw_json_text(json, "operands", command->operands);
+    bw_json_text(json, "summary", command->summary);
+    bw_json_text(json, "details", command->details);
+    bw_json_text(json, "examples", command->examples);
+    bw_json_bool(json, "needs_no_image", command->needs_no_image);
+    add_options(json, "options", command->options);
+    bw_json_end(json);
+}
+
+static void add_layer_option(struct bw_json *json, const struct bw_option *option)
+{
+    BW_AUTO_FREE char *range = bw_option_range(option);
+    json->buffer->failed |= !range;
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "name", option->name);
+    bw_json_text(json, "type", bw_option_type_name(option->type));
+    bw_json_text(json, "default", option->default_value);
+    bw_json_text(json, "range", range);
+    bw_json_text(json, "description", option->description);
+    bw_json_end(json);
+}
+
+/* Where the layers go, and where they come from. */
+struct layer_list {
+    struct bw_json *json;
+    struct bw_registry *registry;
+};
+
+static struct bw_error *add_layer(void *context, const char *name)
+{
+    const struct layer_list *list = context;
+    const struct bw_xlator_class *type;
+    struct bw_buffer place = {0};
+    BW_TRY(bw_registry_find(list->registry, name, &type));
+    page_append_place(&place, type);
+    bw_json_begin_object(list->json, NULL);
+    bw_json_text(list->json, "type", type->type);
+    bw_json_text(list->json, "description", type->description);
+    bw_json_text(list->json, "page", type->page);
+    bw_json_bytes(list->json, "place", place.data, place.length);
+    bw_json_begin_array(list->json, "options");
+    for (const struct bw_option *option = type->options; option && option->name; option++)
+        add_layer_option(list->json, option);
+    bw_json_end(list->json);
+    bw_json_end(list->json);
+    struct bw_error *error = place.failed ? bw_error_no_memory() : NULL;
+    bw_buffer_free(&place);
+    return error;
+}
+
+/* Only layers that are built in: the document is the same on every machine. */
+static struct bw_error *add_layers(struct bw_json *json)
+{
+    struct layer_list list = {.json = json};
+    BW_TRY(bw_registry_open("", &list.registry));
+    bw_json_begin_array(json, "layers");
+    struct bw_error *error = bw_registry_each(list.registry, add_layer, &list);
+    bw_json_end(json);
+    bw_registry_close(list.registry);
+    return error;
+}
+
+static void add_statuses(struct bw_json *json)
+{
+    static const char *const meanings[] = {
+        [STATUS_OK] = "The answer is complete. This includes file systems that are degraded, or "
+                      "have bad copies of which good ones were found.",
+        [STATUS_PARTIAL] = "Part of the answer is missing: blocks are lost, an image that was "
+                           "given was not used, a path does not exist, or stdout cannot be "
+                           "written.",
+        [STATUS_CANNOT] = "Wrong usage, or there is no file system that can be opened.",
+        [STATUS_UNSUPPORTED] = "The image needs a feature that is not supported. A message names "
+                               "it.",
+    };
+    bw_json_begin_array(json, "exit_statuses");
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        bw_json_text(json, NULL, meanings[i]);
+    bw_json_end(json);
+}
+
+int cmd_dump_tables(void)
+{
+    struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, true);
+    bw_json_begin_object(&json, NULL);
+    bw_json_text(&json, "version", BW_VERSION);
+    bw_json_begin_array(&json, "commands");
+    for (size_t i = 0; cmd_table[i]; i++)
+        add_command(&json, cmd_table[i]);
+    bw_json_end(&json);
+    add_options(&json, "image_options", cmd_image_options);
+    add_options(&json, "filter_options", cmd_selection_options);
+    add_options(&json, "common_options", cmd_common_options);
+    add_statuses(&json);
+    struct bw_error *error = add_layers(&json);
+    cmd_probe_list_add(&json);
+    bw_json_end(&json);
+    bw_buffer_append_byte(&text, '\n');
+    if (!error)
+        return cmd_write_text(NULL, &text);
+    bw_buffer_free(&text);
+    return cmd_fail(NULL, error);
+}

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What scripts/make-docs makes from the tables of the program: whether the committed files are up to
+# date, the headers, the offsets of records, which must not change, the manual and the completions.
+# shellcheck disable=SC2016 # backquotes are Markdown's
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+export BTRFS_WALK_XLATOR_PATH=
+
+holds "the committed files are up to date" "$ROOT/scripts/make-docs" --check "$PROGRAM" "$ROOT"
+expect "the tables" 0 - --dump-tables
+cp "$WORK/out" "$WORK/tables"
+
+# query EXPRESSION: prints what it yields from the tables, which are t, a line each.
+query() {
+    python3 -c 'import json, sys; t = json.load(open(sys.argv[1]))
+for line in eval(sys.argv[2]): print(line)' "$WORK/tables" "$1"
+}
+commands=$(query '[c["name"] for c in t["commands"]]')
+
+# A copy, in which files can be made.
+made=$WORK/made
+mkdir -p "$made/tests/data" "$made/include/btrfs-walk"
+cp -r "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$made"
+golden=$ROOT/tests/data/records.offsets
+cp "$golden" "$made/tests/data"
+make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
+holds "the files are made" make_docs
+holds "also the header" cmp "$ROOT/include/btrfs-walk/records.h" "$made/include/btrfs-walk/records.h"
+
+# The headers are C that needs nothing else, and have the offsets of the golden file.
+if have "${CC:-cc}"; then
+    for header in include/btrfs-walk/records.h scripts/bpftrace/btrfs-walk.bt.h; do
+        sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$ROOT/$header" > "$WORK/structures"
+        awk 'NR == FNR { known[$1]; next }
+            $1 in known { printf "_Static_assert(__builtin_offsetof(struct bw_%s, %s) == %s, \"\");\n", $1, $2, $3 }' \
+            "$WORK/structures" "$golden" > "$WORK/asserts"
+        cat "$ROOT/$header" "$WORK/asserts" > "$WORK/header.c"
+        holds "$header has structures" [ -s "$WORK/asserts" ]
+        holds "$header compiles, with the offsets of the golden file" \
+            "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only "$WORK/header.c"
+    done
+    holds "bpftrace gets no macros and no includes" [ "$(grep -c '^#' "$WORK/header.c")" -eq 0 ]
+else
+    skip "whether the headers compile: no compiler"
+fi
+
+# Records only grow: a line that changes or vanishes is refused, a new one is added.
+sed -i '/^blockinfo items /d' "$made/tests/data/records.offsets"
+holds "a new member is added" make_docs
+holds "where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
+for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' '$s/.*/&\ngoneinfo call 0 u64/' \
+    's/^blockinfo copy .*$/&\nblockinfo gone 40 u64/'; do
+    sed "$edit" "$golden" > "$made/tests/data/records.offsets"
+    cp "$made/tests/data/records.offsets" "$WORK/before"
+    make_docs 2> "$WORK/err"
+    holds "a change is refused: $edit" [ $? -ne 0 -a -s "$WORK/err" ]
+    holds "and nothing is written" cmp "$WORK/before" "$made/tests/data/records.offsets"
+done
+cp "$golden" "$made/tests/data"
+
+# The page of a layer that is gone goes; one that was written by hand stays.
+: > "$made/docs/xlators/notes.md"
+cp "$made/docs/xlators/storage-file.md" "$made/docs/xlators/storage-gone.md"
+holds "the files are made again" make_docs
+holds "the page of a layer that is gone" [ ! -e "$made/docs/xlators/storage-gone.md" ]
+holds "a page that was written by hand" [ -e "$made/docs/xlators/notes.md" ]
+
+# Characters that mean something in Markdown or in roff, in a layer that consists of little else.
+python3 - "$WORK/tables" > "$WORK/odd" << 'END'
+import json, sys
+tables = json.load(open(sys.argv[1]))
+def option(name, default, description):
+    return dict(name=name, type="string", default=default, range="", description=description)
+tables["layers"].append(dict(
+    type="toys/odd", description="is odd", place="nowhere", page=
+    ".TH is no request, 'nor is this, \\n no newline.\n# no heading\n- no list\n1. nor this\n"
+    "    $ one | two  three\n.behind",
+    options=[option("mode", "a|b", "one of a|b, <c> or *d*"), option("empty", "", "nothing")]))
+json.dump(tables, sys.stdout)
+END
+printf '#!/bin/sh\n[ "$1" != --dump-tables ] || exec cat "%s"\n' "$WORK/odd" > "$WORK/program"
+chmod +x "$WORK/program"
+holds "a layer of special characters" make_docs "$WORK/program"
+page=$made/docs/xlators/toys-odd.md
+holds "table cells" grep -qxF '| `mode` | string | a\|b | any | one of a\|b, \<c\> or \*d\* |' "$page"
+holds "no heading, no list" grep -qF ' \# no heading \- no list 1\. nor' "$page"
+holds "the example as it is" grep -qxF '    $ one | two  three' "$page"
+holds "an empty default" grep -qF '| `empty` | string | empty |' "$page"
+holds "its manual" "$ROOT/scripts/make-docs" --man "$WORK/program" "$WORK/odd-man"
+page=$WORK/odd-man/btrfs-walk-xlators.7
+holds "no request" grep -q '^\\&\.TH is no request, \\(aqnor is this, \\en no newline' "$page"
+holds "a line that begins with a full stop" grep -qxF '\&.behind' "$page"
+
+# The manual: every command and option, every layer, every probe.
+holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man"
+for page in btrfs-walk.1 btrfs-walk-xlators.7 btrfs-walk-probes.7; do
+    holds "$page is built" cmp "$BUILD/man/$page" "$WORK/man/$page"
+    if have groff; then
+        groff -man -Tutf8 -ww "$WORK/man/$page" 2>&1 > /dev/null | grep -v "can't break line" > "$WORK/warnings"
+        holds "groff has no warnings for $page: $(head -n 1 "$WORK/warnings")" [ ! -s "$WORK/warnings" ]
+    else
+        skip "warnings of groff for $page: it is not installed"
+    fi
+done
+# lacks PAGE: the lines on stdin that the page does not have.
+lacks() { grep -vxFf <(sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$WORK/man/$1") > "$WORK/lacks"; [ ! -s "$WORK/lacks" ]; }
+options='[[o for o in c["options"] if "name" in o] for c in t["commands"]] +
+    [t[n + "_options"] for n in ("filter", "image", "common")]'
+query "[('-' + o['letter'] + ', ' if o['letter'] else '') + '--' + o['name'] +
+    ('' if not o['argument'] else o['argument'] if o['argument'][0] == '[' else ' ' + o['argument'])
+    for options in $options for o in options]" | lacks btrfs-walk.1
+holds "the manual has all options: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+sed 's/^/.SS /' <<< "$commands" | lacks btrfs-walk.1
+holds "the manual has all commands: $(cat "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+query '[".SS " + l["type"] for l in t["layers"]] + [".B " + o["name"] for l in t["layers"] for o in l["options"]]' |
+    lacks btrfs-walk-xlators.7
+holds "the manual has all layers: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+query '[".B " + p["name"] for p in t["probes"]] + [".SS " + r["name"] for r in t["records"]]' | lacks btrfs-walk-probes.7
+holds "the manual has all probes: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+for command in $commands; do
+    "$PROGRAM" "$command" --help | sed -n '/^Options:/,/^$/p' | grep -oE '^ +(-., )?--[a-z0-9-]+' | grep -oE -e '--.*' |
+        grep -vxFf <(query "['--' + o['name'] for options in $options for o in options]") > "$WORK/lacks"
+    holds "the tables have all options of $command: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+done
+d=$ROOT/docs/probes/btrfs-walk.d
+holds "the provider has all probes" [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]
+holds "and five attributes" [ "$(grep -cE '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk (provider|module|function|name|args)$' "$d")" -eq 5 ]
+
+# The completions, as bash calls them. completes LINE WORD...: each word is offered for the last one of the line.
+# shellcheck source=/dev/null
+. "$ROOT/completions/btrfs-walk.bash"
+offered() {
+    read -ra COMP_WORDS <<< "$1"
+    [[ $1 != *' ' ]] || COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _btrfs_walk "$PROGRAM" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+}
+completes() {
+    local line=$1 word
+    shift
+    offered "$line"
+    for word; do
+        if printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -e "$word"; then pass; else fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"; fi
+    done
+}
+offers_only() {
+    local line=$1
+    shift
+    offered "$line"
+    holds "completion of '$line': ${COMPREPLY[*]}" [ "${COMPREPLY[*]}" = "$*" ]
+}
+cd "$WORK" || exit 1
+: > image.img
+for command in $commands; do
+    completes "btrfs-walk ${command:0:2}" "$command"
+    completes "btrfs-walk $command --" --help --verbose
+done
+completes "btrfs-walk " walk xlators image.img
+completes "btrfs-walk --" --print0 --summary
+offers_only "btrfs-walk ima" image.img
+offers_only "btrfs-walk --device ima" image.img
+offers_only "btrfs-walk -j "
+offers_only "btrfs-walk xlators --bu" --built-in
+offers_only "btrfs-walk graph --format " volfile dot
+offers_only "btrfs-walk graph --format = v" volfile
+offers_only "btrfs-walk --json = a" array
+offers_only "btrfs-walk --json =" array
+offers_only "btrfs-walk --json ima" image.img
+offers_only "btrfs-walk -o pa" path path_bytes
+offers_only "btrfs-walk walk --output size,mt" size,mtime
+offers_only "btrfs-walk ls --probe block-read-d" block-read-done
+offers_only "btrfs-walk cat --probe cache-hit,cache-e" cache-hit,cache-evict
+# shellcheck disable=SC2086 # types are words
+offers_only "btrfs-walk xlators " $("$PROGRAM" xlators | sed "s, .*,,")
+offers_only "btrfs-walk xlators stor" storage/file
+offers_only "btrfs-walk --insert features/v" features/verify@
+offers_only "btrfs-walk image.img --insert features/v" features/verify@
+for shell in zsh fish; do
+    file=$ROOT/completions/_btrfs-walk
+    [ "$shell" = zsh ] || file=$ROOT/completions/btrfs-walk.fish
+    if have "$shell"; then
+        holds "the completion for $shell is good syntax" "$shell" -n "$file"
+    else
+        skip "the completion for $shell: it is not installed"
+    fi
+done
+finish
