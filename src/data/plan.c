@@ -60,6 +60,8 @@ static struct bw_error *add_entry(struct bw_stream_planner *planner, struct bw_s
 static struct bw_error *advise(struct bw_stream_planner *planner, uint64_t length)
 {
     uint64_t left = planner->end - planner->offset;
+    if (!left) /* a directory, for example, which has no subvolume to read from */
+        return NULL;
     return bw_data_advise(&planner->advisor, &planner->file.data, planner->offset,
                           planner->offset + (left < length ? left : length));
 }
