@@ -13,6 +13,7 @@
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/probe.h"
+#include "btrfs-walk/subvolume.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,11 +27,11 @@ enum { BW_ANY_SUPERBLOCK_COPY = -1 };
 
 /** How to open a file system. */
 struct bw_fs_options {
-    size_t struct_size;       /**< sizeof(struct bw_fs_options) */
-    const char *const *paths; /**< image files or block devices, in any order */
-    size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
-    int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
-    struct bw_graph_options graph;
+    size_t struct_size;                   /**< sizeof(struct bw_fs_options) */
+    const char *const *paths;             /**< image files or block devices, in any order */
+    size_t path_count;                    /**< at least 1; may be 0 if a volfile names the images */
+    int superblock_copy;                  /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
+    const struct bw_graph_options *graph; /**< NULL: the default graph */
     struct bw_probes *probes; /**< with who watches them (probe.h), must outlive it; NULL: nobody
                                  does */
     /** Called, if not NULL, when it is known which files will be read (bw_fs_is_input()) and before
@@ -82,17 +83,20 @@ struct bw_superblock_info {
     uint32_t sectorsize, nodesize;
     uint64_t compat_ro_flags, incompat_flags;
     enum bw_checksum_type checksum_type;
-    uint8_t fsid[16];
-    uint8_t metadata_uuid[16]; /**< what tree blocks carry; usually the fsid */
-    char label[257];           /**< raw bytes, ends with NUL */
-    uint64_t devid;            /**< of the device it lies on */
-    uint64_t device_bytes;     /**< size of that device */
-    uint8_t device_uuid[16];
+    uint8_t fsid[BW_UUID_SIZE];
+    uint8_t metadata_uuid[BW_UUID_SIZE]; /**< what tree blocks carry; usually the fsid */
+    char label[257];                     /**< raw bytes, ends with NUL */
+    uint64_t devid;                      /**< of the device it lies on */
+    uint64_t device_bytes;               /**< size of that device */
+    uint8_t device_uuid[BW_UUID_SIZE];
     uint64_t reserved[8]; /**< zeros: room for more members */
 };
 
-/** The superblock in use: the newest good one of all images. It belongs to the file system. */
-const struct bw_superblock_info *bw_fs_superblock(const struct bw_fs *fs);
+/** How many images were given. */
+size_t bw_fs_image_count(const struct bw_fs *fs);
+
+/** The superblock in use: the newest good one of all images. */
+void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock);
 
 /**
  * Reads superblock copy 0, 1 or 2 of the image that was given as number `image` (from 0 on) and
@@ -117,7 +121,7 @@ struct bw_device_info {
     uint64_t total_bytes; /**< its size */
     uint64_t bytes_used;  /**< bytes allocated to chunks */
     uint64_t generation;  /**< of its superblock; 0 if it is missing */
-    uint8_t uuid[16];
+    uint8_t uuid[BW_UUID_SIZE];
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 

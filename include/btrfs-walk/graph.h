@@ -36,8 +36,9 @@ struct bw_graph_edit {
     const char *text;
 };
 
-/** What graph to use. All zeros: the default one. */
+/** What graph to use. All zeros but the size: the default one. */
 struct bw_graph_options {
+    size_t struct_size; /**< sizeof(struct bw_graph_options) */
     /**
      * A volfile (the grammar of GlusterFS); NULL: the default graph. The paths of the images come
      * from the volfile, or, if any are given besides, take the place of those in its storage

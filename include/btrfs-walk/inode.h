@@ -139,7 +139,7 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
  * owner and times of the directory that contains it. BW_ERROR_NOT_FOUND if there is none,
  * BW_ERROR_CORRUPT if it makes no sense, other errors if it cannot be read.
  */
-struct bw_error *bw_inode_get(struct bw_fs *fs, const struct bw_place *place,
+struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *place,
                               struct bw_inode *inode);
 
 /** One of many inodes to be read by bw_inodes_get(). */

@@ -53,8 +53,10 @@ enum bw_walk_order {
     BW_WALK_BY_MTIME, /**< oldest first, likewise */
 };
 
-/** What to walk and how to print it. All zeros but `consume` is a walk of everything. */
+/** What to walk, and who receives it. All zeros but `struct_size` and `consume` or `visit` is a
+ * walk of everything. */
 struct bw_walk_options {
+    size_t struct_size; /**< sizeof(struct bw_walk_options) */
     /** Only this subvolume, without those nested in it: "default", an id, or an absolute path
      * ("/256" is a path); NULL: all. */
     const char *subvolume;
@@ -80,12 +82,15 @@ struct bw_walk_options {
     bool long_lines;  /**< without rows: lines as `ls -l` writes them, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
     /**
-     * Receives runs of whole paths, in order, never from two threads at once, but not always from
-     * the same one. Must not be NULL. An error it returns ends the walk and is what bw_walk()
-     * returns; BW_ERROR_STOPPED says that there is enough.
+     * Receives text: runs of whole paths or rows, in order, never from two threads at once, but not
+     * always from the same one. An error it returns ends the walk and is what bw_walk() returns;
+     * BW_ERROR_STOPPED says that there is enough. Exactly one of `consume` and `visit` is set.
      */
     struct bw_error *(*consume)(void *context, const char *paths, size_t length);
-    void *context; /**< passed to consume */
+    /** Receives entries instead of text, under the same terms. */
+    bw_entry_visitor *visit;
+    bool visit_inodes; /**< look up the inodes for `visit`; without them a walk is much faster */
+    void *context;     /**< passed to consume or visit */
 };
 
 /** What a walk came past. */
@@ -105,6 +110,14 @@ struct bw_walk_summary {
  */
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary);
+
+/**
+ * The absolute path of the place at which a walk with options->start starts, as entries have it.
+ * `*path` ends with a NUL that `*length` does not count, and is freed by the caller with free();
+ * `length` may be NULL. Errors as of bw_walk().
+ */
+struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_options *options,
+                                    char **path, size_t *length);
 
 #ifdef __cplusplus
 }

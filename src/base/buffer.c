@@ -46,3 +46,19 @@ void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
     bw_buffer_append(buffer, text, (size_t)length);
     free(text);
 }
+
+struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,
+                              size_t *length)
+{
+    bw_buffer_append_byte(text, '\0');
+    if (!error && text->failed)
+        error = bw_error_no_memory();
+    if (error) {
+        bw_buffer_free(text);
+        return error;
+    }
+    *result = text->data;
+    if (length)
+        *length = text->length - 1;
+    return NULL;
+}

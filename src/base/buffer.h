@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "btrfs-walk/error.h"
+
 struct bw_buffer {
     char *data;
     size_t length;
@@ -28,6 +30,11 @@ void bw_buffer_free(struct bw_buffer *buffer);
 /** Appends printf-style text. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Gives a text to a caller of the library, with a NUL after it, unless `error` is set; takes both.
+ * `length` may be NULL. */
+struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,
+                              size_t *length);
 
 static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/struct_size.h"
 #include "base/pool.h"
 #include "data/plan.h"
 
@@ -244,7 +245,7 @@ static unsigned choose_threads(unsigned wanted)
                                           : DEFAULT_THREADS;
 }
 
-struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream)
+static struct bw_error *run_stream(struct bw_fs *fs, const struct bw_stream *stream)
 {
     unsigned threads = choose_threads(stream->threads);
     struct state state = {.fs = fs, .stream = stream, .blocks = threads + MORE_BLOCKS};
@@ -265,4 +266,11 @@ struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream)
     struct bw_error *error = BW_TAKE(state.error);
     free_state(&state);
     return error;
+}
+
+struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
+{
+    struct bw_stream stream;
+    BW_TRY(BW_TAKE_OPTIONS(&stream, given));
+    return run_stream(fs, &stream);
 }

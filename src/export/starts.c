@@ -82,20 +82,25 @@ static void choose(const struct named *all, size_t count, const struct bw_walk_o
 }
 
 /* Where a path leads; nowhere, if that cannot be told: whoever walks it says why. */
-static struct bw_error *find_way(const struct bw_fs *fs, const struct bw_walk_options *given,
+static struct bw_error *find_way(struct bw_fs *fs, const struct bw_walk_options *given,
                                  const char *path, struct bw_buffer *way)
 {
     struct bw_walk_options options = *given;
+    BW_AUTO_FREE char *text = NULL;
+    options.struct_size = sizeof options;
     options.start = path;
-    struct bw_error *error = bw_walk_start_path(fs, &options, way);
-    if (!error || error->code == BW_ERROR_NO_MEMORY)
+    struct bw_error *error = bw_walk_start_path(fs, &options, &text, NULL);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
+    if (!error)
+        bw_buffer_append(way, text, strlen(text));
+    if (!error && way->length > 1)
+        bw_buffer_append_byte(way, '/');
     bw_error_free(error);
-    way->length = 0;
-    return NULL;
+    return way->failed ? bw_error_no_memory() : NULL;
 }
 
-static struct bw_error *find_all(const struct bw_fs *fs, const struct bw_walk_options *options,
+static struct bw_error *find_all(struct bw_fs *fs, const struct bw_walk_options *options,
                                  const char *const *paths, size_t count, struct named *all)
 {
     for (size_t i = 0; i < count; i++) {
@@ -107,7 +112,7 @@ static struct bw_error *find_all(const struct bw_fs *fs, const struct bw_walk_op
     return NULL;
 }
 
-struct bw_error *bw_starts_find(const struct bw_fs *fs, const struct bw_walk_options *options,
+struct bw_error *bw_starts_find(struct bw_fs *fs, const struct bw_walk_options *options,
                                 const char *const *paths, size_t count, struct bw_starts *starts)
 {
     *starts = (struct bw_starts){0};

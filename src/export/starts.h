@@ -22,7 +22,7 @@ struct bw_starts {
 
 /** Finds them among `paths`, which the walks will take with these options. A path that leads
  * nowhere stays, so that the walk can tell. Fails only for want of memory. */
-struct bw_error *bw_starts_find(const struct bw_fs *fs, const struct bw_walk_options *options,
+struct bw_error *bw_starts_find(struct bw_fs *fs, const struct bw_walk_options *options,
                                 const char *const *paths, size_t count, struct bw_starts *starts);
 
 /** Frees what it holds. */

@@ -149,13 +149,12 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs, const struct bw_image_set
     if (!matched)
         return bw_error_no_memory();
     struct chunk_walk walk = {fs, *set, matched};
-    struct bw_tree tree;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = chunk_leaf, .lost = chunk_lost,
                                  .context = &walk};
     BW_TRY(add_system_chunks(fs));
-    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &tree));
+    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
     uint64_t damages = fs->damages;
-    BW_TRY(bw_tree_scan(&fs->reader, &tree, &scan));
+    BW_TRY(bw_tree_scan(&fs->reader, &fs->chunk_tree, &scan));
     if (damages == fs->damages)
         report_unmatched(&walk);
     return NULL;

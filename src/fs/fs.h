@@ -15,6 +15,7 @@
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
+struct bw_image;
 struct bw_stripe_tree;
 
 /** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature,
@@ -28,6 +29,9 @@ struct bw_fs {
     struct bw_graph *graph;
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_superblock superblock;
+    struct bw_image *images; /**< those given, in the order of the graph (image.h) */
+    size_t image_count;
+    struct bw_tree chunk_tree;
     struct bw_tree root_tree;
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
     struct bw_checksum_trees checksum_trees;

@@ -255,3 +255,20 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, i
     }
     return NULL;
 }
+
+struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
+                                    unsigned copy, struct bw_superblock *superblock,
+                                    uint64_t *offset)
+{
+    struct copies copies;
+    if (!image->storage)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is no part of the file system", image->path);
+    bool zoned = !image->bad && (image->superblock.incompat_flags & BW_INCOMPAT_ZONED);
+    if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
+        copies = find_copies(image, (int)copy);
+    *offset = copies.offsets[copy];
+    if (!copies.exist[copy])
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
+                               image->path, copy);
+    return read_copy(fs, image, copy, *offset, superblock);
+}

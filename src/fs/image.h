@@ -35,6 +35,12 @@ struct bw_image_set {
 struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
                                 struct bw_image_set *set);
 
+/** Reads superblock copy 0, 1 or 2 of an image, and tells where it is. BW_ERROR_NOT_FOUND if the
+ * image is too small for it, or not used. */
+struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
+                                    unsigned copy, struct bw_superblock *superblock,
+                                    uint64_t *offset);
+
 /** Frees the set; the layers stay with the graph. */
 void bw_images_free(struct bw_image_set *set);
 

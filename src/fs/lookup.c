@@ -35,8 +35,8 @@ struct bw_inode bw_empty_directory_inode(const struct bw_inode *around)
                              .otime = around->otime};
 }
 
-struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *place,
-                                struct bw_inode *inode)
+struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *place,
+                              struct bw_inode *inode)
 {
     const struct bw_tree *tree = &place->subvolume->tree;
     if (!bw_place_is_empty(place))

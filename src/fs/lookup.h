@@ -22,14 +22,6 @@ static inline bool bw_place_is_empty(const struct bw_place *place)
 struct bw_inode bw_empty_directory_inode(const struct bw_inode *around);
 
 /**
- * The inode of a place. One that a mount makes up (BW_EMPTY_DIRECTORY) looks as it does there:
- * owner and times are those of the directory around it, also that of the last change, for which a
- * mount takes the present. Errors as of bw_inode_read().
- */
-struct bw_error *bw_place_inode(const struct bw_fs *fs, const struct bw_place *place,
-                                struct bw_inode *inode);
-
-/**
  * Where an entry of directory `directory` of `subvolume` leads. A subvolume is entered only if the
  * root tree confirms the entry. BW_ERROR_CORRUPT if the entry points to nothing that could be a
  * file.

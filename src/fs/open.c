@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/struct_size.h"
 #include "fs/bootstrap.h"
 #include "fs/fs.h"
 #include "fs/damage.h"
@@ -61,20 +62,21 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
                                    bool trees)
 {
     struct bw_image_set set = {0};
-    BW_TRY(make_graph(fs, options->graph.xlator_path));
+    BW_TRY(make_graph(fs, options->graph->xlator_path));
     if (options->probes)
         bw_graph_set_probes(fs->graph, options->probes);
     struct bw_error *error = bw_wire(fs, options, &set);
     if (!error && trees)
         error = read_trees(fs, &set);
-    bw_images_free(&set);
+    fs->images = set.images;
+    fs->image_count = set.count;
     return error;
 }
 
 static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
                                 struct bw_fs **result)
 {
-    if (!options->path_count && !options->graph.file)
+    if (!options->path_count && !options->graph->file)
         return bw_error_create(BW_ERROR_USAGE, "no image given");
     struct bw_fs *fs = calloc(1, sizeof *fs);
     if (!fs)
@@ -98,20 +100,34 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
     return error;
 }
 
+/* Options of any version of the header become those of this one. */
+static struct bw_error *open_with(const struct bw_fs_options *given, bool trees,
+                                  struct bw_fs **result)
+{
+    struct bw_fs_options options;
+    struct bw_graph_options graph = {.struct_size = sizeof graph};
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    if (options.graph)
+        BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
+    options.graph = &graph;
+    return open_fs(&options, trees, result);
+}
+
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return open_fs(options, true, fs);
+    return open_with(options, true, fs);
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return open_fs(options, false, fs);
+    return open_with(options, false, fs);
 }
 
 void bw_fs_close(struct bw_fs *fs)
 {
     if (!fs)
         return;
+    bw_images_free(&(struct bw_image_set){fs->images, fs->image_count});
     bw_graph_destroy(fs->graph);
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);

@@ -21,6 +21,8 @@ struct reading {
     bw_listed_taker *take;
     void *context;
     struct bw_map told; /* hashes of the names handed out; only if some are lost */
+    uint64_t recovered; /* how many names were found without a DIR_INDEX */
+    uint64_t skip;      /* how many of those are not wanted */
     bool lost;
 };
 
@@ -41,10 +43,11 @@ static void complain(const struct reading *reading, const char *what)
                         reading->directory->subvolume->tree.id, reading->directory->inode, what));
 }
 
-static struct bw_error *hand_out(struct reading *reading, const struct bw_dir_entry *entry)
+static struct bw_error *hand_out(struct reading *reading, const struct bw_dir_entry *entry,
+                                 uint64_t position)
 {
-    struct bw_listed listed = {.name = (const char *)entry->name,
-                               .name_length = entry->name_length};
+    struct bw_listed listed = {
+        .name = (const char *)entry->name, .name_length = entry->name_length, .position = position};
     struct bw_error *error = bw_place_of_entry(reading->fs, reading->directory->subvolume,
                                                reading->directory->inode, entry, &listed.place);
     if (!error)
@@ -60,7 +63,7 @@ static struct bw_error *take_indexed(void *context, const struct bw_item *item)
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry)) {
         if (bw_name_is_valid(entry.name, entry.name_length))
-            BW_TRY(hand_out(reading, &entry));
+            BW_TRY(hand_out(reading, &entry, item->key.offset + 1));
         else
             complain(reading, "an entry has an invalid name");
     }
@@ -90,7 +93,9 @@ static struct bw_error *take_untold_entry(void *context, const struct bw_dir_ent
         return NULL;
     if (!bw_map_put(&reading->told, name, 1))
         return bw_error_no_memory();
-    return hand_out(reading, entry);
+    if (reading->recovered++ < reading->skip)
+        return NULL;
+    return hand_out(reading, entry, BW_RECOVERED_POSITION | reading->recovered);
 }
 
 static struct bw_error *take_untold(void *context, const struct bw_item *item)
@@ -122,11 +127,11 @@ static void ignore_lost(void *context, uint64_t bytenr, struct bw_error *error)
 }
 
 static struct bw_error *
-read_items(struct reading *reading, uint8_t type,
+read_items(struct reading *reading, uint8_t type, uint64_t first,
            struct bw_error *(*item)(void *context, const struct bw_item *item),
            void (*lost)(void *context, uint64_t bytenr, struct bw_error *error))
 {
-    const struct bw_item_range range = {.first = {reading->directory->inode, type, 0},
+    const struct bw_item_range range = {.first = {reading->directory->inode, type, first},
                                         .last = {reading->directory->inode, type, UINT64_MAX},
                                         .item = item,
                                         .lost = lost,
@@ -136,24 +141,41 @@ read_items(struct reading *reading, uint8_t type,
 
 static struct bw_error *read_untold(struct reading *reading)
 {
-    BW_TRY(read_items(reading, BW_DIR_INDEX, remember, ignore_lost));
+    BW_TRY(read_items(reading, BW_DIR_INDEX, 0, remember, ignore_lost));
     reading->lost = false;
-    BW_TRY(read_items(reading, BW_DIR_ITEM, take_untold, report_lost));
+    BW_TRY(read_items(reading, BW_DIR_ITEM, 0, take_untold, report_lost));
     if (!reading->lost)
         return NULL;
     return bw_names_from_below(reading->fs, reading->directory->subvolume,
                                reading->directory->inode, take_untold_entry, reading);
 }
 
-struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory,
-                                   bw_listed_taker *take, void *context)
+struct bw_error *bw_directory_continue(struct bw_fs *fs, const struct bw_place *directory,
+                                       struct bw_listing *listing, bw_listed_taker *take,
+                                       void *context)
 {
     struct reading reading = {.fs = fs, .directory = directory, .take = take, .context = context};
+    struct bw_error *error = NULL;
     if (bw_place_is_empty(directory))
         return NULL;
-    struct bw_error *error = read_items(&reading, BW_DIR_INDEX, take_indexed, report_lost);
-    if (!error && reading.lost)
+    if (listing->position & BW_RECOVERED_POSITION)
+        reading.skip = listing->position & ~BW_RECOVERED_POSITION;
+    else
+        error = read_items(&reading, BW_DIR_INDEX, listing->position, take_indexed, report_lost);
+    listing->lost |= reading.lost;
+    if (!error && !listing->lost && !listing->knows_start) {
+        error = read_items(&reading, BW_DIR_INDEX, 0, remember, report_lost);
+        listing->lost |= reading.lost;
+    }
+    if (!error && listing->lost)
         error = read_untold(&reading);
     bw_map_free(&reading.told);
     return error;
+}
+
+struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory,
+                                   bw_listed_taker *take, void *context)
+{
+    struct bw_listing listing = {.knows_start = true};
+    return bw_directory_continue(fs, directory, &listing, take, context);
 }

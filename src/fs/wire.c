@@ -33,14 +33,14 @@ static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_o
     if (used == options->path_count)
         return NULL;
     return bw_error_create(BW_ERROR_USAGE, "%s has %zu storage volume%s, but %zu image%s given",
-                           options->graph.file, used, used == 1 ? "" : "s", options->path_count,
+                           options->graph->file, used, used == 1 ? "" : "s", options->path_count,
                            options->path_count == 1 ? " is" : "s are");
 }
 
 static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_options *options,
                                   struct bw_file_set *inputs)
 {
-    const struct bw_graph_options *graph = &options->graph;
+    const struct bw_graph_options *graph = options->graph;
     if (!graph->file)
         BW_TRY(bw_default_plan(plan, options->paths, options->path_count));
     else

@@ -45,3 +45,33 @@ struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *o
 {
     return walk(fs, options, 0, &(struct visitor){visit, context}, summary);
 }
+
+/* The public visitor, and the subvolume of the last entry: the next one is most often in the same.
+ */
+struct public_visitor {
+    const struct bw_fs *fs;
+    const struct bw_walk_options *options;
+    const struct bw_subvolume *subvolume;
+};
+
+static struct bw_error *visit_public(void *context, const struct bw_walked_file *file)
+{
+    struct public_visitor *visitor = context;
+    if (!visitor->subvolume || bw_subvolume_id(visitor->subvolume) != file->subvolume)
+        visitor->subvolume = bw_subvolume_by_id(visitor->fs, file->subvolume);
+    const struct bw_entry entry = {
+        .path = file->path,
+        .path_length = file->path_length,
+        .place = {visitor->subvolume, file->number, file->type, 0},
+        .inode = file->inode,
+    };
+    return visitor->options->visit(visitor->options->context, &entry);
+}
+
+struct bw_error *bw_walk_visit(struct bw_fs *fs, const struct bw_walk_options *options,
+                               struct bw_walk_summary *summary)
+{
+    struct public_visitor visitor = {.fs = fs, .options = options};
+    return options->visit_inodes ? bw_walk_entries(fs, options, visit_public, &visitor, summary)
+                                 : bw_walk_names(fs, options, visit_public, &visitor, summary);
+}

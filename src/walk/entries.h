@@ -37,9 +37,8 @@ struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *o
                                bw_walked_visitor *visit, void *context,
                                struct bw_walk_summary *summary);
 
-/** Appends the path of what a walk with options->start starts at, as entries have it but for a '/'
- * at its end. Errors as of bw_walk(). */
-struct bw_error *bw_walk_start_path(const struct bw_fs *fs, const struct bw_walk_options *options,
-                                    struct bw_buffer *path);
+/** A walk with options->visit. */
+struct bw_error *bw_walk_visit(struct bw_fs *fs, const struct bw_walk_options *options,
+                               struct bw_walk_summary *summary);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/struct_size.h"
 #include "base/map.h"
 #include "btrfs-walk/walk.h"
 #include "fs/directory.h"
@@ -202,17 +203,17 @@ static struct bw_error *visit_start(struct visit *visit)
     return error;
 }
 
-struct bw_error *bw_walk_start_path(const struct bw_fs *fs, const struct bw_walk_options *options,
-                                    struct bw_buffer *path)
+struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_options *given,
+                                    char **path, size_t *length)
 {
+    struct bw_walk_options options;
     struct start start = {0};
-    struct bw_error *error = find_start(fs, options, &start);
-    bw_buffer_append(path, start.path.data, start.path.length);
-    bw_buffer_append(path, start.name, start.name_length);
-    if (start.single)
-        bw_buffer_append_byte(path, '/');
-    bw_buffer_free(&start.path);
-    return !error && path->failed ? bw_error_no_memory() : error;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    struct bw_error *error = find_start(fs, &options, &start);
+    bw_buffer_append(&start.path, start.name, start.name_length);
+    if (!start.name_length && start.path.length > 1)
+        start.path.length--; /* the '/' at its end */
+    return bw_give_text(&start.path, error, path, length);
 }
 
 static struct bw_error *visit_all(struct visit *visit)
@@ -290,8 +291,9 @@ struct bw_error *bw_walk_with(struct bw_fs *fs, const struct bw_walk_options *gi
                          : walk_unsorted(fs, &options, writer, summary);
 }
 
-struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
-                         struct bw_walk_summary *summary)
+/* Text: without rows, and without a choice that needs more, the tasks write paths by themselves. */
+static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
+                                  struct bw_walk_summary *summary)
 {
     if (options->rows && bw_rows_record(options->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
@@ -301,4 +303,14 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options
     bw_choice_of(options, &plain);
     plain = plain && !options->rows && !options->long_lines && !options->order;
     return bw_walk_with(fs, options, plain ? NULL : &writer, summary);
+}
+
+struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
+                         struct bw_walk_summary *summary)
+{
+    struct bw_walk_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    if (!options.visit == !options.consume)
+        return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
+    return options.visit ? bw_walk_visit(fs, &options, summary) : walk_text(fs, &options, summary);
 }

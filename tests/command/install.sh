@@ -24,10 +24,10 @@ static struct bw_error *print(void *context, const char *paths, size_t length)
 
 int main(int argc, char **argv)
 {
-    const struct bw_fs_options options = {.paths = (const char *const *)argv + 1,
+    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options), .paths = (const char *const *)argv + 1,
                                           .path_count = (size_t)argc - 1,
                                           .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
-    const struct bw_walk_options walk = {.terminator = '\n', .consume = print};
+    const struct bw_walk_options walk = {.struct_size = sizeof walk, .terminator = '\n', .consume = print};
     struct bw_fs *fs;
     struct bw_error *error = bw_fs_open(&options, &fs);
     if (!error) {

@@ -104,6 +104,7 @@ static void walk(struct bw_fs *fs, const struct bw_walk_options *wanted, struct 
 {
     struct bw_walk_options options = *wanted;
     *outcome = (struct outcome){.terminator = options.terminator};
+    options.struct_size = sizeof options;
     options.consume = consume;
     options.context = outcome;
     struct bw_error *error = bw_walk(fs, &options, &outcome->summary);
@@ -162,7 +163,9 @@ static int next_descriptor(void)
 static void walk_edited(const struct base_image *base, const uint8_t head[HEAD])
 {
     const char *paths[IW_MAX_DEVICES];
-    struct bw_fs_options open_options = {.paths = paths, .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    struct bw_fs_options open_options = {.struct_size = sizeof(struct bw_fs_options),
+                                         .paths = paths,
+                                         .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
     struct bw_walk_options options = {.threads = 1};
     struct outcome first, second;
     open_options.path_count = iw_paths_of(base->image, paths);

@@ -60,7 +60,8 @@ void expect_success(struct bw_error *error)
 struct bw_error *open_paths(const char *const *paths, size_t count, int superblock_copy,
                             struct report_log *log, struct bw_fs **fs)
 {
-    const struct bw_fs_options options = {.paths = paths,
+    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options),
+                                          .paths = paths,
                                           .path_count = count,
                                           .superblock_copy = superblock_copy,
                                           .reporter = report_log_reporter(log)};
@@ -108,11 +109,15 @@ struct bw_error *open_changed(const char *const *paths, size_t count,
     size_t edit_count = changes ? changes->count : 0;
     for (size_t i = 0; i < edit_count; i++)
         edits[i] = (struct bw_graph_edit){changes->changes[i].kind, changes->changes[i].text};
-    const struct bw_fs_options options = {.paths = paths,
-                                          .path_count = count,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-                                          .graph = {.edits = edits, .edit_count = edit_count},
-                                          .reporter = report_log_reporter(log)};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof(struct bw_fs_options),
+        .paths = paths,
+        .path_count = count,
+        .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+        .graph = &(struct bw_graph_options){.struct_size = sizeof(struct bw_graph_options),
+                                            .edits = edits,
+                                            .edit_count = edit_count},
+        .reporter = report_log_reporter(log)};
     *fs = NULL;
     return bw_fs_open(&options, fs);
 }
@@ -147,6 +152,7 @@ struct walk_result walk_fs(struct bw_fs *fs, const struct bw_walk_options *optio
 {
     struct walk_result result = {0};
     struct bw_walk_options with_consumer = *options;
+    with_consumer.struct_size = sizeof with_consumer;
     with_consumer.terminator = '\0';
     with_consumer.consume = collect;
     with_consumer.context = &result;

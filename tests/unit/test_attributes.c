@@ -242,13 +242,15 @@ static void test_consumer_stops(void **state)
         struct counter counter = {0};
         struct bw_fs *fs;
         expect_success(open_image(image, NULL, &fs));
-        expect_error(bw_walk(fs,
-                             &(struct bw_walk_options){.rows = rows,
-                                                       .threads = threads,
-                                                       .consume = stop_at_once,
-                                                       .context = &counter},
-                             NULL),
-                     BW_ERROR_STOPPED, "enough");
+        expect_error(
+            bw_walk(fs,
+                    &(struct bw_walk_options){.struct_size = sizeof(struct bw_walk_options),
+                                              .rows = rows,
+                                              .threads = threads,
+                                              .consume = stop_at_once,
+                                              .context = &counter},
+                    NULL),
+            BW_ERROR_STOPPED, "enough");
         assert_int_equal(counter.calls, 1);
         bw_fs_close(fs);
     }

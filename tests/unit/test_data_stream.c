@@ -112,11 +112,13 @@ static void test_order(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_success(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
-                                                                    .next = next,
-                                                                    .take = take,
-                                                                    .finish = finish,
-                                                                    .context = &job}));
+        expect_success(
+            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
+                                                         .threads = threads[i],
+                                                         .next = next,
+                                                         .take = take,
+                                                         .finish = finish,
+                                                         .context = &job}));
         assert_int_equal(job.ended, FILES);
         assert_int_equal(job.complete, FILES);
     }
@@ -129,13 +131,15 @@ static void test_work(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_success(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
-                                                                    .next = next,
-                                                                    .work = work,
-                                                                    .work_limit = 5000,
-                                                                    .take = take,
-                                                                    .finish = finish,
-                                                                    .context = &job}));
+        expect_success(
+            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
+                                                         .threads = threads[i],
+                                                         .next = next,
+                                                         .work = work,
+                                                         .work_limit = 5000,
+                                                         .take = take,
+                                                         .finish = finish,
+                                                         .context = &job}));
         assert_int_equal(job.complete, FILES);
         for (size_t file = 0; file < FILES; file++) {
             assert_int_equal(job.work[file], job.sizes[file] <= 5000);
@@ -154,11 +158,13 @@ static void test_stop(void **state)
         for (size_t stop = 0; stop < COUNT(stops); stop++) {
             struct job job = begin(image);
             job.stop_at = stops[stop];
-            expect_error(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
-                                                                      .next = next,
-                                                                      .take = take,
-                                                                      .finish = finish,
-                                                                      .context = &job}),
+            expect_error(bw_stream_run(image->fs,
+                                       &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
+                                                           .threads = threads[i],
+                                                           .next = next,
+                                                           .take = take,
+                                                           .finish = finish,
+                                                           .context = &job}),
                          BW_ERROR_STOPPED, "enough");
             assert_int_equal(job.complete, stops[stop]);
             assert_int_equal(job.ended, job.given);
@@ -172,14 +178,16 @@ static void test_failing_work(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_error(bw_stream_run(image->fs, &(struct bw_stream){.threads = threads[i],
-                                                                  .next = next,
-                                                                  .work = work_and_fail,
-                                                                  .work_limit = UINT64_MAX,
-                                                                  .take = take,
-                                                                  .finish = finish,
-                                                                  .context = &job}),
-                     BW_ERROR_SYSTEM, "no room");
+        expect_error(
+            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
+                                                         .threads = threads[i],
+                                                         .next = next,
+                                                         .work = work_and_fail,
+                                                         .work_limit = UINT64_MAX,
+                                                         .take = take,
+                                                         .finish = finish,
+                                                         .context = &job}),
+            BW_ERROR_SYSTEM, "no room");
         assert_true(job.complete <= 50);
         assert_int_equal(job.ended, job.given);
     }

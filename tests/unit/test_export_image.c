@@ -184,7 +184,7 @@ static struct ranges_bench read_ranges(struct iw_image *image, uint64_t file)
     iw_write_memory(image);
     expect_success(open_image(image, NULL, &bench.fs));
     const struct bw_place place = {bw_subvolume_by_id(bench.fs, FS), file, BW_FILE_REGULAR, 0};
-    expect_success(bw_place_inode(bench.fs, &place, &inode));
+    expect_success(bw_inode_get(bench.fs, &place, &inode));
     const struct bw_data_file data = bw_data_file_of(&place, &inode);
     bw_ranges_init(&bench.ranges, bench.fs);
     expect_success(bw_ranges_read(&bench.ranges, &data));

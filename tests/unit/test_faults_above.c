@@ -146,8 +146,9 @@ static struct walk_result walk_unverified(const struct iw_image *image, const ch
 {
     char name[64];
     int descriptor = write_volfile(image, top, name, sizeof name);
-    const struct bw_fs_options options = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-                                          .graph.file = name};
+    const struct bw_graph_options graph = {.struct_size = sizeof graph, .file = name};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof options, .superblock_copy = BW_ANY_SUPERBLOCK_COPY, .graph = &graph};
     struct bw_fs *fs = NULL;
     struct bw_error *error = bw_fs_open(&options, &fs);
     close(descriptor);

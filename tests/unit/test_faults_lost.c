@@ -279,11 +279,15 @@ static void expect_ways(const struct iw_image *image, const struct graph_changes
     struct bw_buffer text = {0};
     for (size_t i = 0; i < changes->count; i++)
         edits[i] = (struct bw_graph_edit){changes->changes[i].kind, changes->changes[i].text};
-    const struct bw_fs_options options = {.paths = paths,
-                                          .path_count = iw_paths_of(image, paths),
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-                                          .graph = {.edits = edits, .edit_count = changes->count},
-                                          .reporter = {note_way, &text}};
+    const struct bw_fs_options options = {
+        .struct_size = sizeof(struct bw_fs_options),
+        .paths = paths,
+        .path_count = iw_paths_of(image, paths),
+        .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+        .graph = &(struct bw_graph_options){.struct_size = sizeof(struct bw_graph_options),
+                                            .edits = edits,
+                                            .edit_count = changes->count},
+        .reporter = {note_way, &text}};
     struct bw_fs *fs;
     expect_success(bw_fs_open(&options, &fs));
     struct walk_result result = walk_fs(fs, &(struct bw_walk_options){.threads = 1});

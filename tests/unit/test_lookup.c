@@ -162,9 +162,9 @@ static void test_inode_of_stale_entry(void **state)
     expect_success(bw_lookup(fixture.fs, NULL, "/snapshot/around/nest", false, &place));
     assert_true(bw_place_is_empty(&place));
     assert_int_equal(place.directory, around);
-    expect_success(bw_place_inode(fixture.fs, &place, &inode));
+    expect_success(bw_inode_get(fixture.fs, &place, &inode));
     place.inode = around;
-    expect_success(bw_place_inode(fixture.fs, &place, &outer));
+    expect_success(bw_inode_get(fixture.fs, &place, &outer));
     assert_int_equal(inode.mode, 040755);
     assert_int_equal(inode.size, 0);
     assert_int_equal(inode.link_count, 1);

@@ -50,7 +50,7 @@ static size_t look_up_all(struct iw_image *image, struct report_log *log)
         struct bw_inode inode;
         struct bw_error *error = bw_lookup(fs, NULL, all.paths[i], false, &place);
         if (!error)
-            error = bw_place_inode(fs, &place, &inode);
+            error = bw_inode_get(fs, &place, &inode);
         if (error && error->code == BW_ERROR_NOT_FOUND)
             fail_msg("%s is said not to be there: %s", all.paths[i], error->message);
         failed += error != NULL;

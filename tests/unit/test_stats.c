@@ -428,7 +428,8 @@ static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *pro
 {
     struct bw_fs *fs;
     const char *paths[IW_MAX_DEVICES];
-    const struct bw_fs_options options = {.paths = paths,
+    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options),
+                                          .paths = paths,
                                           .path_count = iw_paths_of(image, paths),
                                           .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
                                           .probes = probes};

@@ -237,7 +237,8 @@ static void test_consumer_stops(void **state)
     for (unsigned threads = 1; threads <= 5; threads += 2)
         for (size_t limit = 1; limit < 40; limit += 4) {
             struct counter counter = {.limit = limit};
-            struct bw_walk_options options = {.terminator = '\n',
+            struct bw_walk_options options = {.struct_size = sizeof options,
+                                              .terminator = '\n',
                                               .threads = threads,
                                               .consume = count_calls,
                                               .context = &counter};

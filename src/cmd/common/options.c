@@ -345,6 +345,7 @@ int cmd_run(const struct command *command, int argc, char **argv)
 {
     struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
     common.images = calloc((size_t)argc + 1, sizeof *common.images);
+    common.graph.struct_size = sizeof common.graph;
     common.graph.edits = common.edits = calloc((size_t)argc + 1, sizeof *common.edits);
     common.probes.patterns = calloc((size_t)argc + 1, sizeof *common.probes.patterns);
     void *state = calloc(1, command->state_size);

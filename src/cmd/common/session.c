@@ -68,10 +68,11 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
     BW_TRY(check_streams_first(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
     const struct bw_fs_options options = {
+        .struct_size = sizeof(struct bw_fs_options),
         .paths = common->images,
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
-        .graph = common->graph,
+        .graph = &common->graph,
         .probes = cmd_probes_set_of(session->probes),
         .planned = planned,
         .planned_context = session,

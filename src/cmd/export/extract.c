@@ -76,7 +76,8 @@ static void count_all(struct extract *extract)
 
 static struct bw_error *extract_files(struct extract *extract)
 {
-    const struct bw_stream stream = {.threads = extract->export.settings->walk.threads,
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = extract->export.settings->walk.threads,
                                      .next = extract_next,
                                      .take = extract_take,
                                      .finish = extract_finish,

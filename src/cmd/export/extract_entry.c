@@ -109,7 +109,7 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
     struct bw_error *error =
         text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, place);
     if (!error)
-        error = bw_place_inode(fs, place, inode);
+        error = bw_inode_get(fs, place, inode);
     bw_buffer_free(&text);
     return bw_image_error(error);
 }

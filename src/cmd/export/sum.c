@@ -119,7 +119,8 @@ static struct bw_error *next(void *context, struct bw_stream_file *file, bool *g
 
 static struct bw_error *sum_files(struct sum *sum)
 {
-    const struct bw_stream stream = {.threads = sum->state->export.walk.threads,
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = sum->state->export.walk.threads,
                                      .next = next,
                                      .work = work,
                                      .work_limit = CMD_HASHING_LIMIT,

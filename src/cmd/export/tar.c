@@ -94,7 +94,8 @@ static struct bw_error *close_output(struct tar *tar)
 
 static struct bw_error *write_archive(const struct tar_state *state, struct tar *tar)
 {
-    const struct bw_stream stream = {.threads = state->export.walk.threads,
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = state->export.walk.threads,
                                      .next = tar_next,
                                      .work = tar->format == BW_ARCHIVE_MTREE ? tar_work : NULL,
                                      .work_limit = CMD_HASHING_LIMIT,

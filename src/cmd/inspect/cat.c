@@ -75,7 +75,7 @@ static struct bw_error *find_inode(struct cat *cat, const char *path, const stru
                                    struct bw_inode *inode, bool *salvaged)
 {
     struct bw_fs *fs = cat->paths.session.fs;
-    struct bw_error *error = bw_place_inode(fs, place, inode);
+    struct bw_error *error = bw_inode_get(fs, place, inode);
     if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
         return error;
     BW_AUTO_ERROR struct bw_error *nothing =
@@ -158,7 +158,8 @@ static struct bw_error *finish(void *context, const struct bw_stream_file *file,
 
 static struct bw_error *write_files(struct cat *cat)
 {
-    const struct bw_stream stream = {.threads = cat->state->threads,
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = cat->state->threads,
                                      .next = next,
                                      .take = take,
                                      .finish = finish,

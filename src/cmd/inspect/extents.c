@@ -221,7 +221,7 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
     const struct extents_state *state = context;
     struct answer answer = {paths->session.fs, paths, path, text, NULL, 0};
     struct bw_inode inode;
-    BW_TRY(bw_place_inode(answer.fs, place, &inode));
+    BW_TRY(bw_inode_get(answer.fs, place, &inode));
     if (!S_ISREG(inode.mode) && !S_ISLNK(inode.mode))
         return bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
     const struct bw_data_file file = bw_data_file_of(place, &inode);

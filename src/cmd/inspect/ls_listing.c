@@ -149,7 +149,7 @@ static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
     if (!bw_place_is_empty(&entry->place))
         BW_TRY(bw_inodes_read(fs, &entry->place.subvolume->tree, &wanted, 1, true));
     if (!wanted.found)
-        BW_TRY(bw_place_inode(fs, &entry->place, &wanted.inode));
+        BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
     entry->inode = wanted.inode;
     entry->has_acl = wanted.has_acl;
     entry->has_inode = true;

@@ -64,7 +64,7 @@ static struct bw_error *gather_rest(struct bw_fs *fs, struct cmd_stat *stat)
 static struct bw_error *gather(const struct cmd_paths *paths, struct cmd_stat *stat)
 {
     struct bw_fs *fs = paths->session.fs;
-    BW_TRY(bw_place_inode(fs, &stat->place, &stat->inode));
+    BW_TRY(bw_inode_get(fs, &stat->place, &stat->inode));
     BW_TRY(cmd_paths_absolute(paths, stat->path, &stat->absolute));
     /* A subvolume that hangs nowhere can be asked for by its id. */
     bw_error_free(bw_path_of_subvolume(fs, stat->place.subvolume->tree.id, &stat->subvolume_path));

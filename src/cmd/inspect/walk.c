@@ -120,6 +120,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **rows)
 {
     bool terminal = !walk->null_terminated && isatty(STDOUT_FILENO);
+    walk->options.struct_size = sizeof walk->options;
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
     cmd_selection_apply(&walk->selection, &walk->options);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What a file system lies on: superblocks, devices and chunks, and where a logical address is. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/item_range.h"
+#include "format/chunk.h"
+#include "fs/damage.h"
+#include "fs/fs.h"
+#include "fs/image.h"
+#include "graph/wind.h"
+
+static void describe(const struct bw_superblock *superblock, uint64_t offset,
+                     struct bw_superblock_info *info)
+{
+    *info = (struct bw_superblock_info){
+        .offset = offset,
+        .generation = superblock->generation,
+        .flags = superblock->flags,
+        .root = superblock->root.bytenr,
+        .chunk_root = superblock->chunk_root.bytenr,
+        .log_root = superblock->log_root,
+        .root_level = superblock->root.level,
+        .chunk_root_level = superblock->chunk_root.level,
+        .chunk_root_generation = superblock->chunk_root.generation,
+        .total_bytes = superblock->total_bytes,
+        .bytes_used = superblock->bytes_used,
+        .device_count = superblock->device_count,
+        .sectorsize = superblock->sectorsize,
+        .nodesize = superblock->nodesize,
+        .compat_ro_flags = superblock->compat_ro_flags,
+        .incompat_flags = superblock->incompat_flags,
+        .checksum_type = superblock->checksum_type,
+        .devid = superblock->device.devid,
+        .device_bytes = superblock->device.total_bytes,
+    };
+    memcpy(info->fsid, superblock->fsid, BW_UUID_SIZE);
+    memcpy(info->metadata_uuid, superblock->metadata_uuid, BW_UUID_SIZE);
+    memcpy(info->device_uuid, superblock->device.uuid, BW_UUID_SIZE);
+    memcpy(info->label, superblock->label, sizeof info->label);
+}
+
+static_assert(sizeof((struct bw_superblock_info *)0)->label ==
+                  sizeof((struct bw_superblock *)0)->label,
+              "labels have one size");
+
+void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock)
+{
+    describe(&fs->superblock, bw_superblock_offset(0), superblock);
+}
+
+size_t bw_fs_image_count(const struct bw_fs *fs)
+{
+    return fs->image_count;
+}
+
+struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       struct bw_superblock_info *info)
+{
+    struct bw_superblock superblock;
+    uint64_t offset;
+    if (image >= fs->image_count || copy >= BW_SUPERBLOCK_COPIES)
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu",
+                               copy, image);
+    BW_TRY(bw_image_read_copy(fs, &fs->images[image], copy, &superblock, &offset));
+    describe(&superblock, offset, info);
+    return NULL;
+}
+
+/* An iteration over items of the chunk tree. */
+struct iteration {
+    struct bw_fs *fs;
+    bw_device_taker *take_device;
+    bw_chunk_taker *take_chunk;
+    void *context;
+    struct bw_stripe_info *stripes; /* of the chunk being handed out */
+};
+
+static void report_lost(void *context, uint64_t bytenr, struct bw_error *error)
+{
+    const struct iteration *iteration = context;
+    if (bytenr == BW_LOST_ITEM)
+        bw_fs_report(iteration->fs, BW_DAMAGE, error);
+    else
+        bw_fs_report_lost(iteration->fs, bytenr, error);
+}
+
+static const struct bw_image *image_of(const struct bw_fs *fs,
+                                       const struct bw_disk_device_item *disk)
+{
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (image->role != BW_IMAGE_UNUSED &&
+            image->superblock.device.devid == bw_get64(disk->devid) &&
+            memcmp(image->superblock.device.uuid, disk->uuid, BW_UUID_SIZE) == 0)
+            return image;
+    }
+    return NULL;
+}
+
+static struct bw_error *take_device(void *context, const struct bw_item *item)
+{
+    const struct iteration *iteration = context;
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    if (item->key.type != BW_DEVICE_ITEM)
+        return NULL;
+    if (item->size < sizeof *disk) {
+        bw_fs_report(iteration->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "chunk tree: the item of device %" PRIu64 " is cut off",
+                                     item->key.offset));
+        return NULL;
+    }
+    const struct bw_image *image = image_of(iteration->fs, disk);
+    struct bw_device_info info = {.devid = bw_get64(disk->devid),
+                                  .state = BW_DEVICE_MISSING,
+                                  .total_bytes = bw_get64(disk->total_bytes),
+                                  .bytes_used = bw_get64(disk->bytes_used)};
+    memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
+    if (image) {
+        info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
+        info.path = image->path;
+        info.generation = image->superblock.generation;
+    }
+    return iteration->take_device(iteration->context, &info);
+}
+
+struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context)
+{
+    struct iteration iteration = {.fs = fs, .take_device = take, .context = context};
+    const struct bw_item_range range = {.first = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
+                                        .last = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX},
+                                        .item = take_device,
+                                        .lost = report_lost,
+                                        .context = &iteration};
+    return bw_item_range_read(&fs->reader, &fs->chunk_tree, &range);
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_item *item)
+{
+    struct iteration *iteration = context;
+    struct bw_chunk chunk;
+    if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
+        return NULL;
+    struct bw_error *error = bw_chunk_decode(item->key.offset, item->data, item->size, &chunk);
+    if (error) {
+        bw_fs_report(iteration->fs, BW_DAMAGE, error);
+        return NULL;
+    }
+    struct bw_stripe_info *stripes =
+        realloc(iteration->stripes, chunk.stripe_count * sizeof *stripes);
+    if (!stripes)
+        return bw_error_no_memory();
+    iteration->stripes = stripes;
+    for (unsigned i = 0; i < chunk.stripe_count; i++)
+        stripes[i] = (struct bw_stripe_info){bw_get64(chunk.stripes[i].devid),
+                                             bw_get64(chunk.stripes[i].offset)};
+    const struct bw_chunk_info info = {.logical = chunk.logical,
+                                       .length = chunk.length,
+                                       .type = chunk.type,
+                                       .profile = chunk.profile->name,
+                                       .stripe_count = chunk.stripe_count,
+                                       .stripes = stripes};
+    return iteration->take_chunk(iteration->context, &info);
+}
+
+struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context)
+{
+    struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
+    const struct bw_item_range range = {.first = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
+                                        .last = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX},
+                                        .item = take_chunk,
+                                        .lost = report_lost,
+                                        .context = &iteration};
+    struct bw_error *error = bw_item_range_read(&fs->reader, &fs->chunk_tree, &range);
+    free(iteration.stripes);
+    return error;
+}
+
+struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,
+                           struct bw_mapping *mapping)
+{
+    struct bw_map_reply reply = {.copies = 0};
+    struct bw_error *error =
+        bw_wind_map(NULL, fs->reader.top, logical,
+                    length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, copy, &reply);
+    *mapping = (struct bw_mapping){.copies = error && !reply.length ? 0 : reply.copies,
+                                   .length = reply.length ? reply.length : length,
+                                   .devid = reply.location.devid,
+                                   .offset = reply.location.offset,
+                                   .present = reply.location.present,
+                                   .rebuilt = reply.location.rebuilt};
+    if (error)
+        mapping->copies = 0;
+    return error;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* One open file: its inode, and a reader and a list of extents that are made when first used. */
+#include "btrfs-walk/file.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "btrfs-walk/stream.h"
+#include "data/reader.h"
+
+struct bw_file {
+    struct bw_fs *fs;
+    struct bw_inode inode;
+    struct bw_data_file data;
+    struct bw_data_reader *reader;
+    struct bw_extent_reader *extents;
+    uint64_t next_extent; /* where `extents` is to begin */
+};
+
+struct bw_error *bw_file_open(struct bw_fs *fs, const struct bw_place *place,
+                              const struct bw_file_options *given, struct bw_file **file)
+{
+    struct bw_file_options options = {.struct_size = sizeof options};
+    struct bw_inode inode;
+    if (given)
+        BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    BW_TRY(bw_inode_get(fs, place, &inode));
+    if (!S_ISREG(inode.mode) && !S_ISLNK(inode.mode))
+        return bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a regular file",
+                               place->inode);
+    struct bw_file *result = calloc(1, sizeof *result);
+    if (!result)
+        return bw_error_no_memory();
+    *result = (struct bw_file){.fs = fs, .inode = inode, .data = bw_data_file_of(place, &inode)};
+    result->data.unchecked |= options.unchecked;
+    *file = result;
+    return NULL;
+}
+
+void bw_file_close(struct bw_file *file)
+{
+    if (!file)
+        return;
+    bw_data_reader_destroy(file->reader);
+    bw_extent_reader_destroy(file->extents);
+    free(file);
+}
+
+const struct bw_inode *bw_file_inode(const struct bw_file *file)
+{
+    return &file->inode;
+}
+
+struct bw_error *bw_file_read_parts(struct bw_file *file, uint64_t offset, uint64_t length,
+                                    bw_data_taker *take, void *context)
+{
+    if (!file->reader)
+        BW_TRY(bw_data_reader_create(file->fs, &file->reader));
+    return bw_data_read(file->reader, &file->data, offset, length, take, context);
+}
+
+/* A buffer that is being filled. */
+struct filling {
+    uint8_t *buffer;
+    uint64_t offset; /* in the file, of the buffer */
+    size_t got;
+    struct bw_error *error; /* of a part that cannot be read at the very beginning */
+};
+
+static struct bw_error *fill(void *context, const struct bw_data_part *part)
+{
+    struct filling *filling = context;
+    uint8_t *to = filling->buffer + (part->offset - filling->offset);
+    if (part->kind == BW_DATA_BAD) {
+        if (!filling->got)
+            filling->error = bw_error_create(part->error->code, "%s", part->error->message);
+        return bw_error_create(BW_ERROR_STOPPED, "the rest cannot be read");
+    }
+    if (part->kind == BW_DATA_HOLE)
+        memset(to, 0, part->length);
+    else
+        memcpy(to, part->bytes, part->length);
+    filling->got += part->length;
+    return NULL;
+}
+
+struct bw_error *bw_file_read(struct bw_file *file, uint64_t offset, void *buffer, size_t length,
+                              size_t *got)
+{
+    struct filling filling = {.buffer = buffer, .offset = offset};
+    struct bw_error *error = bw_file_read_parts(file, offset, length, fill, &filling);
+    *got = filling.got;
+    if (!error || error->code != BW_ERROR_STOPPED)
+        return error;
+    bw_error_free(error);
+    return filling.error;
+}
+
+void bw_file_seek_extent(struct bw_file *file, uint64_t offset)
+{
+    file->next_extent = offset;
+    if (file->extents)
+        bw_extent_reader_seek(file->extents, &file->data, offset, INT64_MAX);
+}
+
+struct bw_error *bw_file_next_extent(struct bw_file *file, struct bw_extent *extent, bool *got)
+{
+    if (!file->extents) {
+        BW_TRY(bw_extent_reader_create(file->fs, &file->extents));
+        bw_file_seek_extent(file, file->next_extent);
+    }
+    return bw_extent_reader_next(file->extents, extent, got);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The public side of subvolumes: what the table of the open file system and the root tree hold. */
+#include "btrfs-walk/subvolume.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "btree/item_range.h"
+#include "format/items.h"
+#include "fs/directory.h"
+#include "fs/fs.h"
+
+const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
+                                             const struct bw_subvolume *previous)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    const struct bw_subvolume *next = previous ? previous + 1 : table->items;
+    return table->count && next < table->items + table->count ? next : NULL;
+}
+
+struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
+                                      const struct bw_subvolume **subvolume)
+{
+    uint64_t id;
+    BW_TRY(bw_subvolume_lookup(fs, text, &id));
+    *subvolume = bw_subvolume_by_id(fs, id);
+    return NULL;
+}
+
+/* A search for a UUID among all root items. */
+struct uuid_search {
+    const uint8_t *uuid;
+    uint64_t found; /* id of the subvolume; 0: none so far */
+};
+
+static struct bw_error *compare_uuid(void *context, const struct bw_item *item)
+{
+    struct uuid_search *search = context;
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    if (item->key.type == BW_ROOT_ITEM && item->size >= sizeof *disk &&
+        memcmp(disk->uuid, search->uuid, BW_UUID_SIZE) == 0)
+        search->found = item->key.objectid;
+    return NULL;
+}
+
+struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
+                                      const struct bw_subvolume **subvolume)
+{
+    struct uuid_search search = {.uuid = uuid};
+    const struct bw_item_range range = {
+        .last = BW_KEY_MAX, .item = compare_uuid, .context = &search};
+    struct bw_error *error = bw_item_range_read(&fs->reader, &fs->root_tree, &range);
+    *subvolume = search.found ? bw_subvolume_by_id(fs, search.found) : NULL;
+    if (!*subvolume)
+        return error ? error
+                     : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct timespec time_of(const struct bw_disk_timespec *disk)
+{
+    return (struct timespec){(time_t)bw_get64(disk->seconds), bw_get32(disk->nanoseconds)};
+}
+
+/* Root items of old kernels end before the UUIDs. */
+static void take_new_members(const struct bw_disk_root_item *disk, struct bw_subvolume_info *info)
+{
+    memcpy(info->uuid, disk->uuid, BW_UUID_SIZE);
+    memcpy(info->parent_uuid, disk->parent_uuid, BW_UUID_SIZE);
+    memcpy(info->received_uuid, disk->received_uuid, BW_UUID_SIZE);
+    info->ctransid = bw_get64(disk->change_transid);
+    info->otransid = bw_get64(disk->origin_transid);
+    info->stransid = bw_get64(disk->send_transid);
+    info->rtransid = bw_get64(disk->receive_transid);
+    info->ctime = time_of(&disk->ctime);
+    info->otime = time_of(&disk->otime);
+    info->stime = time_of(&disk->stime);
+    info->rtime = time_of(&disk->rtime);
+}
+
+static struct bw_error *take_root_item(void *context, const struct bw_item *item)
+{
+    struct bw_subvolume_info *info = context;
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    struct bw_root_item root;
+    BW_TRY(bw_root_item_decode(item, &root));
+    info->generation = root.root.generation;
+    info->flags = root.flags;
+    info->read_only = root.flags & 1;
+    info->last_snapshot = root.last_snapshot;
+    info->bytes_used = bw_get64(disk->bytes_used);
+    if (item->size >= sizeof *disk)
+        take_new_members(disk, info);
+    return NULL;
+}
+
+struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                  struct bw_subvolume_info *info)
+{
+    *info = (struct bw_subvolume_info){
+        .id = subvolume->tree.id,
+        .parent = subvolume->parent,
+        .directory = subvolume->directory,
+        .name = bw_subvolume_name(&fs->subvolumes, subvolume),
+        .name_length = subvolume->name_length,
+        .generation = subvolume->tree.root.generation,
+        .root = subvolume->tree.root.bytenr,
+        .level = subvolume->tree.root.level,
+        .is_snapshot = subvolume->is_snapshot,
+        .is_deleted = subvolume->deleted,
+    };
+    const struct bw_item_range range = {.first = {info->id, BW_ROOT_ITEM, 0},
+                                        .last = {info->id, BW_ROOT_ITEM, UINT64_MAX},
+                                        .item = take_root_item,
+                                        .context = info};
+    return bw_item_range_read(&fs->reader, &fs->root_tree, &range);
+}
+
+struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   char **path, size_t *length)
+{
+    struct bw_buffer text = {0};
+    struct bw_error *error = bw_path_of_subvolume(fs, subvolume->tree.id, &text);
+    if (text.length > 1)
+        text.length--; /* the '/' at its end */
+    return bw_give_text(&text, error, path, length);
+}
