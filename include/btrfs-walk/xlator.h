@@ -138,7 +138,16 @@ struct bw_request {
                                                checked */
 
     struct bw_error *error; /**< reply: NULL on success; owned by the caller */
+    bool rebuilt; /**< reply: some of the bytes were computed from parity; false before. Whether
+                     they are right only a checksum tells */
 };
+
+/** Answers a request with the reply to a copy of it, which a layer has handed down in its place. */
+static inline void bw_request_answer(struct bw_request *request, const struct bw_request *copy)
+{
+    request->error = copy->error;
+    request->rebuilt |= copy->rebuilt;
+}
 
 /** Where one copy of a range lies. */
 struct bw_location {

@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "data/fetch.h"
 #include "format/checksum.h"
+#include "fs/damage.h"
+#include "fs/directory.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 
@@ -29,6 +31,43 @@ void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_
     part->bytes = NULL;
 }
 
+/* The absolute path of a file. */
+static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_data_file *file,
+                                  struct bw_buffer *path)
+{
+    const struct bw_tree *tree = &file->subvolume->tree;
+    struct bw_parent_step step;
+    struct bw_buffer below = {0};
+    BW_TRY(bw_inode_step_up(fs, tree, file->inode, &step));
+    BW_TRY(bw_path_of_subvolume(fs, tree->id, path));
+    bw_buffer_append(&below, step.name, step.name_length);
+    struct bw_error *error = bw_directory_path(fs, tree, step.parent, &below);
+    bw_buffer_append(path, below.data, below.length);
+    bw_buffer_append_byte(path, '\0');
+    path->failed |= below.failed;
+    bw_buffer_free(&below);
+    return !error && path->failed ? bw_error_no_memory() : error;
+}
+
+void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
+                           const struct bw_request *request)
+{
+    if (!request->rebuilt || request->error || request->data ||
+        !bw_fs_first_doubt(fs, file->subvolume->tree.id, file->inode))
+        return;
+    struct bw_error *warning =
+        bw_error_create(BW_ERROR_CORRUPT,
+                        "inode %" PRIu64 " of tree %" PRIu64
+                        ": data are computed from parity, and there is no checksum to verify them",
+                        file->inode, file->subvolume->tree.id);
+    struct bw_buffer path = {0};
+    BW_AUTO_ERROR struct bw_error *nameless = find_path(fs, file, &path);
+    if (!nameless)
+        warning = bw_error_prefix(warning, "%s", path.data);
+    bw_buffer_free(&path);
+    bw_fs_report(fs, BW_WARNING, warning);
+}
+
 /* Asks for a failed request again sector by sector: the rest may be good. */
 static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *whole,
                              struct bw_request *sectors)
@@ -42,6 +81,7 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
         sectors[count].length = sectorsize;
         sectors[count].buffer = (uint8_t *)whole->buffer + at;
         sectors[count].error = NULL;
+        sectors[count].rebuilt = false;
         if (!whole->data)
             continue;
         expectations[count] = *whole->data;
@@ -66,7 +106,7 @@ static bool lacked_memory(struct bw_request *sectors, unsigned count)
 }
 
 /* Puts parts for single sectors in the place of the one that failed as a whole. */
-static struct bw_error *divide(const struct bw_fs *fs, const struct bw_request *failed,
+static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed,
                                struct bw_data_block *block, size_t at,
                                const struct bw_data_file *file)
 {
@@ -82,6 +122,7 @@ static struct bw_error *divide(const struct bw_fs *fs, const struct bw_request *
         parts[i].offset += skip;
         parts[i].length = sectors[i].length;
         parts[i].bytes += skip;
+        bw_data_check_rebuilt(fs, file, &sectors[i]);
         if (!sectors[i].error)
             continue;
         parts[i].kind = BW_DATA_BAD;
@@ -92,7 +133,7 @@ static struct bw_error *divide(const struct bw_fs *fs, const struct bw_request *
     return count > 1 ? bw_data_block_insert(block, at + 1, parts + 1, count - 1) : NULL;
 }
 
-struct bw_error *bw_data_divide_part(const struct bw_fs *fs, struct bw_request *failed,
+struct bw_error *bw_data_divide_part(struct bw_fs *fs, struct bw_request *failed,
                                      struct bw_data_block *block, size_t at,
                                      const struct bw_data_file *file)
 {

@@ -22,8 +22,16 @@ void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_
  * for its bytes has failed: asks again sector by sector, if that makes sense, and puts parts for
  * the sectors in its place. Takes the request's error. Fails only for want of memory.
  */
-struct bw_error *bw_data_divide_part(const struct bw_fs *fs, struct bw_request *failed,
+struct bw_error *bw_data_divide_part(struct bw_fs *fs, struct bw_request *failed,
                                      struct bw_data_block *block, size_t at,
                                      const struct bw_data_file *file);
+
+/**
+ * To be called for every request for data of `file` that was answered: warns, once a file, of bytes
+ * that were computed from parity and that no checksum confirms. They are wrong if the parity is, as
+ * it may be after a crash, or after a device was replaced.
+ */
+void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
+                           const struct bw_request *request);
 
 #endif

@@ -93,6 +93,7 @@ static struct bw_error *end_plain(struct bw_data_fetch *fetch, const struct job 
                                   struct bw_data_block *block)
 {
     struct bw_request *request = &fetch->requests[job->first];
+    bw_data_check_rebuilt(fetch->fs, &job->file, request);
     return request->error ? bw_data_divide_part(fetch->fs, request, block, job->part, &job->file)
                           : NULL;
 }
@@ -211,6 +212,8 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
     const struct bw_decoded_part wanted = part_of(job, part->length);
     const struct bw_error *failed = failed_request(fetch, job);
     struct bw_error *error = NULL;
+    for (unsigned i = job->first; i < job->first + job->count; i++)
+        bw_data_check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
     if (failed)
         error = bw_error_create(failed->code, "%s", failed->message);
     else if ((error = bw_data_decode(fetch->decoder, &wanted, job->stored,

@@ -6,6 +6,7 @@
 
 #include "btrfs-walk/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct bw_fs;
@@ -13,6 +14,10 @@ struct bw_fs;
 /** Reports the loss of the block at `bytenr` unless that was done before; takes the error. Safe
  * from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
+
+/** Whether this is the first time that somebody asks for this file: a warning is given once a file.
+ * Safe from any thread. */
+bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
 
 /** Says of an error that it was born here, unless it came from a layer; returns it. */
 struct bw_error *bw_fs_sign(struct bw_error *error);

@@ -48,6 +48,7 @@ struct bw_fs {
     struct bw_adoptions *adoptions; /**< where nodes of trees are lost */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
+    struct bw_map doubtful; /**< files of which bw_fs_first_doubt() was asked; under the lock */
 };
 
 /** Tells the user something and counts it; takes the error. Safe from any thread. */

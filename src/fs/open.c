@@ -135,6 +135,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_name_index_destroy(fs->names);
     bw_adoptions_destroy(fs->adoptions);
     bw_map_free(&fs->lost);
+    bw_map_free(&fs->doubtful);
     bw_file_set_free(&fs->inputs);
     pthread_mutex_destroy(&fs->lost_lock);
     free(fs);

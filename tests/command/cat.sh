@@ -62,6 +62,23 @@ holds "the rest is written" cmp "$WORK/out" "$WORK/whole"
 status 1 cat "$plain" /
 holds "a directory" err_has 'not a regular file'
 
+# Without a checksum nothing tells whether what parity gives is right: a warning a file, and no other status.
+degraded=("$F/raid5-3/dev2.img" -d "$F/raid5-3/dev3.img")
+rebuilt=/source/large.bin
+warnings() { grep -c 'warning: /.* computed from parity' "$WORK/err"; }
+status 0 cat --no-checksums "${degraded[@]}" "$rebuilt" "$rebuilt"
+holds "one warning" [ "$(warnings)" -eq 1 ]
+status 0 cat "${degraded[@]}" "$rebuilt"
+holds "none with checksums" [ "$(warnings)" -eq 0 ]
+status 0 cat --no-checksums "${degraded[@]}" -d "$F/raid5-3/dev1.img" "$rebuilt"
+holds "none with all devices" [ "$(warnings)" -eq 0 ]
+for command in sum tar; do
+    status 0 "$command" --no-checksums "${degraded[@]}" "$rebuilt"
+    holds "$command: one warning" [ "$(warnings)" -eq 1 ]
+done
+status 0 extract -C "$WORK/rebuilt" --no-checksums "${degraded[@]}" "$rebuilt"
+holds "extract: one warning" [ "$(warnings)" -eq 1 ]
+
 # Damage: a sector of a large file, in its only copy.
 victim=$F/subvolumes/dev1.img
 largest=$("$PROGRAM" -q "$victim" | grep 'source/large.bin$' | head -n 1)

@@ -150,7 +150,7 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
 
 /* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
 static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   const struct bw_request *whole, const struct bw_piece *piece,
+                                   struct bw_request *whole, const struct bw_piece *piece,
                                    uint32_t done)
 {
     const struct bw_layout_stripe *stripe = choose_stripe(piece, whole->copy);
@@ -158,8 +158,10 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
     probe_piece(frame, xlator, whole->address + done, whole->copy, piece, stripe);
     if (!stripe) {
         BW_TRY(compute_piece(frame, xlator, whole, piece, buffer, &stripe));
-        if (!stripe)
+        if (!stripe) {
+            whole->rebuilt = true;
             return NULL;
+        }
     }
     if (stripe->child == BW_NO_CHILD)
         return missing(stripe);
@@ -175,7 +177,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
 }
 
 static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                    const struct bw_request *request)
+                                    struct bw_request *request)
 {
     for (uint32_t done = 0; done < request->length;) {
         struct bw_piece piece;
@@ -249,7 +251,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
         bw_wind(frame, bw_xlator_child(xlator, slice.children[done]), slice.parts + done, group);
     }
     for (size_t i = 0; i < slice.count; i++)
-        slice.wholes[i]->error = slice.parts[i].error;
+        bw_request_answer(slice.wholes[i], &slice.parts[i]);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

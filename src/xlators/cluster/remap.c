@@ -71,7 +71,7 @@ static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t 
 }
 
 static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlator *xlator,
-                                   const struct bw_request *request)
+                                   struct bw_request *request)
 {
     for (uint32_t done = 0; done < request->length;) {
         struct bw_request part = *request;
@@ -85,6 +85,7 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
         bw_wind(frame, bw_xlator_child(xlator, 0), &part, 1);
         if (part.error)
             return part.error;
+        request->rebuilt |= part.rebuilt;
         done += part.length;
     }
     return NULL;
@@ -109,7 +110,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), parts, direct);
     for (size_t i = 0; i < direct; i++)
-        wholes[i]->error = parts[i].error;
+        bw_request_answer(wholes[i], &parts[i]);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -229,7 +229,7 @@ static void read_others(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), others, left);
     for (size_t i = 0; i < left; i++)
-        wholes[i]->error = others[i].error;
+        bw_request_answer(wholes[i], &others[i]);
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,

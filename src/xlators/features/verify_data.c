@@ -82,12 +82,14 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     part.copy = (uint8_t)copy;
     part.data = NULL;
     part.error = NULL;
+    part.rebuilt = false;
     return part;
 }
 
 /* Takes the good ones of sectors that were read from another copy; returns how many are no better.
  */
-static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count, unsigned copy)
+static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count, unsigned copy,
+                          bool rebuilt)
 {
     uint32_t left = 0;
     for (uint32_t i = first; i < first + count; i++) {
@@ -101,6 +103,7 @@ static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count,
         }
         memcpy((uint8_t *)repair->request->buffer + at, repair->bytes + at,
                length_of(repair, i, 1));
+        repair->request->rebuilt |= rebuilt;
         repair->bad[i] = false;
         repair->used = copy;
     }
@@ -125,7 +128,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
     bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
     if (!part.error) {
         repair->missing = false;
-        if (take_good(repair, first, count, copy))
+        if (take_good(repair, first, count, copy, part.rebuilt))
             note(repair, first, copy, mismatch(repair));
         return;
     }
@@ -186,7 +189,7 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
     for (unsigned copy = first; copy <= last; copy++) {
         part = part_of(repair, sector, 1, copy);
         bw_wind(repair->frame, bw_xlator_child(repair->xlator, 0), &part, 1);
-        if (!part.error && !take_good(repair, sector, 1, copy)) {
+        if (!part.error && !take_good(repair, sector, 1, copy, part.rebuilt)) {
             bw_error_free(bw_explain_copies(&tried, &part, 0));
             return NULL;
         }

@@ -81,7 +81,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), shifted, kept);
     for (size_t i = 0; i < kept; i++)
-        wanted[i]->error = shifted[i].error;
+        bw_request_answer(wanted[i], &shifted[i]);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -241,7 +241,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), misses, missed);
     for (size_t i = 0; i < missed; i++) {
-        wholes[i]->error = misses[i].error;
+        bw_request_answer(wholes[i], &misses[i]);
         if (!misses[i].error && cacheable(&misses[i]))
             keep(frame, xlator, &misses[i]);
     }
