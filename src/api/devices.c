@@ -154,9 +154,11 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
     if (!stripes)
         return bw_error_no_memory();
     iteration->stripes = stripes;
-    for (unsigned i = 0; i < chunk.stripe_count; i++)
-        stripes[i] = (struct bw_stripe_info){bw_get64(chunk.stripes[i].devid),
-                                             bw_get64(chunk.stripes[i].offset)};
+    for (unsigned i = 0; i < chunk.stripe_count; i++) {
+        stripes[i].devid = bw_get64(chunk.stripes[i].devid);
+        stripes[i].offset = bw_get64(chunk.stripes[i].offset);
+        memcpy(stripes[i].device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
+    }
     const struct bw_chunk_info info = {.logical = chunk.logical,
                                        .length = chunk.length,
                                        .type = chunk.type,
