@@ -92,3 +92,8 @@ def scripts(folder):
     return "".join(f"\n### {Path(name).name}\n\n[scripts/{name}](../../scripts/{name})\n\n"
                    + notes_of_script(folder / name)
                    for name in names + ["perf-probes", "gdb-probes"])
+
+
+def command_table(commands):
+    return row("command", "purpose") + row("---", "---") + "".join(
+        row(f"`{c['name']}`", escaped(c["summary"])) for c in commands)

@@ -107,7 +107,7 @@ lacks "coarse alone: nothing fine" fop- "$WORK/out"
 
 # Faults of the program itself, in the first thread and in others.
 mkdir -p "$WORK/xlators/toys"
-if ${CC:-cc} -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then pass; else fail "crash.c: $(head -n 3 "$WORK/log")"; fi
+if "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then pass; else fail "crash.c: $(head -n 3 "$WORK/log")"; fi
 for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
     IFS=: read -r way name want <<< "$entry"
     for call in 1 8; do

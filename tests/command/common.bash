@@ -5,6 +5,7 @@ BUILD=$(cd "$ROOT" && realpath -m "${BUILD:-build}")
 PROGRAM=$BUILD/btrfs-walk
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
+read -ra COMPILER <<< "${CC:-cc}" # may be several words, like "ccache gcc"
 passed=0 failed=0 skipped=0
 
 pass() { passed=$((passed + 1)); }

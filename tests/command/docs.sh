@@ -21,7 +21,7 @@ commands=$(query '[c["name"] for c in t["commands"]]')
 # A copy, in which files can be made.
 made=$WORK/made
 mkdir -p "$made/tests/data" "$made/include/btrfs-walk"
-cp -r "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$made"
+cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$made"
 golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
@@ -29,7 +29,7 @@ holds "the files are made" make_docs
 holds "also the header" cmp "$ROOT/include/btrfs-walk/records.h" "$made/include/btrfs-walk/records.h"
 
 # The headers are C that needs nothing else, and have the offsets of the golden file.
-if have "${CC:-cc}"; then
+if have "${COMPILER[0]}"; then
     for header in include/btrfs-walk/records.h scripts/bpftrace/btrfs-walk.bt.h; do
         sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$ROOT/$header" > "$WORK/structures"
         awk 'NR == FNR { known[$1]; next }
@@ -38,7 +38,7 @@ if have "${CC:-cc}"; then
         cat "$ROOT/$header" "$WORK/asserts" > "$WORK/header.c"
         holds "$header has structures" [ -s "$WORK/asserts" ]
         holds "$header compiles, with the offsets of the golden file" \
-            "${CC:-cc}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only "$WORK/header.c"
+            "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only "$WORK/header.c"
     done
     holds "bpftrace gets no macros and no includes" [ "$(grep -c '^#' "$WORK/header.c")" -eq 0 ]
 else

@@ -46,14 +46,14 @@ sanitizers=
 [ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -eq 0 ] || sanitizers="-fsanitize=address,undefined"
 
 # shellcheck disable=SC2046,SC2086 # flags are several words
-if ${CC:-cc} $sanitizers -o "$WORK/shared" "$WORK/list.c" $(pkg-config --cflags --libs btrfs-walk) 2> "$WORK/log" &&
+if "${COMPILER[@]}" $sanitizers -o "$WORK/shared" "$WORK/list.c" $(pkg-config --cflags --libs btrfs-walk) 2> "$WORK/log" &&
     [ "$(LD_LIBRARY_PATH=$prefix/lib "$WORK/shared" "$BUILD/fixtures/plain/dev1.img" | cksum)" = "$want" ]; then
     pass
 else
     fail "a program with the shared library: $(head -n 3 "$WORK/log")"
 fi
 # shellcheck disable=SC2046,SC2086
-if ${CC:-cc} $sanitizers -o "$WORK/static" "$WORK/list.c" $(pkg-config --cflags btrfs-walk) "$prefix/lib/libbtrfs-walk.a" \
+if "${COMPILER[@]}" $sanitizers -o "$WORK/static" "$WORK/list.c" $(pkg-config --cflags btrfs-walk) "$prefix/lib/libbtrfs-walk.a" \
     $(pkg-config --static --libs-only-l btrfs-walk | sed 's/-lbtrfs-walk//') -pthread 2> "$WORK/log" &&
     [ "$("$WORK/static" "$BUILD/fixtures/plain/dev1.img" | cksum)" = "$want" ]; then
     pass

@@ -17,7 +17,7 @@ installed=$(pkg-config --variable=xlatordir btrfs-walk)
 build() {
     mkdir -p "$(dirname "$2")"
     # shellcheck disable=SC2046 # flags are several words
-    ${CC:-cc} -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags btrfs-walk) -o "$2" "$1" > "$WORK/log" 2>&1 ||
+    "${COMPILER[@]}" -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags btrfs-walk) -o "$2" "$1" > "$WORK/log" 2>&1 ||
         fail "cannot build $2: $(head -n 3 "$WORK/log")"
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Runs every command of the README's ```sh blocks, line by line, on the images they name, made from fixtures. Lines
-# with `sudo` change the machine, and `make check` is what runs this: of those only the rest of the line is run.
+# Runs every command of the ```sh blocks of README and docs, line by line, on the images they name,
+# made from fixtures. Of lines with `sudo`, which change the machine, only the rest is run, and none of
+# `make check`, which runs this.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -15,7 +16,10 @@ ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
 
-commands() { awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$ROOT/README.md"; }
+commands() {
+    awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$ROOT/README.md" \
+        "$ROOT"/docs/*.md "$ROOT"/docs/*/README.md
+}
 
 while IFS= read -r line; do
     command=$line
@@ -30,8 +34,8 @@ while IFS= read -r line; do
     if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" 2> "$WORK/err" < /dev/null); then
         pass
     else
-        fail "README: $line: $(head -n 3 "$WORK/err")"
+        fail "$line: $(head -n 3 "$WORK/err")"
     fi
 done < <(commands)
-[ "$passed" -ge 10 ] || fail "README: only $passed commands were found and run"
+[ "$passed" -ge 50 ] || fail "only $passed commands were found and run"
 finish

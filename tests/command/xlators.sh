@@ -75,7 +75,7 @@ holds "as before" cmp "$WORK/out" "$WORK/list"
 export BTRFS_WALK_XLATOR_PATH=
 
 # Special characters, in a layer that consists of little else.
-if have "${CC:-cc}"; then
+if have "${COMPILER[0]}"; then
     cat > "$WORK/odd.c" << 'LAYER'
 #include <btrfs-walk/xlator.h>
 static const struct bw_option options[] = {
@@ -94,7 +94,7 @@ static const struct bw_xlator_class odd = {
 BW_XLATOR_EXPORT(odd);
 LAYER
     rm "$WORK/layers/toys/broken.so"
-    holds "a layer of special characters" "${CC:-cc}" -shared -fPIC -I"$ROOT/include" -o "$WORK/layers/toys/odd.so" "$WORK/odd.c"
+    holds "a layer of special characters" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/layers/toys/odd.so" "$WORK/odd.c"
     export BTRFS_WALK_XLATOR_PATH=$WORK/layers
     shows "it is listed" 0 -
     holds "with its description" out_has '^toys/odd +is odd$'
