@@ -27,6 +27,7 @@ struct bw_feed_item {
     struct bw_error *error; /**< why it could not be read, by whoever reads it; freed with the item
                              */
     uint64_t bad;           /**< bytes that could not be read */
+    uint64_t zeros;         /**< bytes of holes that were hashed */
     bool skipped;           /**< whoever looks at it first does not want its content */
     bool salvaged;          /**< its inode is made up */
     bool unchecked;         /**< its data are read without looking at their checksums */

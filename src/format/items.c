@@ -51,7 +51,7 @@ bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode)
         .gid = bw_get32(disk->gid),
         .mode = bw_get32(disk->mode),
     };
-    return true;
+    return inode->size <= INT64_MAX;
 }
 
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr)

@@ -71,7 +71,8 @@ static inline bool bw_dir_entry_next(struct bw_cursor *cursor, struct bw_dir_ent
 /** Next attribute of an XATTR_ITEM; false at the end or when the rest does not fit (cursor bad). */
 bool bw_xattr_next(struct bw_cursor *cursor, struct bw_xattr *xattr);
 
-/** Decodes an INODE_ITEM; false if it is cut off. */
+/** Decodes an INODE_ITEM; false if it is cut off, or its size is more than 2^63-1 bytes, which no
+ * file can have: such an inode is damaged, and reading or hashing its file would never end. */
 bool bw_inode_decode(const struct bw_item *item, struct bw_inode *inode);
 
 /** A name of an inode, seen from the inode. */

@@ -23,12 +23,14 @@ struct search {
 static struct bw_error *take(void *context, const struct bw_item *item)
 {
     struct search *search = context;
-    if (!bw_inode_decode(item, search->inode))
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "tree %" PRIu64 ": inode %" PRIu64 ": invalid item size %" PRIu32,
-                               search->tree, item->key.objectid, item->size);
-    search->found = true;
-    return NULL;
+    search->found = bw_inode_decode(item, search->inode);
+    if (search->found)
+        return NULL;
+    bool is_short = item->size < sizeof(struct bw_disk_inode_item);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "tree %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, search->tree,
+                           item->key.objectid, is_short ? "item size" : "size",
+                           is_short ? item->size : search->inode->size);
 }
 
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,

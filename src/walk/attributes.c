@@ -162,9 +162,10 @@ static void take_item(struct bw_lookup *lookup, uint32_t index, const struct bw_
     struct bw_item item;
     bool inside = bw_leaf_item(leaf, slot, &item);
     if (index % 2 == 0)
-        attributes->inode_state = inside && bw_inode_decode(&item, &attributes->inode)
-                                      ? BW_ATTRIBUTE_FOUND
-                                      : BW_ATTRIBUTE_CUT_OFF;
+        attributes->inode_state =
+            !inside || item.size < sizeof(struct bw_disk_inode_item) ? BW_ATTRIBUTE_CUT_OFF
+            : bw_inode_decode(&item, &attributes->inode)             ? BW_ATTRIBUTE_FOUND
+                                                                     : BW_ATTRIBUTE_INVALID;
     else if (inside)
         take_property(lookup, attributes, &item);
     else

@@ -18,6 +18,7 @@ enum bw_attribute_state {
     BW_ATTRIBUTE_MISSING, /**< the tree has none */
     BW_ATTRIBUTE_FOUND,
     BW_ATTRIBUTE_CUT_OFF, /**< there is one, but it cannot be read */
+    BW_ATTRIBUTE_INVALID, /**< an inode whose size no file can have */
     BW_ATTRIBUTE_LOST,    /**< the block it would be in cannot be read */
 };
 

@@ -213,6 +213,8 @@ static void complain_of(const struct bw_task_scope *scope,
         complain(scope, attributes->number, "it has no inode item");
     else if (attributes->inode_state == BW_ATTRIBUTE_CUT_OFF)
         complain(scope, attributes->number, "its inode item is cut off");
+    else if (attributes->inode_state == BW_ATTRIBUTE_INVALID)
+        complain(scope, attributes->number, "its inode has an invalid size");
     if (attributes->compression_state == BW_ATTRIBUTE_CUT_OFF)
         complain(scope, attributes->number, "its compression property is cut off");
 }

@@ -57,4 +57,75 @@ fi
 is "fields of a body file" "$(awk -F '|' 'NF != 11' "$WORK/body")" ""
 is "its files" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" "$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)"
 is "its top" "$(head -n 1 "$WORK/body" | cut -d '|' -f 1-4)" "0|/|5-256|d/drwxr-xr-x"
+
+# Sizes that take ages: of 8 TiB, of 4 EiB, and one that no file can have. The leaf gets the size and a checksum.
+if command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
+    mkdir "$WORK/root"
+    echo small > "$WORK/root/a"
+    truncate -s 123456789 "$WORK/root/b"
+    echo small > "$WORK/root/c"
+    touch "$WORK/root/$(printf 'c1 \302\233 \233 \303\274 \377')"
+    cat > "$WORK/resize.py" << 'END'
+import struct, sys
+table = []
+for n in range(256):
+    for _ in range(8):
+        n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
+    table.append(n)
+def crc(data):
+    value = 0xffffffff
+    for byte in data:
+        value = value >> 8 ^ table[(value ^ byte) & 255]
+    return value ^ 0xffffffff
+image, node = open(sys.argv[1], 'r+b'), 16384
+image.seek(0)
+data, old = image.read(), struct.pack('<Q', int(sys.argv[2]))
+place = data.find(old)
+while place >= 0:
+    start = place - place % node
+    leaf = bytearray(data[start:start + node])
+    if struct.unpack('<I', leaf[:4])[0] == crc(leaf[32:]):
+        leaf[place - start:place - start + 8] = struct.pack('<Q', int(sys.argv[3]))
+        leaf[:4] = struct.pack('<I', crc(leaf[32:]))
+        image.seek(start)
+        image.write(leaf)
+    place = data.find(old, place + 1)
+END
+    truncate -s 128M "$WORK/image"
+    # Its files may be given space, which is not to be all of the 123 MB.
+    mkfs.btrfs -q -n 16384 -m single -d single --rootdir "$WORK/root" "$WORK/image" > "$WORK/err" 2>&1 || rm "$WORK/image"
+fi
+odd=123456789 # is nowhere else in the image
+resize() { python3 "$WORK/resize.py" "$WORK/image" "$1" "$2"; }
+if [ -e "$WORK/image" ]; then
+    is "control characters in a body file" "$("$PROGRAM" bodyfile "$WORK/image" | grep -a c1 | cut -d '|' -f 2)" \
+        "$(printf '/c1 \\302\\233 \\233 \303\274 \377')"
+    resize 123456789 $((odd + (8 << 40)))
+    "$PROGRAM" sum "$WORK/image" /a /b > "$WORK/lines" 2> "$WORK/err" &
+    for _ in {1..50}; do [ -s "$WORK/lines" ] || sleep 0.1; done
+    is "hashes do not wait for a slow file" "$(cut -d ' ' -f 3 "$WORK/lines")" /a
+    kill $!
+    wait $! 2> /dev/null
+    resize $((odd + (8 << 40))) $((odd + (1 << 62)))
+    for command in "sum" "tar --format mtree"; do
+        # shellcheck disable=SC2086 # options are words
+        timeout 20 "$PROGRAM" $command "$WORK/image" > "$WORK/lines" 2> "$WORK/err"
+        is "$command: status of holes of exbibytes" $? 1
+        holds "$command: they are named" grep -q '/b: not hashed: more than 16 TiB' "$WORK/err"
+        is "$command: other files" "$(grep -cE '/[ac]( type.*sha256|$)' "$WORK/lines")" 2
+    done
+    resize $((odd + (1 << 62))) $(((1 << 63) - odd)) # nearly the largest that there is
+    "$PROGRAM" tar "$WORK/image" 2> /dev/null | tar -t > "$WORK/lines"
+    is "tar: a size near the largest" "$(grep -c b "$WORK/lines")" 1
+    resize $(((1 << 63) - odd)) 9223372036854775808
+    for command in sum "tar --format mtree" tar "tar --format cpio" "cat" "extract -C $WORK/largest" stat; do
+        # shellcheck disable=SC2086 # options are words
+        timeout 20 "$PROGRAM" $command "$WORK/image" /b > "$WORK/lines" 2> "$WORK/err"
+        is "$command: status of an impossible size" $? 1
+        holds "$command: which is said" grep -q 'invalid size' "$WORK/err"
+        is "$command: nothing comes of it" "$(grep -ac b "$WORK/lines")" 0
+    done
+else
+    skip "no mkfs.btrfs --rootdir, or no python3"
+fi
 finish

@@ -49,6 +49,29 @@ static void test_dangling(void **state)
     }
 }
 
+/* A size that no file can have: to read as much would never end. */
+static void test_invalid_size(void **state)
+{
+    (void)state;
+    struct bw_disk_inode_item bytes = {.size = bw_put64(UINT64_C(1) << 63),
+                                       .mode = bw_put32(0100644)};
+    for (unsigned i = 0; i < 2; i++) {
+        struct report_log log = {0};
+        struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+        make_numbered(image, FS, TOP, 300);
+        iw_item(image, FS, (struct bw_key){300, BW_INODE_ITEM, 0}, &bytes, sizeof bytes);
+        iw_write_memory(image);
+        struct walk_result result = walk_rows(image, &(struct bw_walk_options){0}, &log);
+        assert_int_equal(report_log_count(&log, "tree 5: inode 300: its inode has an invalid size"),
+                         i == 0);
+        assert_int_equal(log.counts[BW_DAMAGE], i == 0);
+        walk_result_free(&result);
+        report_log_free(&log);
+        iw_destroy(image);
+        bytes.size = bw_put64(INT64_MAX);
+    }
+}
+
 static void test_cut_off_inode(void **state)
 {
     (void)state;
@@ -186,9 +209,10 @@ static void test_node_and_leaf_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing_inodes),   cmocka_unit_test(test_dangling),
-        cmocka_unit_test(test_cut_off_inode),    cmocka_unit_test(test_lost_inode_leaf),
-        cmocka_unit_test(test_every_block_lost), cmocka_unit_test(test_node_and_leaf_lost),
+        cmocka_unit_test(test_missing_inodes),     cmocka_unit_test(test_dangling),
+        cmocka_unit_test(test_cut_off_inode),      cmocka_unit_test(test_invalid_size),
+        cmocka_unit_test(test_lost_inode_leaf),    cmocka_unit_test(test_every_block_lost),
+        cmocka_unit_test(test_node_and_leaf_lost),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }

@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "cmd/export/export.h"
 #include "cmd/inspect/inode_text.h"
-#include "export/details.h"
 #include "fs/subvolume.h"
 #include "fs/symlink.h"
 
@@ -19,7 +19,6 @@ struct bodyfile_state {
 struct bodyfile {
     struct cmd_export export;
     struct cmd_output output;
-    struct bw_details details;
     struct bw_buffer line, target;
 };
 
@@ -28,15 +27,21 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-/* What would end a field or a line becomes \ooo. */
+/* Writes as \ooo what would end a field or a line, and control characters: also those from U+0080
+ * to U+009F, in UTF-8 or as single bytes. */
 static void append_name(struct bw_buffer *line, const char *bytes, size_t length)
 {
-    for (size_t i = 0; i < length; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        if (byte < ' ' || byte == 0x7f || byte == '|' || byte == '\\')
-            bw_buffer_format(line, "\\%03o", byte);
-        else
-            bw_buffer_append_byte(line, bytes[i]);
+    const uint8_t *next = (const uint8_t *)bytes;
+    for (size_t step; length; next += step, length -= step) {
+        step = bw_utf8_length(next, length);
+        bool is_single = step <= 1, is_control = *next < ' ' || (*next >= 0x7f && *next < 0xa0);
+        step = is_single ? 1 : step;
+        bool plain = is_single ? !is_control && *next != '|' && *next != '\\'
+                               : *next != 0xc2 || next[1] >= 0xa0;
+        if (plain)
+            bw_buffer_append(line, next, step);
+        for (size_t i = 0; i < step && !plain; i++)
+            bw_buffer_format(line, "\\%03o", next[i]);
     }
 }
 
@@ -130,14 +135,12 @@ static int run(const struct cmd_common *common, void *state)
     int status = cmd_export_open(common, &settings->export, &bodyfile.export);
     if (status)
         return status;
-    bw_details_init(&bodyfile.details, bodyfile.export.session.fs);
     struct bw_error *error = write_lines(&bodyfile);
     struct bw_error *last = cmd_flush(&bodyfile.output);
     if (error)
         bw_error_free(last);
     else
         error = last;
-    bw_details_free(&bodyfile.details);
     status = cmd_export_close(&bodyfile.export, error);
     bw_buffer_free(&bodyfile.line);
     bw_buffer_free(&bodyfile.target);

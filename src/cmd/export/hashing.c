@@ -42,12 +42,25 @@ static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
     bw_hash_destroy(hash);
 }
 
+/* Whether there would be too many zeros, as far as the inode tells, or those that have come. */
+static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_part *part)
+{
+    const struct bw_inode *inode = &item->inode;
+    if (part->kind == BW_DATA_HOLE)
+        item->zeros += part->length;
+    return item->zeros > CMD_HASHING_MOST_ZEROS ||
+           (inode->size > inode->bytes && inode->size - inode->bytes > CMD_HASHING_MOST_ZEROS);
+}
+
 static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
                      const struct bw_data_part *part)
 {
     if (item->error)
         return; /* there will be no hash of it */
-    if (part->kind == BW_DATA_BYTES)
+    if (has_too_large_holes(item, part))
+        item->error =
+            bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of it are holes");
+    else if (part->kind == BW_DATA_BYTES)
         bw_hash_add(hash, part->bytes, part->length);
     else if (part->kind == BW_DATA_HOLE)
         bw_hash_add_zeros(hash, part->length);

@@ -13,6 +13,10 @@
 /** Files up to this size are hashed as a whole: the `work_limit` of the stream. */
 enum { CMD_HASHING_LIMIT = 32 << 20 };
 
+/** Holes are hashed as zeros, up to so many bytes of one file: what takes hours. Files with more
+ * have no hash. */
+#define CMD_HASHING_MOST_ZEROS (UINT64_C(16) << 40)
+
 /** Hashes under way. */
 struct cmd_hashing {
     enum bw_hash_algorithm algorithm;

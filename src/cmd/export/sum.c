@@ -56,6 +56,9 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
                              const struct bw_data_part *part)
 {
     struct sum *sum = context;
+    /* A large file can take long: the lines before it do not wait. */
+    if (sum->output.gathered.length)
+        BW_TRY(cmd_flush(&sum->output));
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
@@ -155,21 +158,23 @@ const struct command cmd_sum = {
     .name = "sum",
     .operands = "IMAGE [PATH]...",
     .summary = "Prints hashes of files, as sha256sum does.",
-    .details = "\nA PATH is a file, or a folder with all that is in it; without one, it is all "
-               "files. It begins at\n"
-               "the top-level subvolume (id 5), or at that of --subvol. Lines are a hash, two "
-               "spaces and an "
-               "absolute\n"
-               "path, which 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' can check. "
-               "Files that cannot\n"
-               "be read as a whole are named on stderr and have no line. Holes are hashed as the "
-               "zeros they are, "
-               "so\n"
-               "that a file of many TiB takes hours, however little of it is stored: --size -2T "
-               "leaves out what is\n"
-               "larger than one TiB. Exit status: 0 all hashed; 1 part of the answer is missing; 2 "
-               "wrong usage or\n"
-               "not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .details =
+        "\nA PATH is a file, or a directory with everything in it; without one, all files are "
+        "hashed. It starts\n"
+        "at the top-level subvolume (id 5), or at that of --subvol. Each line is a hash, two "
+        "spaces "
+        "and an\n"
+        "absolute path, as 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' expect. Files "
+        "that cannot\n"
+        "be read completely are named on stderr and get no line. Holes are hashed as zeros, which "
+        "takes hours\n"
+        "for a file of several TiB, however little of it is stored; --size -2T leaves out files "
+        "larger than one\n"
+        "TiB. Files with more than 16 TiB of holes are not hashed. Exit status: 0 all hashed; 1 "
+        "part "
+        "of the\n"
+        "answer is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the image is "
+        "not supported.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"

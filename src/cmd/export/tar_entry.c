@@ -33,24 +33,10 @@ void tar_free(struct tar *tar)
     bw_buffer_free(&tar->target);
 }
 
-/* Holes are hashed, too: at some size that does not end in the lifetime of the disk. */
-static bool is_too_large(const struct tar *tar, const struct bw_feed_item *item)
-{
-    const uint64_t pebibyte = UINT64_C(1) << 50;
-    return tar->format == BW_ARCHIVE_MTREE && item->type == S_IFREG && item->has_inode &&
-           item->inode.size > pebibyte;
-}
-
 /* Content of which there is one in the archive already is not read again. */
 static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
 {
     struct bw_link link;
-    if (is_too_large(tar, item)) {
-        item->skipped = true;
-        item->error = bw_error_create(
-            BW_ERROR_USAGE, "a hash of %" PRIu64 " bytes would take years", item->inode.size);
-        return NULL;
-    }
     if (!bw_feed_item_has_names(item))
         return NULL;
     if (!bw_links_meet(&tar->links, item->subvolume->tree.id, item->number, item->path.data, &link))
