@@ -101,6 +101,7 @@ if [ -e "$WORK/image" ]; then
     is "control characters in a body file" "$("$PROGRAM" bodyfile "$WORK/image" | grep -a c1 | cut -d '|' -f 2)" \
         "$(printf '/c1 \\302\\233 \\233 \303\274 \377')"
     resize 123456789 $((odd + (8 << 40)))
+    : > "$WORK/lines"
     "$PROGRAM" sum "$WORK/image" /a /b > "$WORK/lines" 2> "$WORK/err" &
     for _ in {1..50}; do [ -s "$WORK/lines" ] || sleep 0.1; done
     is "hashes do not wait for a slow file" "$(cut -d ' ' -f 3 "$WORK/lines")" /a
