@@ -1,43 +1,98 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Files by device and inode, block devices by their number. Sets are small: nobody sorts them. */
+/* Files are told apart by device and inode, block devices by their number. Sets are small, so they
+ * are not sorted. */
 #include "base/file_set.h"
 
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
+#include "base/block_device.h"
+
+/* How many devices may lie one on another: a partition of a loop device over a file of ... */
+enum { LEVELS = 8 };
 
 struct bw_file_identity {
     bool is_block_device;
     dev_t device;
     ino_t inode; /* 0 for a block device */
+    bool below;  /* not in the set itself: a device of the set gets its bytes from it */
 };
 
-static struct bw_file_identity identity_of(const struct stat *status)
+static bool add(struct bw_file_set *set, const struct stat *status, unsigned level);
+
+static bool add_numbered(struct bw_file_set *set, const char *number_file, unsigned level)
 {
-    bool is_block_device = S_ISBLK(status->st_mode);
-    return is_block_device ? (struct bw_file_identity){true, status->st_rdev, 0}
-                           : (struct bw_file_identity){false, status->st_dev, status->st_ino};
+    struct stat status = {.st_mode = S_IFBLK};
+    return !bw_block_device_number(number_file, &status.st_rdev) || add(set, &status, level);
+}
+
+/* Adds what lies below a block device: the file of a loop device, the disk of a partition, the
+ * devices that a mapped one consists of. */
+static bool add_below(struct bw_file_set *set, dev_t device, unsigned level)
+{
+    char pattern[96];
+    glob_t found;
+    struct stat status;
+    bool added = true;
+    if (bw_loop_file(device, &status))
+        added = add(set, &status, level);
+    snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/partition", major(device),
+             minor(device));
+    if (access(pattern, F_OK) == 0) {
+        snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/../dev", major(device),
+                 minor(device));
+        added &= add_numbered(set, pattern, level);
+    }
+    snprintf(pattern, sizeof pattern, "/sys/dev/block/%u:%u/slaves/*/dev", major(device),
+             minor(device));
+    if (glob(pattern, 0, NULL, &found))
+        return added;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        added &= add_numbered(set, found.gl_pathv[i], level);
+    globfree(&found);
+    return added;
+}
+
+static bool add(struct bw_file_set *set, const struct stat *status, unsigned level)
+{
+    bool is_block = S_ISBLK(status->st_mode);
+    if (!BW_ARRAY_RESERVE(set->files, set->count, set->capacity))
+        return false;
+    set->files[set->count++] =
+        (struct bw_file_identity){.is_block_device = is_block,
+                                  .device = is_block ? status->st_rdev : status->st_dev,
+                                  .inode = is_block ? 0 : status->st_ino,
+                                  .below = level > 0};
+    return !is_block || level == LEVELS || add_below(set, status->st_rdev, level + 1);
 }
 
 bool bw_file_set_add(struct bw_file_set *set, const char *path)
 {
     struct stat status;
-    if (stat(path, &status))
-        return true;
-    if (!BW_ARRAY_RESERVE(set->files, set->count, set->capacity))
-        return false;
-    set->files[set->count++] = identity_of(&status);
-    return true;
+    return stat(path, &status) || add(set, &status, 0);
+}
+
+/* Two partitions of one disk are different files, although the same disk is below both. */
+static bool is_same(const struct bw_file_identity *a, const struct bw_file_identity *b)
+{
+    return a->is_block_device == b->is_block_device && a->device == b->device &&
+           a->inode == b->inode && !(a->below && b->below);
 }
 
 bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status)
 {
-    const struct bw_file_identity wanted = identity_of(status);
-    for (size_t i = 0; i < set->count; i++)
-        if (set->files[i].is_block_device == wanted.is_block_device &&
-            set->files[i].device == wanted.device && set->files[i].inode == wanted.inode)
-            return true;
-    return false;
+    struct bw_file_set wanted = {0};
+    bool held = !add(&wanted, status, 0); /* without memory the answer is the careful one */
+    for (size_t i = 0; i < wanted.count && !held; i++)
+        for (size_t j = 0; j < set->count && !held; j++)
+            held = is_same(&wanted.files[i], &set->files[j]);
+    bw_file_set_free(&wanted);
+    return held;
 }
 
 void bw_file_set_free(struct bw_file_set *set)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A set of files, told apart as files and not by name: links and other nodes of one device are the
- * same file. It keeps what is read from being written to.
+ * A set of files, told apart as files and not by name. Links and other nodes of one device are the
+ * same file. A loop device and the file below it count as the same, as do a partition and its disk,
+ * and a mapped device and those it consists of. Used to keep output away from what is read.
  */
 #ifndef BW_BASE_FILE_SET_H
 #define BW_BASE_FILE_SET_H
@@ -18,7 +19,7 @@ struct bw_file_set {
 
 /** Adds the file of that name, if there is one; false if memory runs out. */
 bool bw_file_set_add(struct bw_file_set *set, const char *path);
-/** Whether a file, as stat() tells of it, is in the set. */
+/** Whether writing to a file, as stat() describes it, could change one of the set. */
 bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status);
 /** Frees the memory and leaves an empty set. */
 void bw_file_set_free(struct bw_file_set *set);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
+#include "base/block_device.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "format/features.h"
@@ -234,6 +235,17 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
                                      image->path, size, wanted));
 }
 
+/* Blocks of a mounted file system may be replaced while they are read. */
+static void check_mounted(struct bw_fs *fs, const struct bw_image *image)
+{
+    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path);
+    if (point)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%s is mounted at %s: it may change while it is read",
+                                     image->path, point));
+}
+
 struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
                                 struct bw_image_set *set)
 {
@@ -252,6 +264,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, i
                  &(struct bw_image_event){image->path, bw_xlator_size(image->storage), i});
         choose_copy(fs, image, superblock_copy);
         check_size(fs, image);
+        check_mounted(fs, image);
     }
     return NULL;
 }

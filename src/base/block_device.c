@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Loop devices and mounts, as /sys and /proc/self/mounts describe them. */
+#include "base/block_device.h"
+
+#include <glob.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+/* The first line of a file, without its newline; NULL if it cannot be read. */
+static char *read_line(const char *path)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen(path, "re");
+    if (file && getline(&line, &capacity, file) > 0)
+        line[strcspn(line, "\n")] = '\0';
+    else
+        free(BW_TAKE(line));
+    if (file)
+        fclose(file);
+    return line;
+}
+
+bool bw_block_device_number(const char *number_file, dev_t *device)
+{
+    unsigned major_number, minor_number;
+    BW_AUTO_FREE char *line = read_line(number_file);
+    if (!line || sscanf(line, "%u:%u", &major_number, &minor_number) != 2)
+        return false;
+    *device = makedev(major_number, minor_number);
+    return true;
+}
+
+bool bw_loop_file(dev_t device, struct stat *status)
+{
+    char path[96];
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/loop/backing_file", major(device),
+             minor(device));
+    BW_AUTO_FREE char *file = read_line(path);
+    return file && stat(file, status) == 0;
+}
+
+/* Whether a block device is the file itself, or a loop device over it. */
+static bool is_on(dev_t device, const struct stat *file)
+{
+    struct stat below;
+    if (S_ISBLK(file->st_mode))
+        return device == file->st_rdev;
+    return bw_loop_file(device, &below) && below.st_dev == file->st_dev &&
+           below.st_ino == file->st_ino;
+}
+
+/* Whether one of the devices that `number_files` lead to is on the file. */
+static bool any_is_on(const char *number_files, const struct stat *file)
+{
+    glob_t found;
+    dev_t device;
+    bool any = false;
+    if (glob(number_files, 0, NULL, &found))
+        return false;
+    for (size_t i = 0; i < found.gl_pathc && !any; i++)
+        any = bw_block_device_number(found.gl_pathv[i], &device) && is_on(device, file);
+    globfree(&found);
+    return any;
+}
+
+/* A mount names one device of its file system; /sys/fs/btrfs lists all of them. */
+static bool mount_uses(const char *mounted, const struct stat *file)
+{
+    struct stat source;
+    char link[64], pattern[512];
+    glob_t found;
+    bool uses = false;
+    if (stat(mounted, &source) || !S_ISBLK(source.st_mode))
+        return false;
+    if (is_on(source.st_rdev, file))
+        return true;
+    snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source.st_rdev),
+             minor(source.st_rdev));
+    BW_AUTO_FREE char *real = realpath(link, NULL);
+    snprintf(pattern, sizeof pattern, "/sys/fs/btrfs/*/devices/%s",
+             real ? strrchr(real, '/') + 1 : "none");
+    if (glob(pattern, 0, NULL, &found))
+        return false;
+    for (size_t i = 0; i < found.gl_pathc && !uses; i++) {
+        snprintf(pattern, sizeof pattern, "%.*s/*/dev",
+                 (int)(strrchr(found.gl_pathv[i], '/') - found.gl_pathv[i]), found.gl_pathv[i]);
+        uses = any_is_on(pattern, file);
+    }
+    globfree(&found);
+    return uses;
+}
+
+char *bw_mount_point(const char *path)
+{
+    struct stat file;
+    struct mntent entry;
+    char *point = NULL, text[4096 + 512];
+    FILE *mounts = stat(path, &file) ? NULL : setmntent("/proc/self/mounts", "re");
+    while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text))
+        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &file))
+            point = strdup(entry.mnt_dir);
+    if (mounts)
+        endmntent(mounts);
+    return point;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the kernel says of block devices and mounts, in /sys and /proc. None of it needs privileges;
+ * where it is not available, the answers are those for an unused plain device. */
+#ifndef BW_BASE_BLOCK_DEVICE_H
+#define BW_BASE_BLOCK_DEVICE_H
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/** Reads the number of a device from a file like /sys/block/loop0/dev; false if that fails. */
+bool bw_block_device_number(const char *number_file, dev_t *device);
+
+/** Finds the file below a loop device; false if the device is none, or the file is gone. */
+bool bw_loop_file(dev_t device, struct stat *status);
+
+/** Where a btrfs is mounted that has its bytes on a file or block device: on the device itself, or
+ * on a loop device over the file. Freed by the caller; NULL if it is mounted nowhere. */
+char *bw_mount_point(const char *path);
+
+#endif

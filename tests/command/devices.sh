@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Images and loop devices over them: mounted ones are warned about, and output into one is refused under either name.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+loops=()
+cleanup() {
+    mountpoint -q "$WORK/mnt" && umount "$WORK/mnt"
+    [ ${#loops[@]} -eq 0 ] || losetup -d "${loops[@]}"
+    rm -rf "$WORK"
+}
+trap cleanup EXIT
+
+[ "$(id -u)" -eq 0 ] || { skip "loop devices need root"; finish; }
+have losetup mkfs.btrfs mountpoint || { skip "losetup or mkfs.btrfs is not installed"; finish; }
+
+mkdir "$WORK/mnt"
+for i in 1 2 3; do
+    truncate -s 128M "$WORK/$i.img"
+    loop=$(losetup -f --show "$WORK/$i.img" 2> /dev/null) || { skip "no loop device to be had"; finish; }
+    loops+=("$loop")
+done
+mkfs.btrfs -q -d raid1 -m raid1 "${loops[0]}" "${loops[1]}" || { skip "mkfs.btrfs failed"; finish; }
+mkfs.btrfs -q "${loops[2]}"
+
+# The guard: neither name of an image can be written to.
+before=$(cksum < "$WORK/3.img")
+for pair in "3.img ${loops[2]}" "${loops[2]} 3.img"; do
+    cd "$WORK" || exit 1
+    read -r image output <<< "$pair"
+    "$PROGRAM" "$image" 1<> "$output" 2> "$WORK/err"
+    is "stdout into $output" $? 2
+    holds "stdout into $output: said" grep -q 'stdout goes to a file that is read' "$WORK/err"
+    "$PROGRAM" "$image" 2>> "$output" > /dev/null
+    is "stderr into $output" $? 2
+    expect "a statedump into $output" 2 'is a file that is read' --statedump "$output" "$image"
+    expect "a trace into $output" 2 'is a file that is read' --insert "debug/trace@verify,file=$output" "$image"
+    expect "a black box in $output" 2 'is a file that is read' --blackbox "$output" "$image"
+done
+sync
+is "the image is as it was" "$(cksum < "$WORK/3.img")" "$before"
+expect "another device is no image" 0 - --statedump "$WORK/dump" "$WORK/3.img"
+
+# Not mounted: no warning. Mounted: one warning a device, for a file below a loop device as well.
+expect "not mounted" 0 - "$WORK/1.img" "$WORK/2.img"
+mount "${loops[0]}" "$WORK/mnt" 2> /dev/null || { skip "the kernel mounts no btrfs"; finish; }
+for image in "${loops[0]}" "$WORK/1.img"; do
+    expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" -d "${loops[1]}"
+    expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls -d "${loops[1]}" "$image" /
+done
+expect "mounted: the second device" 0 "warning: $WORK/2.img is mounted at $WORK/mnt" "$WORK/1.img" "$WORK/2.img"
+is "mounted: one warning each" "$(grep -c warning "$WORK/err")" 2
+expect "mounted: quiet" 0 - -q "$WORK/1.img" "$WORK/2.img"
+expect "another one is not mounted" 0 - "$WORK/3.img"
+umount "$WORK/mnt"
+expect "no longer mounted" 0 - "$WORK/1.img" "$WORK/2.img"
+finish
