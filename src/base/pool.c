@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
+
 struct worker {
     struct bw_pool *pool;
     pthread_t thread;
@@ -77,7 +79,7 @@ static void start_threads(struct bw_pool *pool)
     while (pool->started + 1 < pool->threads) {
         struct worker *worker = &pool->workers[pool->started];
         *worker = (struct worker){.pool = pool, .number = pool->started + 1};
-        if (pthread_create(&worker->thread, NULL, work, worker))
+        if (bw_thread_start(&worker->thread, work, worker))
             break;
         pool->started++;
     }

@@ -2,9 +2,13 @@
 /* Where the program begins: choosing the command. */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "cmd/command.h"
 
 const struct command *const cmd_table[] = {
@@ -21,9 +25,28 @@ static void keep_standard_streams(void)
             open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY);
 }
 
+/* Makes sure that the stack can grow as far as a deep graph needs. */
+static bool have_stack(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= BW_STACK_NEEDED)
+        return true;
+    rlim_t was = limit.rlim_cur;
+    limit.rlim_cur = BW_STACK_NEEDED;
+    limit.rlim_max = limit.rlim_max < BW_STACK_NEEDED ? BW_STACK_NEEDED : limit.rlim_max;
+    if (setrlimit(RLIMIT_STACK, &limit) == 0)
+        return true;
+    fprintf(stderr,
+            "btrfs-walk: the stack is limited to %ju KiB (ulimit -s); at least %zu are needed\n",
+            (uintmax_t)was >> 10, BW_STACK_NEEDED >> 10);
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     keep_standard_streams();
+    if (!have_stack())
+        return STATUS_CANNOT;
     signal(SIGPIPE, SIG_IGN); /* only that of stdout ends the program: see cmd_write() */
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "fs/fs.h"
 #include "fs/salvage.h"
 #include "walk/entries.h"
@@ -191,7 +192,7 @@ struct bw_error *bw_feed_create(struct bw_fs *fs, const struct bw_feed_options *
     feed->last = &feed->first;
     pthread_mutex_init(&feed->lock, NULL);
     pthread_cond_init(&feed->changed, NULL);
-    int problem = pthread_create(&feed->thread, NULL, run, feed);
+    int problem = bw_thread_start(&feed->thread, run, feed);
     feed->has_thread = !problem;
     if (problem) {
         bw_feed_destroy(feed);

@@ -10,6 +10,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/thread.h"
+
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
 /* Of the process, as signals are. */
@@ -59,7 +61,7 @@ struct bw_error *cmd_last_words_start(void (*speak)(void *context), void *contex
     pthread_sigmask(SIG_BLOCK, &words.signals, &words.before);
     words.speak = speak;
     words.context = context;
-    int failure = pthread_create(&words.thread, NULL, listen_for_signals, NULL);
+    int failure = bw_thread_start(&words.thread, listen_for_signals, NULL);
     words.started = failure == 0;
     if (!failure)
         return NULL;

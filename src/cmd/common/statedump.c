@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/thread.h"
 #include "cmd/command.h"
 
 struct cmd_statedump {
@@ -103,8 +104,7 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
     statedump->fs = fs;
     BW_TRY(open_file(statedump));
     /* Without a thread there is still the dump at the end. */
-    statedump->listening =
-        pthread_create(&statedump->thread, NULL, listen_for_signals, statedump) == 0;
+    statedump->listening = bw_thread_start(&statedump->thread, listen_for_signals, statedump) == 0;
     *result = BW_TAKE(statedump);
     return NULL;
 }

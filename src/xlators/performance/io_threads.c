@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "xlators/classes.h"
 
 /* A batch under way; lives on the stack of the caller who brought it. */
@@ -93,7 +94,7 @@ static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
     while (pool->count + 1 < pool->limit &&
-           !pthread_create(&pool->threads[pool->count], NULL, serve, pool))
+           !bw_thread_start(&pool->threads[pool->count], serve, pool))
         pool->count++;
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Threads with a stack of a known size, whatever the limits of the process are. */
+#ifndef BW_BASE_THREAD_H
+#define BW_BASE_THREAD_H
+
+#include <pthread.h>
+
+/** What a thread that reads through a graph needs at least, in bytes: each of up to 128 layers puts
+ * a batch of requests on the stack. */
+#define BW_STACK_NEEDED ((size_t)1 << 20)
+
+/** Starts a thread, to be joined; the answer is 0 or a number of errno. */
+static inline int bw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 8 * BW_STACK_NEEDED);
+    int problem = pthread_create(thread, &attributes, run, context);
+    pthread_attr_destroy(&attributes);
+    return problem;
+}
+
+#endif
