@@ -77,7 +77,7 @@ static uint64_t hundredths_of(uint64_t number, uint64_t unit)
 
 char *bw_write_size(char *at, uint64_t size, bool si)
 {
-    static const char prefixes[2][7] = {" KMGTPE", " kMGTPE"};
+    static const char prefixes[2][8] = {" KMGTPE", " kMGTPE"};
     uint64_t step = si ? 1000 : 1024, before = size; /* `before`: in the next smaller unit */
     unsigned unit = 0;
     for (; size >= step; size /= step, unit++)

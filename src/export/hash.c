@@ -7,6 +7,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/cleanup.h"
 #include "format/checksum.h"
 
 static const struct {
@@ -32,7 +33,8 @@ const char *bw_hash_name(enum bw_hash_algorithm algorithm)
 
 void bw_hash_prepare(void)
 {
-    bw_checksum_prepare(BW_CHECKSUM_SHA256); /* whoever comes first sets libgcrypt up */
+    /* If that fails, opening a hash fails too, and says why. */
+    bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
 }
 
 static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm algorithm)
@@ -41,6 +43,7 @@ static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm a
         hash->xxhash = XXH64_createState();
         return hash->xxhash ? NULL : bw_error_no_memory();
     }
+    BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
     gcry_error_t problem = gcry_md_open(&hash->gcrypt, hash->number, 0);
     if (!problem)
         return NULL;

@@ -19,10 +19,11 @@ enum { BW_CHECKSUM_TYPES = BW_CHECKSUM_BLAKE2B + 1 };
 bool bw_checksum_known(unsigned type);
 
 /**
- * Prepares the library behind a checksum, if it needs that and the program has not done so.
- * Superblocks are decoded before any thread starts, and do it.
+ * Sets up the library behind a checksum, unless that is done already. Decoding a superblock does
+ * it, before any thread starts. BW_ERROR_SYSTEM if no file descriptor is free, which the library
+ * would not survive.
  */
-void bw_checksum_prepare(enum bw_checksum_type type);
+struct bw_error *bw_checksum_prepare(enum bw_checksum_type type);
 
 /** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
 size_t bw_checksum_size(enum bw_checksum_type type);

@@ -31,7 +31,7 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
     if (!bw_checksum_known(checksum_type))
         return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
                                "unknown checksum type %u", checksum_type);
-    bw_checksum_prepare((enum bw_checksum_type)checksum_type);
+    BW_TRY(bw_checksum_prepare((enum bw_checksum_type)checksum_type));
     if (!bw_checksum_matches_block((enum bw_checksum_type)checksum_type, (const uint8_t *)disk,
                                    sizeof *disk))
         return bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",

@@ -247,7 +247,7 @@ void fuzz_formats(const uint8_t *data, size_t size)
     if (!size)
         return;
     uint8_t *bytes = copy_of(data + 1, size - 1);
-    bw_checksum_prepare(BW_CHECKSUM_SHA256);
+    bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
     decoders[data[0] % 4](bytes, size - 1);
     free(bytes);
 }

@@ -17,7 +17,7 @@ static struct action_bench *make_bench(const char *action, const char *seed,
 {
     struct action_bench *bench = calloc(1, sizeof *bench);
     const struct bw_option_value options[] = {{"action", action}, {"seed", seed}, {0}};
-    bw_checksum_prepare(type);
+    expect_success(bw_checksum_prepare(type));
     bench->blocks = block_bench_create(2, type);
     bench->graph = fake_graph(NULL);
     bench->top = add_layer(bench->graph, "debug/error-gen",

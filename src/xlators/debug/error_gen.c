@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "format/checksum.h"
 #include "format/disk.h"
 #include "xlators/classes.h"
@@ -65,7 +66,7 @@ static struct bw_error *init(struct bw_xlator *xlator)
      * this one.
      */
     if (generator->action == STALE)
-        bw_checksum_prepare(BW_CHECKSUM_BLAKE2B);
+        BW_TRY(bw_checksum_prepare(BW_CHECKSUM_BLAKE2B));
     return check_range(generator);
 }
 

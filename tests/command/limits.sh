@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Few file descriptors, a small stack: every command works, or ends with a message; none dies by a signal.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 checksum-blake2 || exit 1
+have prlimit || { skip "prlimit is not installed"; finish; }
+
+# ends WHAT LIMIT ARGUMENTS...: the program's status is one of its own, and it has said why.
+ends() {
+    local what=$1 limit=$2 status
+    shift 2
+    timeout 60 prlimit "$limit" "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
+    status=$?
+    if [ "$status" -gt 2 ] && ! grep -q 'shared libraries' "$WORK/err"; then
+        fail "$what: status $status: $(head -n 1 "$WORK/err")"
+    elif [ "$status" -ne 0 ] && [ ! -s "$WORK/err" ]; then
+        fail "$what: status $status, without a word"
+    else
+        pass
+    fi
+}
+
+for count in 3 4 5 6 8; do
+    for name in plain checksum-sha256 checksum-blake2; do
+        image=$BUILD/fixtures/$name/dev1.img
+        what="$count descriptors, $name"
+        ends "$what, walk" --nofile=$count "$image"
+        ends "$what, cat" --nofile=$count cat "$image" /top-file
+        ends "$what, sum" --nofile=$count sum "$image"
+        ends "$what, tar" --nofile=$count tar "$image"
+        ends "$what, extract" --nofile=$count extract -C "$WORK/extracted-$count-$name" "$image"
+        ends "$what, black box" --nofile=$count --blackbox "$WORK/box" "$image"
+    done
+done
+
+image=$BUILD/fixtures/plain/dev1.img
+for size in 32 64 512; do
+    for command in "" ls sum tar; do
+        # shellcheck disable=SC2086 # no command is no argument
+        ends "a stack of $size KiB, $command" --stack=$((size << 10)) $command "$image"
+    done
+done
+finish
