@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Threads with a stack of a known size, whatever the limits of the process are. */
+/* Threads whose stack is large enough, whatever the limits of the process are. */
 #ifndef BW_BASE_THREAD_H
 #define BW_BASE_THREAD_H
 
@@ -13,8 +13,12 @@
 static inline int bw_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {
     pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, 8 * BW_STACK_NEEDED);
+    size_t usual = 0;
+    if (pthread_getattr_default_np(&attributes))
+        pthread_attr_init(&attributes);
+    pthread_attr_getstacksize(&attributes, &usual);
+    if (usual < 8 * BW_STACK_NEEDED)
+        pthread_attr_setstacksize(&attributes, 8 * BW_STACK_NEEDED);
     int problem = pthread_create(thread, &attributes, run, context);
     pthread_attr_destroy(&attributes);
     return problem;
