@@ -84,11 +84,133 @@ void bw_probes_add(struct bw_probes *probes, struct bw_probe_consumer *consumer)
 void bw_probes_set_clock(struct bw_probes *probes, uint64_t (*clock)(void));
 
 /**
- * Adds probes to a selection: patterns with `*`, `?` and `[a-z]`, separated by commas; `!PATTERN` takes
- * away, and if the first one does, everything is selected before. BW_ERROR_USAGE if a pattern
+ * Adds probes to a selection: patterns with `*`, `?` and `[a-z]`, separated by commas; `!PATTERN`
+ * takes away, and if the first one does, everything is selected before. BW_ERROR_USAGE if a pattern
  * matches no probe.
  */
 struct bw_error *bw_probes_select(const char *patterns, bool selected[BW_PROBES_MAX]);
+
+/*
+ * The consumers of the library. Each is made for a selection of probes and added to a set with
+ * bw_probes_add(probes, bw_..._consumer(it)); all must outlive the file system that is opened with
+ * the set. One more, the flight recorder, is in btrfs-walk/recorder.h.
+ */
+
+/** Prints a line for each event. */
+struct bw_probe_printer;
+
+/** What lines look like and where they go. */
+struct bw_probe_printer_options {
+    bool json;        /**< a JSON object a line; otherwise text */
+    bool gather;      /**< pass on lines when there are many; otherwise each at once */
+    uint64_t maximum; /**< lines to print; UINT64_MAX: all */
+    /** Takes whole lines; never called by two threads at once. Its error ends the printing. */
+    struct bw_error *(*consume)(void *context, const char *lines, size_t length);
+    void *context; /**< passed to consume */
+};
+
+/** Creates a printer; copies the options. On success the caller owns `*printer`.
+ * BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *options,
+                                         const bool selected[BW_PROBES_MAX],
+                                         struct bw_probe_printer **printer);
+/** Passes on what was gathered and frees the printer; NULL is allowed. Returns the first error of
+ * the printing; the caller owns it. */
+struct bw_error *bw_probe_printer_destroy(struct bw_probe_printer *printer);
+struct bw_probe_consumer *bw_probe_printer_consumer(struct bw_probe_printer *printer);
+/** Passes on what was gathered, while others may print. */
+void bw_probe_printer_flush(struct bw_probe_printer *printer);
+
+/**
+ * Statistics: counts and times events instead of printing them, by probe or by layer. Times are in
+ * nanoseconds.
+ *
+ * By probe, there is a row for each selected probe that has fired: the number of its events, of
+ * those with an error, and the sum of their `bytes` (or `bytes_out`). If the record of the probe
+ * has a duration, there are also the total, least, average and largest time, percentiles, a
+ * histogram, and a share: the total as part of the totals of all rows. Probes are nested (reading a
+ * block calls a layer, which reads from a device): shares compare probes, they do not divide the
+ * time of the run. Rows are sorted by total time.
+ *
+ * By layer, there is a row for each layer that was called: its calls of any operation, the requests
+ * and bytes of its reads, its errors, the time of its calls, and its own time, which excludes the
+ * calls that it made itself. Shares are those of own time and add up to 100 %. Times of threads add
+ * up: a second in each of two threads is two. Rows are sorted by own time.
+ *
+ * p50 and p99 are estimated from a histogram with a bucket for each power of two. A sum that does
+ * not fit 64 bits is shown as 18446744073709551615.
+ *
+ * As JSON, the report is one object in one line; members that a probe cannot have are left out:
+ *
+ *     {"mode":"probe","probes":[{"probe":"dev-read-done","share_permille":1000,"total_ns":7,
+ *      "count":2,"errors":0,"bytes":8192,"min_ns":3,"avg_ns":3,"max_ns":4,"p50_ns":3,"p99_ns":4,
+ *      "histogram":{"unit":"ns","data":[{"min":2,"max":3,"count":1},{"min":4,...}]}}]}
+ *     {"mode":"xlator","layers":[{"xlator":"verify","type":"features/verify","share_permille":1000,
+ *      "own_ns":5,"total_ns":7,"calls":2,"requests":2,"errors":0,"bytes":8192,...}],"uncounted":0}
+ *
+ * `share_permille` is there if any time has passed; `uncounted` are calls of layers beyond the 4096
+ * that there is room for.
+ */
+struct bw_probe_stats;
+
+/** Creates empty statistics. By probe, `selected` chooses the probes, NULL means all; by layer it
+ * is not used. On success the caller owns `*stats`. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_probe_stats_create(bool by_xlator, const bool selected[BW_PROBES_MAX],
+                                       struct bw_probe_stats **stats);
+/** Frees them; NULL is allowed. */
+void bw_probe_stats_destroy(struct bw_probe_stats *stats);
+struct bw_probe_consumer *bw_probe_stats_consumer(struct bw_probe_stats *stats);
+/** Passes the report to `consume` in one piece: a table and histograms, or JSON. Others may be
+ * counting. Returns the error of `consume`, or BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json,
+                                       struct bw_error *(*consume)(void *context, const char *text,
+                                                                   size_t length),
+                                       void *context);
+
+/**
+ * Filters: which events another consumer gets. A filter is parsed once and checked against each
+ * probe that it is for; evaluating it allocates nothing, and any number of threads may do it.
+ *
+ *     filter:  filter || filter      filter && filter      ! filter      ( filter )
+ *              MEMBER OPERATOR VALUE
+ *              MEMBER                true for a number other than 0 and for a text that is not
+ * empty
+ *
+ * `!` binds closest (but to a whole comparison: `!level == 1` is `!(level == 1)`), then `&&`, then
+ * `||`. MEMBER is a member of the records of all probes that the filter is for, or `probe`, the
+ * name of the probe.
+ *
+ * Numbers: == != < <= > >= and a value in decimal, 0x hexadecimal or 0 octal, which may be followed
+ * by K, M, G, T, P or E (powers of 1024) for sizes and plain numbers, by ns, us, ms or s for times.
+ *
+ * Texts: == != and ~ !~ for patterns with `*`, `?`, `[a-z]`, `[!a-z]` and `[:alpha:]`. A value is a
+ * word, in which all bytes stand for themselves, or is in double quotes, with \" \\ \n \r \t \xHH.
+ * A text that looks like a number needs quotes, and so do white space and ( ) & | < > = ~ ". An id
+ * of sixteen bytes is compared in its written form, with hyphens and small letters.
+ *
+ * `!=` and `!~` hold for a member without a value, nothing else does.
+ */
+struct bw_filter;
+
+/** Limits of a filter. */
+enum {
+    BW_FILTER_LENGTH = 4096, /**< bytes of its text */
+    BW_FILTER_DEPTH = 64,    /**< nested `(` and `!` */
+};
+
+/** Creates a filter for the probes selected. On success the caller owns `*filter`, which does not
+ * need `text` any more. BW_ERROR_USAGE, with a column (in bytes, counted from 1), if the text is
+ * malformed or does not fit one of the probes; BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_filter_create(const char *text, const bool selected[BW_PROBES_MAX],
+                                  struct bw_filter **filter);
+/** Frees it; NULL is allowed. */
+void bw_filter_destroy(struct bw_filter *filter);
+/** The least stable of all that it names. */
+struct bw_attributes bw_filter_attributes(const struct bw_filter *filter);
+/** Puts a filter before one other consumer, for whose selection it was made. Returns the consumer
+ * to add to the probes in its place. */
+struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
+                                           struct bw_probe_consumer *inner);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@ bool bw_buffer_grow(struct bw_buffer *buffer, size_t more)
 {
     size_t wanted = buffer->length + more;
     size_t capacity = buffer->capacity < 256 ? 256 : buffer->capacity + buffer->capacity / 2;
-    if (wanted < more)
+    if (wanted < more || buffer->fixed)
         goto failed;
     if (capacity < wanted)
         capacity = wanted;

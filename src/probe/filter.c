@@ -8,7 +8,6 @@
 
 #include "base/cleanup.h"
 #include "base/glob.h"
-#include "probe/filter_parts.h"
 
 enum { UUID_BYTES = 16, UUID_TEXT = 36 };
 
@@ -41,11 +40,6 @@ void bw_filter_destroy(struct bw_filter *filter)
     free(filter->words);
     free(filter->tests);
     free(filter);
-}
-
-uint64_t bw_filter_members(const struct bw_filter *filter, unsigned probe)
-{
-    return probe < BW_PROBES_MAX ? filter->members[probe] : 0;
 }
 
 struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
@@ -175,20 +169,22 @@ bool bw_filter_matches(const struct bw_filter *filter, const struct bw_probe_eve
     return next == BW_FILTER_MATCH;
 }
 
-/* In front of a consumer. */
+/* Before a consumer. */
 
 static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_filtered *filtered = (struct bw_filtered *)consumer; /* its first member */
-    if (bw_filter_matches(filtered->filter, event))
-        filtered->inner->take(filtered->inner, event);
+    struct bw_filter *filter = (struct bw_filter *)consumer; /* its first member */
+    if (bw_filter_matches(filter, event))
+        filter->inner->take(filter->inner, event);
 }
 
-void bw_filtered_init(struct bw_filtered *filtered, const struct bw_filter *filter,
-                      struct bw_probe_consumer *inner)
+struct bw_probe_consumer *bw_filter_before(struct bw_filter *filter,
+                                           struct bw_probe_consumer *inner)
 {
-    *filtered = (struct bw_filtered){.consumer = {.take = take}, .filter = filter, .inner = inner};
-    memcpy(filtered->consumer.selected, inner->selected, sizeof inner->selected);
+    filter->inner = inner;
+    filter->consumer.take = take;
+    memcpy(filter->consumer.selected, inner->selected, sizeof inner->selected);
     for (unsigned i = 0; i < BW_PROBES_MAX; i++)
-        filtered->consumer.lazy[i] = inner->lazy[i] | bw_filter_members(filter, i);
+        filter->consumer.lazy[i] = inner->lazy[i] | filter->members[i];
+    return &filter->consumer;
 }

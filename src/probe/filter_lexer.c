@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "probe/filter_parts.h"
+#include "probe/filter.h"
 
 /* Longer ones before their beginnings. */
 static const char *const symbols[] = {"&&", "||", "==", "!=", "!~", "<=", ">=", "~", "<",

@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
-#include "probe/filter_parts.h"
+#include "probe/filter.h"
 
 enum { CHAIN_END = UINT16_MAX };
 

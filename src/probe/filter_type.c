@@ -8,7 +8,7 @@
 
 #include "base/nearest.h"
 #include "base/cleanup.h"
-#include "probe/filter_parts.h"
+#include "probe/filter.h"
 
 /* What a test is about, for one probe. */
 struct subject {

@@ -1,56 +1,115 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Printing events. In text, names are escaped and members without a translation are `-`; in JSON
- * they are left out.
+ * Printing events: seconds since the begin, thread, probe, then NAME=VALUE for each member, with
+ * names escaped and "-" for members without a translation; or JSON, which leaves those out.
  */
 #include "probe/print.h"
 
-#include <inttypes.h>
-#include <string.h>
+#include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/escape.h"
-#include "base/json.h"
-#include "record/show.h"
+#include "base/cleanup.h"
+#include "base/decimal.h"
+#include "probe/probe.h"
 
-enum { GATHER_BYTES = 32 << 10 };
+enum { GATHER_BYTES = 32 << 10, SECOND = 1000000000 };
 
-static uint64_t thread_id(void)
+/* Lines. */
+
+/* Asking for the number costs a system call. It stays the same as long as the thread lives, so that
+ * this is no state of the printer. The TLS model makes it a plain load. */
+static uint32_t thread_number(void)
 {
-    return (uint64_t)syscall(SYS_gettid);
+    static _Thread_local uint32_t number __attribute__((tls_model("initial-exec")));
+    if (!number)
+        number = (uint32_t)syscall(SYS_gettid);
+    return number;
 }
 
-static void append_text(struct bw_probe_printer *printer, const struct bw_probe_event *event)
+struct bw_error *bw_event_format_init(bool json, const bool selected[BW_PROBES_MAX],
+                                      struct bw_event_format *format)
 {
-    const struct bw_record *record = event->probe->record;
-    struct bw_buffer *text = &printer->text;
-    uint64_t since = event->time - printer->begin;
-    bw_buffer_format(text, "%4" PRIu64 ".%09" PRIu64 " %" PRIu64 " %s", since / 1000000000,
-                     since % 1000000000, thread_id(), event->probe->name);
-    for (unsigned i = 0; i < record->member_count; i++) {
-        if (record->members[i].lazy && !(event->members & UINT64_C(1) << i))
-            continue;
-        bw_buffer_format(text, " %s=", record->members[i].name);
-        if (event->members & UINT64_C(1) << i)
-            bw_show_word(&record->members[i], event->record, text);
-        else
-            bw_buffer_append_byte(text, '-');
+    const struct bw_rows_options options = {.style = json ? BW_ROWS_JSON_LINES
+                                                          : (enum bw_rows_style)BW_ROWS_WORDS};
+    unsigned count;
+    const struct bw_probe *table = bw_probe_table(&count);
+    *format = (struct bw_event_format){.json = json};
+    for (unsigned i = 0; i < count; i++)
+        if (selected[i])
+            BW_TRY(bw_rows_create(table[i].record->name, &options, &format->rows[i]));
+    return NULL;
+}
+
+void bw_event_format_free(struct bw_event_format *format)
+{
+    for (unsigned i = 0; i < BW_PROBES_MAX; i++)
+        bw_rows_destroy(format->rows[i]);
+}
+
+static void append(struct bw_buffer *text, const char *words)
+{
+    bw_buffer_append(text, words, strlen(words));
+}
+
+/* BEFORE NUMBER */
+static void append_number(struct bw_buffer *text, const char *before, uint64_t number)
+{
+    char digits[BW_DECIMAL_ROOM];
+    append(text, before);
+    bw_buffer_append(text, digits, (size_t)(bw_decimal(digits, number) - digits));
+}
+
+/* Seconds with nine decimals, aligned; an event of another thread may lie before the begin. */
+static void append_time(struct bw_buffer *text, uint64_t time, uint64_t begin)
+{
+    bool before = time < begin;
+    uint64_t since = before ? begin - time : time - begin;
+    uint32_t fraction = (uint32_t)(since % SECOND);
+    char digits[9] = {(char)('0' + fraction / 100000000)};
+    bw_decimal_eight(digits + 1, fraction % 100000000);
+    for (uint64_t limit = 1000; limit > 1 && since / SECOND < limit; limit /= 10)
+        bw_buffer_append_byte(text, ' ');
+    append_number(text, before ? "-" : "", since / SECOND);
+    bw_buffer_append_byte(text, '.');
+    bw_buffer_append(text, digits, sizeof digits);
+}
+
+void bw_event_append(const struct bw_event_format *format, const struct bw_probe_event *event,
+                     const struct bw_event_context *context, struct bw_buffer *text)
+{
+    const struct bw_rows *rows = format->rows[event->probe->number];
+    if (!format->json) {
+        append_time(text, event->time, context->begin);
+        append_number(text, " ", thread_number());
+        bw_buffer_append_byte(text, ' ');
+        append(text, event->probe->name);
+        bw_rows_append_members(rows, event->record, event->members, text);
+        return;
     }
+    bw_buffer_append_byte(text, '{');
+    if (context->number)
+        append_number(text, "\"number\":", context->number);
+    append(text, context->number ? ",\"probe\":\"" : "\"probe\":\"");
+    append(text, event->probe->name);
+    append_number(text, "\",\"time\":", event->time);
+    append_number(text, ",\"thread\":", thread_number());
+    bw_rows_append_members(rows, event->record, event->members, text);
+    append(text, context->cut ? ",\"cut\":true}" : "}");
 }
 
-static void append_json(struct bw_probe_printer *printer, const struct bw_probe_event *event)
-{
-    struct bw_json json = bw_json_start(&printer->text, false);
-    bw_json_begin_object(&json, NULL);
-    bw_json_text(&json, "probe", event->probe->name);
-    bw_json_number(&json, "time", event->time);
-    bw_json_number(&json, "thread", thread_id());
-    for (unsigned i = 0; i < event->probe->record->member_count; i++)
-        if (event->members & UINT64_C(1) << i)
-            bw_show_json(&event->probe->record->members[i], event->record, &json);
-    bw_json_end(&json);
-}
+/* The printer. */
+
+struct bw_probe_printer {
+    struct bw_probe_consumer consumer;
+    struct bw_probe_printer_options options;
+    struct bw_event_format format;
+    pthread_mutex_t lock; /* of all below */
+    struct bw_buffer text;
+    uint64_t printed;
+    uint64_t begin;         /* time of the first event */
+    struct bw_error *error; /* the first one */
+};
 
 static void flush(struct bw_probe_printer *printer)
 {
@@ -58,35 +117,53 @@ static void flush(struct bw_probe_printer *printer)
     if (!printer->error && text->failed)
         printer->error = bw_error_no_memory();
     if (!printer->error && text->length)
-        printer->error = printer->write(printer->context, text->data, text->length);
+        printer->error =
+            printer->options.consume(printer->options.context, text->data, text->length);
     text->length = 0;
 }
 
 static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_printer *printer =
-        (void *)((char *)consumer - offsetof(struct bw_probe_printer, consumer));
+    struct bw_probe_printer *printer = (struct bw_probe_printer *)consumer; /* its first member */
+    const struct bw_probe_printer_options *options = &printer->options;
     pthread_mutex_lock(&printer->lock);
-    if (!printer->begin)
+    /* An event of another thread may be older than the first one that came here. */
+    if (!printer->begin || event->time < printer->begin)
         printer->begin = event->time;
-    /* An event of another thread may have a time of before the first one that came here. */
-    if (event->time < printer->begin)
-        printer->begin = event->time;
-    if (!printer->error && printer->printed < printer->maximum) {
+    if (!printer->error && printer->printed < options->maximum) {
         printer->printed++;
-        (printer->json ? append_json : append_text)(printer, event);
+        bw_event_append(&printer->format, event,
+                        &(struct bw_event_context){.begin = printer->begin}, &printer->text);
         bw_buffer_append_byte(&printer->text, '\n');
-        if (!printer->gather || printer->text.length >= GATHER_BYTES ||
-            printer->printed == printer->maximum)
+        if (!options->gather || printer->text.length >= GATHER_BYTES ||
+            printer->printed == options->maximum)
             flush(printer);
     }
     pthread_mutex_unlock(&printer->lock);
 }
 
-void bw_probe_printer_init(struct bw_probe_printer *printer)
+struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *options,
+                                         const bool selected[BW_PROBES_MAX],
+                                         struct bw_probe_printer **result)
 {
+    struct bw_probe_printer *printer = calloc(1, sizeof *printer);
+    if (!printer)
+        return bw_error_no_memory();
+    printer->options = *options;
     printer->consumer.take = take;
+    memcpy(printer->consumer.selected, selected, sizeof printer->consumer.selected);
     pthread_mutex_init(&printer->lock, NULL);
+    struct bw_error *error = bw_event_format_init(options->json, selected, &printer->format);
+    if (error)
+        bw_error_free(bw_probe_printer_destroy(printer));
+    else
+        *result = printer;
+    return error;
+}
+
+struct bw_probe_consumer *bw_probe_printer_consumer(struct bw_probe_printer *printer)
+{
+    return &printer->consumer;
 }
 
 void bw_probe_printer_flush(struct bw_probe_printer *printer)
@@ -96,10 +173,15 @@ void bw_probe_printer_flush(struct bw_probe_printer *printer)
     pthread_mutex_unlock(&printer->lock);
 }
 
-struct bw_error *bw_probe_printer_finish(struct bw_probe_printer *printer)
+struct bw_error *bw_probe_printer_destroy(struct bw_probe_printer *printer)
 {
+    if (!printer)
+        return NULL;
     flush(printer);
+    struct bw_error *error = printer->error;
+    bw_event_format_free(&printer->format);
     bw_buffer_free(&printer->text);
     pthread_mutex_destroy(&printer->lock);
-    return printer->error;
+    free(printer);
+    return error;
 }

@@ -1,41 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The consumer that prints: one line an event, for people or as JSON.
- */
+/* Events as lines of text and of JSON: for the printer and for the flight recorder. */
 #ifndef BW_PROBE_PRINT_H
 #define BW_PROBE_PRINT_H
 
-#include <pthread.h>
-
-#include "base/buffer.h"
 #include "btrfs-walk/probe.h"
+#include "record/rows.h"
 
-/** A printer; its owner sets the first part and calls bw_probe_printer_init(). */
-struct bw_probe_printer {
-    bool json;        /**< one object a line; otherwise text */
-    bool gather;      /**< write when there is enough; otherwise each line at once */
-    uint64_t maximum; /**< lines to print; UINT64_MAX: all */
-    /** Takes whole lines; never from two threads at once. An error ends the printing. */
-    struct bw_error *(*write)(void *context, const char *lines, size_t length);
-    void *context;
-
-    struct bw_probe_consumer consumer; /**< selected: the owner's to set */
-    pthread_mutex_t lock;
-    struct bw_buffer text;
-    uint64_t printed;
-    uint64_t begin;         /* time of the first event */
-    struct bw_error *error; /* the first one */
+/** How the events of each probe are written: rows of its record. */
+struct bw_event_format {
+    bool json;
+    struct bw_rows *rows[BW_PROBES_MAX]; /**< NULL: the probe is not selected */
 };
 
-/** Prepares it. */
-void bw_probe_printer_init(struct bw_probe_printer *printer);
+/** Prepares the format for the events of the probes selected. After a failure it can be freed. */
+struct bw_error *bw_event_format_init(bool json, const bool selected[BW_PROBES_MAX],
+                                      struct bw_event_format *format);
+void bw_event_format_free(struct bw_event_format *format);
 
-/** Writes what was gathered; others may be printing. */
-void bw_probe_printer_flush(struct bw_probe_printer *printer);
+/** What else is said of an event. */
+struct bw_event_context {
+    uint64_t begin;  /**< in text, times are relative to this one */
+    uint64_t number; /**< in JSON, the number of the event; 0: none */
+    bool cut;        /**< in JSON: some texts were shortened */
+};
 
-/** Writes what was gathered and releases the memory. Returns the first error there was; the caller
- * owns it.
- */
-struct bw_error *bw_probe_printer_finish(struct bw_probe_printer *printer);
+/** Appends an event as a line without its end. Allocates nothing if the text has room. */
+void bw_event_append(const struct bw_event_format *format, const struct bw_probe_event *event,
+                     const struct bw_event_context *context, struct bw_buffer *text);
 
 #endif

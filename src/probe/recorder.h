@@ -1,54 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flight recorder: a consumer that keeps the last events in a ring of fixed slots. It lies in
- * memory, or in a mapped file that survives whatever ends the process. recorder_layout.h says what
- * is in it, recording.h reads it.
+ * A black box, byte by byte: the ring of the flight recorder, in memory or in a file. recorder.c
+ * writes it, recording.c reads it. All numbers are little-endian.
+ *
+ *     offset    size
+ *     0         128         struct bw_box_header, then zeros
+ *     4096      S * 2048    S slots: struct bw_box_slot
+ *
+ * The part of the header that has a checksum is written before the first event; the rest of it
+ * changes when the run ends.
+ *
+ * A slot holds an event as two lines that are ready to be shown, text and JSON: reading needs no
+ * tables of probes and works for the box of any version of the program. Events are numbered from 1.
+ * Event N goes into slot (N - 1) mod S, over the one that was there. While it is written, the
+ * sequence of the slot is N with bit 63 set, afterwards it is N: a slot with bit 63 was being
+ * written when the run ended. A thread that finds its slot busy, or holding a later event, drops
+ * its own: so the ring may lack an event, but a slot never holds parts of two.
  */
 #ifndef BW_PROBE_RECORDER_H
 #define BW_PROBE_RECORDER_H
 
-#include "btrfs-walk/probe.h"
-#include "probe/recording.h"
+#include <stdatomic.h>
 
-struct bw_recorder;
+#include "base/endian.h"
+#include "btrfs-walk/recorder.h"
 
-/** Slots for coarse probes alone, and for all the others besides. */
-enum { BW_RECORDER_FEW_SLOTS = 1024, BW_RECORDER_SLOTS = 16384 };
+#define BW_BOX_MAGIC "BWALKBOX"
+#define BW_BOX_BUSY  (UINT64_C(1) << 63)
 
-/** Makes one in memory. It records the coarse probes and those selected; `selected` may be NULL. */
-struct bw_error *bw_recorder_create(const bool selected[BW_PROBES_MAX], uint32_t slots,
-                                    struct bw_recorder **recorder);
+enum {
+    BW_BOX_VERSION = 2,
+    BW_BOX_SLOTS = 4096,        /**< where the slots begin */
+    BW_BOX_SLOTS_MAX = 1 << 19, /**< one gigabyte of them */
+};
 
-/**
- * Makes one in a file, which must be open for reading and writing: it becomes as large as it will
- * be, or there is an error now, and what it held is lost. Takes over the descriptor, on an error as
- * well. BW_ERROR_USAGE: it is not empty and no black box, or a process records in it. Whoever makes
- * the file shorter meanwhile ends the process that records in it (SIGBUS).
- */
-struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
-                                         const bool selected[BW_PROBES_MAX], uint32_t slots,
-                                         struct bw_recorder **recorder);
+struct bw_box_header {
+    uint8_t magic[8];
+    bw_le32 version;     /**< BW_BOX_VERSION */
+    bw_le32 header_size; /**< BW_BOX_SLOTS */
+    bw_le32 slot_size;   /**< sizeof(struct bw_box_slot) */
+    bw_le32 slot_count;
+    bw_le32 process;
+    bw_le32 reserved;
+    bw_le64 begin;       /**< of the run, by the monotonic clock: nanoseconds */
+    bw_le64 begin_real;  /**< the same in nanoseconds since 1970 */
+    uint8_t program[48]; /**< name and version, printable ASCII, then zeros */
+    bw_le32 checksum;    /**< crc32c of all bytes before it */
+    bw_le32 signal;      /**< that ended the run, if it could be noted; 0: none */
+    bw_le32 ended;       /**< 1: the run ended normally */
+    bw_le32 reserved_too;
+    bw_le64 end; /**< when it did, or the signal came, by the monotonic clock */
+    uint8_t unused[8];
+};
+_Static_assert(sizeof(struct bw_box_header) == 128, "part of the layout");
 
-/** Notes that the process ends as it should, and releases the memory; NULL is allowed. The file
- * stays. */
-void bw_recorder_destroy(struct bw_recorder *recorder);
+struct bw_box_slot {
+    _Atomic uint64_t sequence; /**< little-endian; 0: never written */
+    bw_le16 text_length;
+    bw_le16 json_length; /**< its line follows that of the text */
+    uint8_t reserved[4];
+    char lines[BW_RECORDER_LINE];
+};
+_Static_assert(sizeof(struct bw_box_slot) == 2048, "part of the layout");
 
-/** The consumer, to be added to probes. Events are taken by several threads at once, and nobody
- * waits. */
-struct bw_probe_consumer *bw_recorder_consumer(struct bw_recorder *recorder);
-
-/** How many events were recorded so far. Safe in a signal handler, as are all below. */
-uint64_t bw_recorder_count(const struct bw_recorder *recorder);
-
-/** Reads the event with that number, from 1 on; false if it is not there any more, or not complete.
- */
-bool bw_recorder_get(const struct bw_recorder *recorder, uint64_t number,
-                     struct bw_recorded *event);
-
-/** Whether it can be read: its file, if it has one, is as long as it was made. */
-bool bw_recorder_is_whole(const struct bw_recorder *recorder);
-
-/** Notes a signal that ends the process. */
-void bw_recorder_note_signal(struct bw_recorder *recorder, int number);
+/** The checksum of a header. */
+uint32_t bw_box_checksum(const struct bw_box_header *header);
 
 #endif

@@ -1,190 +1,247 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading a black box. Nothing it says is believed: it may be the file of somebody else. */
-#include "probe/recording.h"
-
+/* Reading a black box (recorder.h). Nothing it says is trusted: it may be any file. */
+#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "base/utf8.h"
+#include "probe/recorder.h"
 
-/* Pieces are copied out, so that the bytes may begin anywhere. */
-static struct bw_box_header header_of(const void *bytes)
-{
+/* A good slot; kept aside, so that sorting needs not look into the slots. */
+struct place {
+    uint64_t number;
+    uint32_t slot;
+};
+
+struct bw_recording {
+    struct bw_buffer bytes;
     struct bw_box_header header;
-    memcpy(&header, bytes, sizeof header);
-    return header;
-}
+    struct bw_recording_facts facts;
+    struct place *places; /* oldest first */
+};
 
 static struct bw_error *damaged(const char *what)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", what);
 }
 
-/* The sizes follow from the numbers of things, so that there is one way only to lay them out. */
-static bool sizes_are_good(const struct bw_box_header *header)
+/* Reading the bytes. */
+
+/* Reads on until there are so many bytes in all, or no more come. */
+static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint64_t wanted)
 {
-    uint32_t probes = bw_get32(header->probe_count), slots = bw_get32(header->slot_count);
-    return bw_get32(header->slot_size) == sizeof(struct bw_box_slot) &&
-           bw_get32(header->probe_size) == sizeof(struct bw_box_probe) &&
-           probes <= BW_BOX_PROBES_MAX && slots > 0 && slots <= BW_BOX_SLOTS_MAX &&
-           bw_get32(header->header_size) == bw_box_header_size(probes);
+    while (bytes->length < wanted) {
+        if (!bw_buffer_reserve(bytes, (size_t)(wanted - bytes->length)))
+            return bw_error_no_memory();
+        ssize_t got =
+            read(descriptor, bytes->data + bytes->length, (size_t)(wanted - bytes->length));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return bw_error_from_errno(errno, "cannot read");
+        if (got == 0)
+            return NULL;
+        bytes->length += (size_t)got;
+    }
+    return NULL;
 }
 
-struct bw_error *bw_recording_measure(const void *bytes, size_t length, uint64_t *size)
+static bool is_printable(const uint8_t *bytes, size_t length)
 {
-    if (length < sizeof BW_BOX_MAGIC - 1 ||
-        memcmp(bytes, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "this is no black box: it does not begin with " BW_BOX_MAGIC);
-    if (length < sizeof(struct bw_box_header))
-        return damaged("it ends within its header");
-    struct bw_box_header header = header_of(bytes);
-    if (bw_get32(header.version) != BW_BOX_VERSION)
+    for (size_t i = 0; i < length; i++)
+        if (bytes[i] < 0x20 || bytes[i] == 0x7f || (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0))
+            return false;
+    return true;
+}
+
+static struct bw_error *check_header(const struct bw_box_header *header)
+{
+    uint32_t version = bw_get32(header->version), slots = bw_get32(header->slot_count);
+    if (version != BW_BOX_VERSION)
         return bw_error_create(BW_ERROR_UNSUPPORTED,
                                "this black box is of version %" PRIu32 ", only %d is known",
-                               bw_get32(header.version), BW_BOX_VERSION);
-    if (!sizes_are_good(&header))
+                               version, BW_BOX_VERSION);
+    if (bw_get32(header->header_size) != BW_BOX_SLOTS ||
+        bw_get32(header->slot_size) != sizeof(struct bw_box_slot) || slots == 0 ||
+        slots > BW_BOX_SLOTS_MAX)
         return damaged("the sizes in its header make no sense");
-    *size = bw_get32(header.header_size) +
-            (uint64_t)bw_get32(header.slot_count) * sizeof(struct bw_box_slot);
-    return NULL;
+    if (bw_get32(header->checksum) != bw_box_checksum(header))
+        return damaged("the checksum of its header does not match");
+    size_t length = strnlen((const char *)header->program, sizeof header->program);
+    for (size_t i = 0; i < length; i++)
+        if (header->program[i] < ' ' || header->program[i] > '~')
+            length = sizeof header->program;
+    return length < sizeof header->program ? NULL
+                                           : damaged("the name of the program makes no sense");
 }
 
-/* Only such names can be shown as they are. */
-static bool is_name(const uint8_t *name, size_t size)
+static struct bw_error *read_header(int descriptor, struct bw_recording *recording)
 {
-    size_t length = strnlen((const char *)name, size);
-    for (size_t i = 0; i < size; i++) {
-        uint8_t byte = name[i];
-        bool good = i >= length ? byte == 0
-                                : (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9') ||
-                                      byte == '_' || byte == '-';
-        if (!good)
-            return false;
+    struct bw_buffer *bytes = &recording->bytes;
+    BW_TRY(read_until(descriptor, bytes, sizeof recording->header));
+    if (bytes->length < sizeof BW_BOX_MAGIC - 1 ||
+        memcmp(bytes->data, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "this is no black box: it does not begin with " BW_BOX_MAGIC);
+    if (bytes->length < sizeof recording->header)
+        return damaged("it ends within its header");
+    memcpy(&recording->header, bytes->data, sizeof recording->header);
+    return check_header(&recording->header);
+}
+
+/* One byte more would tell that the file is longer than its header says. It is read piece by piece:
+ * one that is shorter costs no memory for what it lacks. */
+static struct bw_error *read_slots(int descriptor, struct bw_recording *recording)
+{
+    enum { PIECE = 1 << 20 };
+    struct bw_buffer *bytes = &recording->bytes;
+    const uint64_t size = BW_BOX_SLOTS + (uint64_t)bw_get32(recording->header.slot_count) *
+                                             sizeof(struct bw_box_slot);
+    uint64_t wanted = bytes->length;
+    while (bytes->length == wanted && wanted <= size) {
+        wanted = size + 1 - wanted < PIECE ? size + 1 : wanted + PIECE;
+        BW_TRY(read_until(descriptor, bytes, wanted));
     }
-    return length < size;
+    if (bytes->length == size)
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "the black box is %s: it has %zu bytes, and its header says %" PRIu64,
+                           bytes->length < size ? "cut short" : "damaged", bytes->length, size);
 }
 
-static bool is_member(const struct bw_box_member *member)
+/* Slots. */
+
+enum slot_state { EMPTY, GOOD, TORN, DAMAGED };
+
+static const struct bw_box_slot *slot_at(const struct bw_recording *recording, uint32_t index)
 {
-    return is_name(member->name, sizeof member->name) && member->type <= BW_BOX_WORD;
+    const char *slots = recording->bytes.data + BW_BOX_SLOTS;
+    return (const void *)(slots + index * sizeof(struct bw_box_slot));
 }
 
-static struct bw_error *check_probes(const struct bw_recording *recording)
+static bool is_line(const char *line, size_t length)
 {
-    for (uint32_t i = 0; i < recording->probe_count; i++) {
-        const struct bw_box_probe *probe = bw_recording_probe(recording, i);
-        if (!is_name(probe->name, sizeof probe->name) || !*probe->name ||
-            !is_member(&probe->primary) || !is_member(&probe->secondary) ||
-            !is_member(&probe->text))
-            return damaged("a probe in its header has a name that is none");
+    return length > 0 && bw_utf8_is_valid(line, length) &&
+           is_printable((const uint8_t *)line, length);
+}
+
+/* An event that names its number and its lines in the right slot. */
+static enum slot_state judge_slot(const struct bw_recording *recording, uint32_t index,
+                                  uint64_t *number)
+{
+    const struct bw_box_slot *slot = slot_at(recording, index);
+    uint64_t sequence = le64toh(atomic_load_explicit(&slot->sequence, memory_order_relaxed));
+    size_t text = bw_get16(slot->text_length), json = bw_get16(slot->json_length);
+    *number = sequence & ~BW_BOX_BUSY;
+    if (sequence == 0)
+        return EMPTY;
+    if (*number == 0 || (*number - 1) % bw_get32(recording->header.slot_count) != index)
+        return DAMAGED;
+    if (sequence & BW_BOX_BUSY)
+        return TORN;
+    return text + json <= sizeof slot->lines && is_line(slot->lines, text) &&
+                   is_line(slot->lines + text, json)
+               ? GOOD
+               : DAMAGED;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* The last event that is there tells how many there were. */
+static void account(struct bw_recording *recording, uint32_t slots, uint64_t last)
+{
+    struct bw_recording_facts *facts = &recording->facts;
+    uint64_t first = last > slots ? last - slots + 1 : 1, within = 0;
+    for (uint32_t i = 0; i < facts->count; i++)
+        within += recording->places[i].number >= first;
+    uint64_t wanted = last - first + 1, known = within + facts->torn + facts->damaged;
+    facts->missing = wanted > known ? wanted - known : 0;
+    facts->overwritten = first - 1 - (facts->count - within);
+}
+
+static struct bw_error *sort_slots(struct bw_recording *recording)
+{
+    struct bw_recording_facts *facts = &recording->facts;
+    const uint32_t slots = bw_get32(recording->header.slot_count);
+    uint64_t number, last = 0;
+    recording->places = malloc(slots * sizeof *recording->places);
+    if (!recording->places)
+        return bw_error_no_memory();
+    for (uint32_t i = 0; i < slots; i++) {
+        enum slot_state state = judge_slot(recording, i, &number);
+        facts->torn += state == TORN;
+        facts->damaged += state == DAMAGED;
+        if (state == GOOD)
+            recording->places[facts->count++] = (struct place){number, i};
+        if ((state == GOOD || state == TORN) && number > last)
+            last = number;
     }
+    qsort(recording->places, facts->count, sizeof *recording->places, by_number);
+    account(recording, slots, last);
     return NULL;
 }
 
-static struct bw_error *check_program(const struct bw_box_header *header)
+/* The whole. */
+
+static void state_facts(struct bw_recording *recording)
 {
-    for (size_t i = 0; i < sizeof header->program; i++)
-        if (header->program[i] && (header->program[i] < ' ' || header->program[i] > '~'))
-            return damaged("the name of the program makes no sense");
-    return NULL;
+    const struct bw_box_header *header = &recording->header;
+    struct bw_recording_facts *facts = &recording->facts;
+    memcpy(facts->program, header->program, sizeof facts->program);
+    facts->process = bw_get32(header->process);
+    facts->signal = bw_get32(header->signal);
+    facts->ended = bw_get32(header->ended) != 0;
+    facts->begin_real = bw_get64(header->begin_real);
+    facts->ns = bw_get64(header->end) - bw_get64(header->begin);
 }
 
-static const uint8_t *ending_of(const struct bw_recording *recording)
+static struct bw_error *fill(int descriptor, struct bw_recording *recording)
 {
-    return recording->bytes + recording->header_size - sizeof(struct bw_box_ending);
+    BW_TRY(read_header(descriptor, recording));
+    BW_TRY(read_slots(descriptor, recording));
+    state_facts(recording);
+    return sort_slots(recording);
 }
 
-static struct bw_error *check_sum(const struct bw_recording *recording)
+struct bw_error *bw_recording_read(int descriptor, struct bw_recording **result)
 {
-    uint8_t sum[32];
-    struct bw_box_ending ending;
-    memcpy(&ending, ending_of(recording), sizeof ending);
-    bw_checksum_compute(BW_CHECKSUM_CRC32C, recording->bytes,
-                        (size_t)(ending_of(recording) - recording->bytes), sum);
-    return memcmp(sum, &ending.checksum, sizeof ending.checksum) == 0
-               ? NULL
-               : damaged("the checksum of its header does not match");
+    struct bw_recording *recording = calloc(1, sizeof *recording);
+    if (!recording)
+        return bw_error_no_memory();
+    struct bw_error *error = fill(descriptor, recording);
+    if (error)
+        bw_recording_destroy(recording);
+    else
+        *result = recording;
+    return error;
 }
 
-void bw_recording_view(const void *bytes, struct bw_recording *recording)
+void bw_recording_destroy(struct bw_recording *recording)
 {
-    struct bw_box_header header = header_of(bytes);
-    *recording = (struct bw_recording){
-        .bytes = bytes,
-        .header_size = bw_get32(header.header_size),
-        .slot_count = bw_get32(header.slot_count),
-        .probe_count = bw_get32(header.probe_count),
-        .begin = bw_get64(header.begin),
-    };
+    if (!recording)
+        return;
+    bw_buffer_free(&recording->bytes);
+    free(recording->places);
+    free(recording);
 }
 
-struct bw_error *bw_recording_open(const void *bytes, size_t length, struct bw_recording *recording)
+const struct bw_recording_facts *bw_recording_facts(const struct bw_recording *recording)
 {
-    uint64_t size = 0;
-    BW_TRY(bw_recording_measure(bytes, length, &size));
-    if (length != size)
-        return bw_error_create(
-            BW_ERROR_CORRUPT,
-            "the black box is %s: it has %zu bytes, and its header tells of %" PRIu64,
-            length < size ? "cut short" : "damaged", length, size);
-    bw_recording_view(bytes, recording);
-    const struct bw_box_header header = header_of(bytes);
-    BW_TRY(check_sum(recording));
-    BW_TRY(check_program(&header));
-    return check_probes(recording);
+    return &recording->facts;
 }
 
-/* That of event N is (N - 1) mod the number of slots; and the words of it fit. */
-static bool slot_is_good(const struct bw_recording *recording, uint32_t index, uint64_t number,
-                         const struct bw_box_slot *slot)
+struct bw_recorded bw_recording_event(const struct bw_recording *recording, uint32_t index)
 {
-    size_t words = (size_t)slot->word_length[0] + slot->word_length[1];
-    return (number - 1) % recording->slot_count == index &&
-           bw_get16(slot->probe) < recording->probe_count &&
-           words + slot->text_length <= sizeof slot->text;
-}
-
-enum bw_slot_state bw_recording_decode(const struct bw_recording *recording, uint32_t index,
-                                       struct bw_recorded *event)
-{
-    uint64_t number = bw_recorded_sequence(event);
-    if (number == 0)
-        return BW_SLOT_EMPTY;
-    if (number & BW_BOX_BUSY)
-        return (number & ~BW_BOX_BUSY) &&
-                       ((number & ~BW_BOX_BUSY) - 1) % recording->slot_count == index
-                   ? BW_SLOT_TORN
-                   : BW_SLOT_DAMAGED;
-    if (!slot_is_good(recording, index, number, &event->slot))
-        return BW_SLOT_DAMAGED;
-    event->number = number;
-    event->begin = recording->begin;
-    event->probe = bw_recording_probe(recording, bw_get16(event->slot.probe));
-    return BW_SLOT_GOOD;
-}
-
-enum bw_slot_state bw_recording_slot(const struct bw_recording *recording, uint32_t index,
-                                     struct bw_recorded *event)
-{
-    memcpy(&event->slot, bw_recording_slot_bytes(recording, index), sizeof event->slot);
-    return bw_recording_decode(recording, index, event);
-}
-
-struct bw_recording_facts bw_recording_facts(const struct bw_recording *recording)
-{
-    const struct bw_box_header header = header_of(recording->bytes);
-    struct bw_box_ending ending;
-    memcpy(&ending, ending_of(recording), sizeof ending);
-    struct bw_recording_facts facts = {
-        .process = bw_get32(header.process),
-        .signal = bw_get32(ending.signal),
-        .ended = bw_get32(ending.ended) != 0,
-        .begin_real = bw_get64(header.begin_real),
-        .ns = bw_get64(ending.end) - recording->begin,
-    };
-    memcpy(facts.program, header.program, sizeof header.program);
-    return facts;
+    const struct place *place = &recording->places[index];
+    const struct bw_box_slot *slot = slot_at(recording, place->slot);
+    const uint16_t text = bw_get16(slot->text_length);
+    return (struct bw_recorded){.number = place->number,
+                                .text = {slot->lines, text},
+                                .json = {slot->lines + text, bw_get16(slot->json_length)}};
 }

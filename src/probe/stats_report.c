@@ -259,13 +259,19 @@ static void report_json(const struct bw_stats_table *table, struct bw_buffer *te
     bw_buffer_append_byte(text, '\n');
 }
 
-void bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json, struct bw_buffer *text)
+struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool as_json,
+                                       struct bw_error *(*consume)(void *context, const char *text,
+                                                                   size_t length),
+                                       void *context)
 {
     struct bw_stats_table table;
-    if (!bw_probe_stats_table(stats, &table)) {
-        text->failed = true;
-        return;
-    }
-    (as_json ? report_json : report_text)(&table, text);
+    struct bw_buffer text = {0};
+    if (!bw_probe_stats_table(stats, &table))
+        return bw_error_no_memory();
+    (as_json ? report_json : report_text)(&table, &text);
     free(table.rows);
+    struct bw_error *error =
+        text.failed ? bw_error_no_memory() : consume(context, text.data, text.length);
+    bw_buffer_free(&text);
+    return error;
 }

@@ -333,10 +333,9 @@ static void test_members_and_attributes(void **state)
     expect_success(
         create("block-read-done,block-verify", "probe ~ block-* && (level == 0 || !error)"));
     uint64_t members = UINT64_C(1) << BW_blockinfo_level | UINT64_C(1) << BW_blockinfo_error;
-    assert_int_equal(bw_filter_members(filter, BW_PROBE_block__read__done), members);
-    assert_int_equal(bw_filter_members(filter, BW_PROBE_block__verify), members);
-    assert_int_equal(bw_filter_members(filter, BW_PROBE_block__retry), 0);
-    assert_int_equal(bw_filter_members(filter, BW_PROBES_MAX), 0);
+    assert_int_equal(filter->members[BW_PROBE_block__read__done], members);
+    assert_int_equal(filter->members[BW_PROBE_block__verify], members);
+    assert_int_equal(filter->members[BW_PROBE_block__retry], 0);
     struct bw_attributes attributes = bw_filter_attributes(filter);
     assert_int_equal(attributes.name, BW_STABILITY_EVOLVING);
     assert_int_equal(attributes.data, BW_STABILITY_EVOLVING);
@@ -363,20 +362,18 @@ static void test_filtered_consumer(void **state)
 {
     (void)state;
     struct counter counter = {.consumer = {.take = count_event}};
-    struct bw_filtered filtered;
     expect_success(bw_probes_select("block-read-done", counter.consumer.selected));
     counter.consumer.lazy[BW_PROBE_block__read__done] = UINT64_C(1) << BW_blockinfo_bytes;
     expect_success(create("block-read-done", "items > 100"));
-    bw_filtered_init(&filtered, filter, &counter.consumer);
-    assert_memory_equal(filtered.consumer.selected, counter.consumer.selected,
-                        sizeof filtered.consumer.selected);
-    assert_int_equal(filtered.consumer.lazy[BW_PROBE_block__read__done],
+    struct bw_probe_consumer *filtered = bw_filter_before(filter, &counter.consumer);
+    assert_memory_equal(filtered->selected, counter.consumer.selected, sizeof filtered->selected);
+    assert_int_equal(filtered->lazy[BW_PROBE_block__read__done],
                      UINT64_C(1) << BW_blockinfo_bytes | UINT64_C(1) << BW_blockinfo_items);
-    assert_int_equal(filtered.consumer.lazy[BW_PROBE_block__verify], 0);
+    assert_int_equal(filtered->lazy[BW_PROBE_block__verify], 0);
     for (unsigned items = 0; items < 200; items++) {
         const struct bw_blockinfo record = {.items = items};
         const struct bw_probe_event event = event_of(BW_PROBE_block__read__done, &record);
-        filtered.consumer.take(&filtered.consumer, &event);
+        filtered->take(filtered, &event);
     }
     assert_int_equal(counter.count, 99);
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "probe/print.h"
 #include "probe/probe.h"
 
 /* The n-th look at the clock is n microseconds after a day. */
@@ -213,19 +212,21 @@ static void fire_some(struct bw_probes *probes)
     bw_error_free(lost);
 }
 
-static void print_some(struct bw_probe_printer *printer, struct paper *paper)
+static void print_some(struct bw_probe_printer_options *options, struct paper *paper)
 {
     struct bw_probes *probes;
+    struct bw_probe_printer *printer;
+    bool selected[BW_PROBES_MAX] = {false};
     ticks = 0;
     assert_null(bw_probes_create(&probes));
     bw_probes_set_clock(probes, fake_clock);
-    printer->write = write_down;
-    printer->context = paper;
-    assert_null(bw_probes_select("*", printer->consumer.selected));
-    bw_probe_printer_init(printer);
-    bw_probes_add(probes, &printer->consumer);
+    options->consume = write_down;
+    options->context = paper;
+    assert_null(bw_probes_select("*", selected));
+    assert_null(bw_probe_printer_create(options, selected, &printer));
+    bw_probes_add(probes, bw_probe_printer_consumer(printer));
     fire_some(probes);
-    assert_null(bw_probe_printer_finish(printer));
+    assert_null(bw_probe_printer_destroy(printer));
     bw_probes_destroy(probes);
     paper->text[paper->length] = '\0';
 }
@@ -233,9 +234,9 @@ static void print_some(struct bw_probe_printer *printer, struct paper *paper)
 static void test_text(void **state)
 {
     (void)state;
-    struct bw_probe_printer printer = {.maximum = UINT64_MAX};
+    struct bw_probe_printer_options options = {.maximum = UINT64_MAX};
     struct paper paper = {.length = 0};
-    print_some(&printer, &paper);
+    print_some(&options, &paper);
     assert_int_equal(paper.writes, 3);
     hide_thread(&paper, "   0.000000000 ", " ");
     hide_thread(&paper, "   0.000001000 ", " ");
@@ -254,9 +255,9 @@ static void test_text(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    struct bw_probe_printer printer = {.json = true, .gather = true, .maximum = UINT64_MAX};
+    struct bw_probe_printer_options options = {.json = true, .gather = true, .maximum = UINT64_MAX};
     struct paper paper = {.length = 0};
-    print_some(&printer, &paper);
+    print_some(&options, &paper);
     assert_int_equal(paper.writes, 1);
     hide_thread(&paper, "\"thread\":", ",");
     assert_string_equal(
@@ -274,9 +275,9 @@ static void test_json(void **state)
 static void test_maximum(void **state)
 {
     (void)state;
-    struct bw_probe_printer printer = {.maximum = 1};
+    struct bw_probe_printer_options options = {.maximum = 1};
     struct paper paper = {.length = 0};
-    print_some(&printer, &paper);
+    print_some(&options, &paper);
     assert_int_equal(paper.writes, 1);
     assert_non_null(strstr(paper.text, "image-open"));
     assert_null(strstr(paper.text, "dirent"));
@@ -295,14 +296,16 @@ static void test_failed_output(void **state)
     (void)state;
     unsigned writes = 0;
     struct bw_probes *probes;
-    struct bw_probe_printer printer = {
-        .maximum = UINT64_MAX, .write = fail_to_write, .context = &writes};
+    struct bw_probe_printer *printer;
+    const struct bw_probe_printer_options options = {
+        .maximum = UINT64_MAX, .consume = fail_to_write, .context = &writes};
+    bool selected[BW_PROBES_MAX] = {false};
     assert_null(bw_probes_create(&probes));
-    assert_null(bw_probes_select("*", printer.consumer.selected));
-    bw_probe_printer_init(&printer);
-    bw_probes_add(probes, &printer.consumer);
+    assert_null(bw_probes_select("*", selected));
+    assert_null(bw_probe_printer_create(&options, selected, &printer));
+    bw_probes_add(probes, bw_probe_printer_consumer(printer));
     fire_some(probes);
-    struct bw_error *error = bw_probe_printer_finish(&printer);
+    struct bw_error *error = bw_probe_printer_destroy(printer);
     assert_non_null(error);
     assert_int_equal(error->system, ENOSPC);
     assert_int_equal(writes, 1);

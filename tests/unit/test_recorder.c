@@ -5,29 +5,31 @@
 #include <pthread.h>
 #include <unistd.h>
 
-/* Text of the last event, behind the number of the thread. */
+#include "base/utf8.h"
+
+/* Text of the last event, after the number of the thread. */
 static const char *last_line(struct recorder_bench *bench)
 {
-    struct bw_recorded event;
-    assert_true(bw_recorder_get(bench->recorder, bw_recorder_count(bench->recorder), &event));
-    bench->text.length = 0;
-    bw_recorded_append_text(&event, &bench->text);
-    bw_buffer_append_byte(&bench->text, '\0');
     char thread[32];
+    size_t length =
+        bw_recorder_line(bench->recorder, bw_recorder_count(bench->recorder), bench->line);
+    assert_in_range(length, 1, BW_RECORDER_LINE);
+    bench->line[length] = '\0';
     snprintf(thread, sizeof thread, " %d ", (int)gettid());
-    char *found = strstr(bench->text.data, thread);
+    char *found = strstr(bench->line, thread);
     assert_non_null(found);
     return found + strlen(thread);
 }
 
 static const char *last_json(struct recorder_bench *bench)
 {
-    struct bw_recorded event;
-    assert_true(bw_recorder_get(bench->recorder, bw_recorder_count(bench->recorder), &event));
-    bench->text.length = 0;
-    bw_recorded_append_json(&event, &bench->text);
-    bw_buffer_append_byte(&bench->text, '\0');
-    return bench->text.data;
+    struct bw_recording *recording = recorder_bench_recording(bench);
+    const struct bw_recorded event =
+        bw_recording_event(recording, bw_recording_facts(recording)->count - 1);
+    memcpy(bench->line, event.json.data, event.json.length);
+    bench->line[event.json.length] = '\0';
+    bw_recording_destroy(recording);
+    return bench->line;
 }
 
 static void say_error(struct recorder_bench *bench, const char *message)
@@ -44,11 +46,13 @@ static void test_members(void **state)
 {
     (void)state;
     struct recorder_bench bench = recorder_bench_create("fop-*,cache-hit", 16);
-    record_image(&bench, "/tmp/a b.img");
-    assert_string_equal(last_line(&bench), "image-open size=1048576 index=2 path=\"/tmp/a b.img\"");
+    record_image(bench.probes, "/tmp/a b.img");
+    assert_string_equal(last_line(&bench), "image-open call=- error=- ns=- path=\"/tmp/a b.img\" "
+                                           "size=1048576 index=2");
     say_error(&bench, "it is bad");
     assert_string_equal(last_line(&bench),
-                        "error error=-117 address=77 code=6 message=\"it is bad\"");
+                        "error call=- error=-117 ns=- address=77 code=6 severity=damage "
+                        "layer=features/verify volume=verify message=\"it is bad\"");
     struct bw_fop_event fop = {.event = {.call = 9, .ns = 50},
                                .xlator = "device-1",
                                .type = "storage/file",
@@ -56,32 +60,33 @@ static void test_members(void **state)
                                .kind = "tree-block",
                                .count = 1,
                                .address = UINT64_MAX};
-    BW_PROBE(bench.probes, fop__wind, wind, &fop);
-    assert_string_equal(
-        last_line(&bench),
-        "fop-wind call=9 address=18446744073709551615 kind=tree-block xlator=device-1");
     BW_PROBE(bench.probes, fop__unwind, unwind, &fop);
     assert_string_equal(last_line(&bench),
-                        "fop-unwind call=9 error=0 ns=50 address=18446744073709551615 "
-                        "kind=tree-block xlator=device-1");
-    fop.kind = fop.xlator = NULL; /* a call that has none: the address is enough */
+                        "fop-unwind call=9 error=0 ns=50 xlator=device-1 type=storage/file "
+                        "operation=read kind=tree-block address=18446744073709551615 requests=1 "
+                        "depth=0 parent=0 own_ns=0");
+    fop.kind = NULL;
     BW_PROBE(bench.probes, fop__wind, wind, &fop);
-    assert_string_equal(last_line(&bench), "fop-wind call=9 address=18446744073709551615");
-    BW_PROBE(bench.probes, cache__hit, cache, &(struct bw_cache_event){{.call = 1}, 5, 1, 4096, 5});
-    assert_string_equal(last_line(&bench), "cache-hit call=1 logical=5 level=1");
-    assert_int_equal(bw_recorder_count(bench.recorder), 6);
+    assert_non_null(strstr(last_line(&bench), " kind=- "));
+    assert_int_equal(bw_recorder_count(bench.recorder), 4);
     recorder_bench_free(&bench);
 }
 
 static void test_selection(void **state)
 {
     (void)state;
-    struct recorder_bench bench = recorder_bench_create(NULL, 4);
-    BW_PROBE(bench.probes, cache__hit, cache, &(struct bw_cache_event){.logical = 5});
-    assert_int_equal(bw_recorder_count(bench.recorder), 0); /* no coarse probe, and not selected */
-    record_image(&bench, "x");
-    assert_int_equal(bw_recorder_count(bench.recorder), 1);
-    recorder_bench_free(&bench);
+    struct bw_recorder *recorder;
+    char line[BW_RECORDER_LINE];
+    expect_success(bw_recorder_create(NULL, 4, &recorder)); /* in memory */
+    struct bw_probes *probes = recorder_bench_watch(recorder, 0);
+    BW_PROBE(probes, cache__hit, cache, &(struct bw_cache_event){.logical = 5});
+    assert_int_equal(bw_recorder_count(recorder), 0); /* no coarse probe, and not selected */
+    record_image(probes, "x");
+    assert_int_equal(bw_recorder_count(recorder), 1);
+    assert_true(bw_recorder_line(recorder, 1, line) > 0);
+    assert_true(bw_recorder_is_whole(recorder));
+    bw_recorder_destroy(recorder);
+    bw_probes_destroy(probes);
 }
 
 static void test_times(void **state)
@@ -100,10 +105,10 @@ static void test_times(void **state)
         {-1500000000, "   -1.500000000 "},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        recorder_bench_time = bench.recorder->view.begin + (uint64_t)cases[i].since;
-        record_image(&bench, "x");
+        recorder_bench_time = bw_get64(bench.header->begin) + (uint64_t)cases[i].since;
+        record_image(bench.probes, "x");
         last_line(&bench);
-        assert_memory_equal(bench.text.data, cases[i].expected, strlen(cases[i].expected));
+        assert_memory_equal(bench.line, cases[i].expected, strlen(cases[i].expected));
     }
     recorder_bench_free(&bench);
 }
@@ -113,19 +118,14 @@ static void test_json(void **state)
     (void)state;
     struct recorder_bench bench = recorder_bench_create("fop-wind", 4);
     char expected[256];
-    record_image(&bench, "/a\xff");
+    record_image(bench.probes, "/a\xff");
     snprintf(expected, sizeof expected,
-             "{\"number\":1,\"probe\":\"image-open\",\"time\":%llu,\"thread\":%d,\"size\":1048576,"
-             "\"index\":2,"
-             "\"path_bytes\":\"L2H/\"}",
+             "{\"number\":1,\"probe\":\"image-open\",\"time\":%llu,\"thread\":%d,"
+             "\"path_bytes\":\"L2H/\",\"size\":1048576,\"index\":2}",
              (unsigned long long)recorder_bench_time, (int)gettid());
     assert_string_equal(last_json(&bench), expected);
-    say_error(&bench, "no");
-    assert_non_null(
-        strstr(last_json(&bench), "\"error\":-117,\"address\":77,\"code\":6,\"message\":\"no\"}"));
-    BW_PROBE(bench.probes, fop__wind, wind, &(struct bw_fop_event){.kind = "raw", .xlator = "x"});
-    assert_non_null(
-        strstr(last_json(&bench), "\"call\":0,\"address\":0,\"kind\":\"raw\",\"xlator\":\"x\"}"));
+    say_error(&bench, "no\x7f\xc2\x9b");
+    assert_non_null(strstr(last_json(&bench), "\"message\":\"no\\u007f\\u009b\"}"));
     recorder_bench_free(&bench);
 }
 
@@ -133,99 +133,71 @@ static void test_json(void **state)
 static void test_cut(void **state)
 {
     (void)state;
-    char text[600], expected[700];
+    char text[3100], expected[600];
     struct recorder_bench bench = recorder_bench_create(NULL, 4);
     for (size_t shift = 0; shift < 4; shift++) {
         memset(text, 'a', shift);
-        for (size_t i = 0; i < 100; i++)
+        for (size_t i = 0; i < 1000; i++)
             memcpy(text + shift + 3 * i, "\xe2\x82\xac", 3);
-        text[shift + 300] = '\0';
-        size_t kept = (BW_BOX_TEXT - shift) / 3;
+        text[shift + 3000] = '\0';
+        size_t kept = (256 - shift) / 3;
         snprintf(expected, sizeof expected, "message=%.*s...", (int)(shift + 3 * kept), text);
         say_error(&bench, text);
         assert_non_null(strstr(last_line(&bench), expected));
-        assert_non_null(strstr(last_json(&bench), "\"cut\":true}"));
-        memset(text + shift + 300, 'z', shift);
-        text[300 + 2 * shift] = '\0';
-        snprintf(expected, sizeof expected, " path=...%s",
-                 text + 300 + 2 * shift - 3 * kept - shift);
-        record_image(&bench, text);
+        assert_non_null(strstr(last_json(&bench), "...\",\"cut\":true}")); /* is UTF-8 */
+        memset(text + shift + 3000, 'z', shift);
+        text[3000 + 2 * shift] = '\0';
+        snprintf(expected, sizeof expected, " path=...%s ",
+                 text + 3000 + 2 * shift - 3 * kept - shift);
+        record_image(bench.probes, text);
         assert_non_null(strstr(last_line(&bench), expected));
+        assert_non_null(strstr(last_json(&bench), "\"path\":\"...\xe2\x82\xac"));
     }
     memset(text, 'b', sizeof text);
-    text[BW_BOX_TEXT] = '\0';
-    record_image(&bench, text); /* as long as there is room */
+    text[800] = '\0';
+    record_image(bench.probes, text); /* as long as there is room */
     assert_null(strstr(last_line(&bench), "..."));
     assert_null(strstr(last_json(&bench), "cut"));
     memset(text, '\x80', sizeof text - 1); /* no characters at all */
     text[sizeof text - 1] = '\0';
     say_error(&bench, text);
-    record_image(&bench, text);
+    assert_non_null(strstr(last_line(&bench), "\\200..."));
+    record_image(bench.probes, text);
     assert_non_null(strstr(last_line(&bench), "path=...\\200\\200"));
     recorder_bench_free(&bench);
 }
 
-static void test_longest_line(void **state)
+/* A record as long as it can be, of each probe. */
+static void test_longest(void **state)
 {
     (void)state;
-    char room[BW_RECORDED_ROOM];
-    struct recorder_bench bench = recorder_bench_create("*", 4);
-    struct bw_recorded event;
-    record_image(&bench, "x");
-    assert_true(bw_recorder_get(bench.recorder, 1, &event));
-    struct bw_box_probe probe;
-    memset(&probe, 'n', sizeof probe);
-    probe.primary.type = probe.secondary.type = BW_BOX_NUMBER;
-    memset((uint8_t *)&event.slot, 0xff, sizeof event.slot);
-    memset(event.slot.text, 1, sizeof event.slot.text);
-    event.slot.text[0] = ' ';
-    event.slot.word_length[0] = event.slot.word_length[1] = 0;
-    event.slot.text_length = BW_BOX_TEXT;
-    event.probe = &probe;
-    struct bw_buffer text = {.data = room, .capacity = sizeof room};
-    bw_recorded_append_text(&event, &text);
-    assert_ptr_equal(text.data, room);
-    assert_in_range(text.length, 4 * BW_BOX_TEXT, sizeof room - 1);
-    recorder_bench_free(&bench);
-}
-
-/* What every probe keeps, and that its name and those of its members are there in full. */
-static void test_probes(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "image-open path",
-        "super-read path",
-        "chunk-add profile",
-        "dev-read-start path",
-        "dev-read-done path",
-        "fop-wind xlator",
-        "fop-unwind xlator",
-        "dirent name",
-        "path-emit path",
-        "decompress-start algorithm",
-        "decompress-done algorithm",
-        "error message",
-    };
-    struct recorder_bench bench = recorder_bench_create(NULL, 4);
+    struct recorder_bench bench = recorder_bench_create("*", 32);
+    struct bw_probe_consumer *consumer = bw_recorder_consumer(bench.recorder);
+    static char text[70000];
     unsigned count;
-    size_t with_text = 0;
     const struct bw_probe *table = bw_probe_table(&count);
-    assert_int_equal(bench.recorder->view.probe_count, count);
+    memset(text, 1, sizeof text - 1);
     for (unsigned i = 0; i < count; i++) {
-        const struct bw_box_probe *probe = bw_recording_probe(&bench.recorder->view, i);
-        const struct bw_member *members = table[i].record->members;
-        assert_string_equal((const char *)probe->name, table[i].name);
-        assert_string_equal((const char *)probe->primary.name, members[table[i].primary].name);
-        assert_string_equal((const char *)probe->secondary.name, members[table[i].secondary].name);
-        if (!*probe->text.name)
-            continue;
-        char pair[80];
-        snprintf(pair, sizeof pair, "%s %s", table[i].name, (const char *)probe->text.name);
-        assert_in_range(with_text, 0, COUNT(texts) - 1);
-        assert_string_equal(pair, texts[with_text++]);
+        union {
+            char bytes[BW_RECORD_MEMBERS * sizeof(struct bw_bytes)];
+            uint64_t aligned;
+        } record;
+        memset(&record, 0xff, sizeof record);
+        for (unsigned j = 0; j < table[i].record->member_count; j++) {
+            const struct bw_member *member = &table[i].record->members[j];
+            const struct bw_bytes bytes = {text, sizeof text - 1};
+            if (member->type == BW_TYPE_BYTES)
+                memcpy(record.bytes + member->offset, &bytes, sizeof bytes);
+            else if (member->type == BW_TYPE_TEXT)
+                memcpy(record.bytes + member->offset, &bytes.data, sizeof bytes.data);
+        }
+        const struct bw_probe_event event = {
+            .probe = &table[i], .record = &record, .members = UINT64_MAX, .time = UINT64_MAX};
+        consumer->take(consumer, &event);
+        assert_non_null(strstr(last_line(&bench), table[i].name));
+        assert_true(bw_utf8_is_valid(bench.line, strlen(bench.line)));
+        last_json(&bench);
     }
-    assert_int_equal(with_text, COUNT(texts));
     recorder_bench_free(&bench);
 }
 
@@ -233,22 +205,19 @@ static void test_rounds(void **state)
 {
     (void)state;
     struct recorder_bench bench = recorder_bench_create(NULL, 7);
-    struct bw_recorded event;
     for (uint32_t i = 1; i <= 40; i++) {
-        record_image(&bench, "x");
-        struct bw_recording_list list = recorder_bench_list(&bench);
-        assert_int_equal(list.count, i < 7 ? i : 7);
-        assert_int_equal(list.overwritten, i < 7 ? 0 : i - 7);
-        assert_int_equal(list.torn + list.damaged + list.missing, 0);
-        for (uint32_t j = 0; j < list.count; j++) {
-            assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[j], &event),
-                             BW_SLOT_GOOD);
-            assert_int_equal(event.number, list.overwritten + j + 1);
-        }
-        bw_recording_list_free(&list);
-        assert_false(bw_recorder_get(bench.recorder, 0, &event));
-        assert_false(bw_recorder_get(bench.recorder, i + 1, &event));
-        assert_int_equal(bw_recorder_get(bench.recorder, 1, &event), i <= 7);
+        record_image(bench.probes, "x");
+        struct bw_recording *recording = recorder_bench_recording(&bench);
+        const struct bw_recording_facts *facts = bw_recording_facts(recording);
+        assert_int_equal(facts->count, i < 7 ? i : 7);
+        assert_int_equal(facts->overwritten, i < 7 ? 0 : i - 7);
+        assert_int_equal(facts->torn + facts->damaged + facts->missing, 0);
+        for (uint32_t j = 0; j < facts->count; j++)
+            assert_int_equal(bw_recording_event(recording, j).number, facts->overwritten + j + 1);
+        bw_recording_destroy(recording);
+        assert_int_equal(bw_recorder_line(bench.recorder, 0, bench.line), 0);
+        assert_int_equal(bw_recorder_line(bench.recorder, i + 1, bench.line), 0);
+        assert_int_equal(bw_recorder_line(bench.recorder, 1, bench.line) > 0, i <= 7);
     }
     recorder_bench_free(&bench);
 }
@@ -258,25 +227,25 @@ static void test_slot_in_use(void **state)
 {
     (void)state;
     struct recorder_bench bench = recorder_bench_create(NULL, 4);
-    struct bw_recorded event;
     for (int i = 0; i < 6; i++)
-        record_image(&bench, "x");
-    atomic_store(&bench.recorder->slots[2].sequence, htole64(3 | BW_BOX_BUSY));
-    record_image(&bench, "y"); /* number 7 would go there */
-    struct bw_recording_list list = recorder_bench_list(&bench);
-    assert_int_equal(list.count, 3); /* 4, 5, 6 */
-    assert_int_equal(list.torn, 1);
-    bw_recording_list_free(&list);
-    assert_false(bw_recorder_get(bench.recorder, 7, &event));
-    atomic_store(&bench.recorder->slots[3].sequence, htole64(12));
-    record_image(&bench, "z"); /* number 8: the slot has a later one */
-    list = recorder_bench_list(&bench);
-    assert_int_equal(list.count, 3); /* 5, 6, 12 */
-    assert_int_equal(list.last, 12);
-    assert_int_equal(list.torn, 1);
-    assert_int_equal(list.missing, 2);     /* of 9 to 12: 9, 10; 11 has the slot of the torn one */
-    assert_int_equal(list.overwritten, 6); /* of 1 to 8, 5 and 6 are there */
-    bw_recording_list_free(&list);
+        record_image(bench.probes, "x");
+    atomic_store(&bench.slots[2].sequence, htole64(3 | BW_BOX_BUSY));
+    record_image(bench.probes, "y"); /* number 7 would go there */
+    struct bw_recording *recording = recorder_bench_recording(&bench);
+    assert_int_equal(bw_recording_facts(recording)->count, 3); /* 4, 5, 6 */
+    assert_int_equal(bw_recording_facts(recording)->torn, 1);
+    bw_recording_destroy(recording);
+    assert_int_equal(bw_recorder_line(bench.recorder, 7, bench.line), 0);
+    atomic_store(&bench.slots[3].sequence, htole64(12));
+    record_image(bench.probes, "z"); /* number 8: the slot has a later one */
+    recording = recorder_bench_recording(&bench);
+    const struct bw_recording_facts *facts = bw_recording_facts(recording);
+    assert_int_equal(facts->count, 3); /* 5, 6, 12 */
+    assert_int_equal(bw_recording_event(recording, 2).number, 12);
+    assert_int_equal(facts->torn, 1);
+    assert_int_equal(facts->missing, 2); /* of 9 to 12: 9, 10; 11 has the slot of the torn one */
+    assert_int_equal(facts->overwritten, 6); /* of 1 to 8, 5 and 6 are there */
+    bw_recording_destroy(recording);
     recorder_bench_free(&bench);
 }
 
@@ -304,33 +273,37 @@ static void test_threads(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, fire_many, &bench), 0);
     for (size_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    struct bw_recording_list list = recorder_bench_list(&bench);
-    assert_int_equal(list.torn + list.damaged, 0);
-    assert_in_range(list.last, THREADS * EVENTS - 64, THREADS * EVENTS);
-    assert_int_equal(list.count + list.missing + list.overwritten, list.last);
-    for (uint32_t i = 0; i < list.count; i++) {
-        struct bw_recorded event;
-        char path[128];
-        assert_int_equal(bw_recording_slot(&bench.recorder->view, list.slots[i], &event),
-                         BW_SLOT_GOOD);
-        uint64_t value = bw_get64(event.slot.primary);
-        snprintf(path, sizeof path, "%0100llu", (unsigned long long)value);
-        assert_int_equal(bw_get64(event.slot.secondary), value);
-        assert_int_equal(event.slot.text_length, 100);
-        assert_memory_equal(event.slot.text, path, 100);
+    struct bw_recording *recording = recorder_bench_recording(&bench);
+    const struct bw_recording_facts *facts = bw_recording_facts(recording);
+    assert_int_equal(facts->torn + facts->damaged, 0);
+    assert_int_equal(bw_recorder_count(bench.recorder), THREADS * EVENTS);
+    assert_in_range(facts->count + facts->missing + facts->overwritten, THREADS * EVENTS - 64,
+                    THREADS * EVENTS);
+    for (uint32_t i = 0; i < facts->count; i++) {
+        unsigned long long inode = 0, tree = 1;
+        char path[128], expected[128];
+        const struct bw_recorded event = bw_recording_event(recording, i);
+        memcpy(bench.line, event.text.data, event.text.length);
+        bench.line[event.text.length] = '\0';
+        assert_int_equal(sscanf(strstr(bench.line, "inode="), "inode=%llu tree=%llu path=%100s",
+                                &inode, &tree, path),
+                         3);
+        assert_int_equal(inode, tree);
+        snprintf(expected, sizeof expected, "%0100llu", inode);
+        assert_string_equal(path, expected);
     }
-    bw_recording_list_free(&list);
+    bw_recording_destroy(recording);
     recorder_bench_free(&bench);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_members),     cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_times),       cmocka_unit_test(test_json),
-        cmocka_unit_test(test_cut),         cmocka_unit_test(test_longest_line),
-        cmocka_unit_test(test_probes),      cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_slot_in_use), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_members), cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_times),   cmocka_unit_test(test_json),
+        cmocka_unit_test(test_cut),     cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_rounds),  cmocka_unit_test(test_slot_in_use),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,6 +22,12 @@ static struct bw_probe_stats *make_stats(bool by_xlator, const char *patterns)
     return stats;
 }
 
+static struct bw_error *collect(void *context, const char *bytes, size_t length)
+{
+    bw_buffer_append(context, bytes, length);
+    return NULL;
+}
+
 /* An event as fire.c makes it. */
 static void fire(struct bw_probe_stats *stats, enum bw_probe_number number, const void *record)
 {
@@ -37,7 +43,7 @@ static void fire(struct bw_probe_stats *stats, enum bw_probe_number number, cons
 static void expect_report(const struct bw_probe_stats *stats, bool as_json, const char *wanted)
 {
     struct bw_buffer text = {0};
-    bw_probe_stats_report(stats, as_json, &text);
+    expect_success(bw_probe_stats_report(stats, as_json, collect, &text));
     expect_text(&text, wanted);
 }
 
@@ -256,7 +262,7 @@ static uint64_t sum_of(const char *text, const char *name)
 static char *json_report(const struct bw_probe_stats *stats)
 {
     struct bw_buffer text = {0};
-    bw_probe_stats_report(stats, true, &text);
+    expect_success(bw_probe_stats_report(stats, true, collect, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_false(text.failed);
     return text.data;
@@ -329,7 +335,7 @@ static void test_many_layers(void **state)
     assert_string_equal(table.rows[1].type, "a/c");
     free(table.rows);
     struct bw_buffer text = {0};
-    bw_probe_stats_report(stats, false, &text);
+    expect_success(bw_probe_stats_report(stats, false, collect, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_non_null(
         strstr(text.data, "\nnot counted, for want of room: 20 calls of other layers\n"));

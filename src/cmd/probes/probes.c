@@ -17,10 +17,6 @@
 #include "cmd/common/last_words.h"
 #include "cmd/probes/probe_list.h"
 #include "cmd/probes/recorder.h"
-#include "probe/filter.h"
-#include "probe/print.h"
-#include "probe/recorder.h"
-#include "probe/stats.h"
 
 static int show_list(const struct command *command, const char *style)
 {
@@ -89,12 +85,10 @@ struct cmd_probes {
     struct cmd_probe_settings settings;
     struct bw_probes *probes;
     bool selected[BW_PROBES_MAX];
-    bool printing;
-    int output; /* where events and statistics go; -1: to a file that is not open */
-    struct bw_probe_printer printer;
+    int output; /* where events and statistics go; -1: to a file that is not open yet */
+    struct bw_probe_printer *printer; /* this one or the next; NULL: the other, or neither */
     struct bw_probe_stats *stats;
-    struct bw_filter *filter;
-    struct bw_filtered filtered; /* stands in front of one of both, if there is a filter */
+    struct bw_filter *filter; /* before that one; NULL: none */
     struct bw_recorder *recorder;
 };
 
@@ -161,30 +155,32 @@ static struct bw_error *write_lines(void *context, const char *lines, size_t len
     return cmd_write_file(watch->output, output_name(watch), lines, length);
 }
 
-static void prepare_printer(struct cmd_probes *watch)
+/* Lines on stderr are seen at once. */
+static bool gathers(const struct cmd_probes *watch)
 {
-    watch->printer = (struct bw_probe_printer){
-        .json = watch->settings.format == CMD_PROBES_JSON,
-        .gather = strcmp(output_name(watch), "stderr") != 0,
-        .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
-        .write = write_lines,
-        .context = watch,
-    };
-    memcpy(watch->printer.consumer.selected, watch->selected, sizeof watch->selected);
-    bw_probe_printer_init(&watch->printer);
-    watch->printing = true;
+    return strcmp(output_name(watch), "stderr") != 0;
 }
 
-/* The consumer joins the probes, behind the filter if there is one. */
+static struct bw_error *make_printer(struct cmd_probes *watch)
+{
+    const struct bw_probe_printer_options options = {
+        .json = watch->settings.format == CMD_PROBES_JSON,
+        .gather = gathers(watch),
+        .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
+        .consume = write_lines,
+        .context = watch,
+    };
+    return bw_probe_printer_create(&options, watch->selected, &watch->printer);
+}
+
+/* Adds a consumer to the probes, after the filter if there is one. */
 static struct bw_error *join(struct cmd_probes *watch, struct bw_probe_consumer *consumer)
 {
-    if (!watch->settings.filter) {
-        bw_probes_add(watch->probes, consumer);
-        return NULL;
+    if (watch->settings.filter) {
+        BW_TRY(bw_filter_create(watch->settings.filter, consumer->selected, &watch->filter));
+        consumer = bw_filter_before(watch->filter, consumer);
     }
-    BW_TRY(bw_filter_create(watch->settings.filter, consumer->selected, &watch->filter));
-    bw_filtered_init(&watch->filtered, watch->filter, consumer);
-    bw_probes_add(watch->probes, &watch->filtered.consumer);
+    bw_probes_add(watch->probes, consumer);
     return NULL;
 }
 
@@ -217,8 +213,8 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     }
     if (!anything_selected(watch) || (settings->blackbox && !prints(settings)))
         return NULL;
-    prepare_printer(watch);
-    return join(watch, &watch->printer.consumer);
+    BW_TRY(make_printer(watch));
+    return join(watch, bw_probe_printer_consumer(watch->printer));
 }
 
 /* For scripts that are to outlive versions. */
@@ -258,12 +254,8 @@ struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch)
 
 static struct bw_error *report_stats(struct cmd_probes *watch)
 {
-    struct bw_buffer text = {0};
-    bw_probe_stats_report(watch->stats, watch->settings.format == CMD_PROBES_JSON, &text);
-    struct bw_error *error =
-        text.failed ? bw_error_no_memory() : write_lines(watch, text.data, text.length);
-    bw_buffer_free(&text);
-    return error;
+    return bw_probe_stats_report(watch->stats, watch->settings.format == CMD_PROBES_JSON,
+                                 write_lines, watch);
 }
 
 /* A signal ends the program. */
@@ -273,7 +265,7 @@ static void speak(void *context)
     if (watch->stats)
         bw_error_free(report_stats(watch));
     else
-        bw_probe_printer_flush(&watch->printer);
+        bw_probe_printer_flush(watch->printer);
 }
 
 static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs *fs)
@@ -296,18 +288,16 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     cmd_recorder_start(watch->recorder);
     BW_TRY(open_output(watch, fs));
-    bool gathers = watch->stats || (watch->printing && watch->printer.gather);
-    return gathers ? cmd_last_words_start(speak, watch) : NULL;
+    bool holds_back = watch->stats || (watch->printer && gathers(watch));
+    return holds_back ? cmd_last_words_start(speak, watch) : NULL;
 }
 
 struct bw_error *cmd_probes_close(struct cmd_probes *watch)
 {
-    struct bw_error *error = NULL;
     if (!watch)
         return NULL;
     cmd_last_words_stop();
-    if (watch->printing)
-        error = bw_probe_printer_finish(&watch->printer);
+    struct bw_error *error = bw_probe_printer_destroy(watch->printer);
     if (watch->stats && watch->recorder)
         error = report_stats(watch);
     cmd_last_words_end();

@@ -10,10 +10,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/buffer.h"
 #include "base/cleanup.h"
 
 enum {
@@ -58,12 +60,11 @@ static void append(struct bw_buffer *text, const char *words)
     bw_buffer_append(text, words, strlen(words));
 }
 
-/* Everything is on the stack: the room is there, so that the buffer never asks for memory. */
+/* Everything is on the stack, and the buffer never asks for memory. */
 static void print_events(const struct bw_recorder *recorder, const char *reason)
 {
-    char room[BW_RECORDED_ROOM + 64];
-    struct bw_buffer text = {.data = room, .capacity = sizeof room};
-    struct bw_recorded event;
+    char room[BW_RECORDER_LINE + 64], line[BW_RECORDER_LINE];
+    struct bw_buffer text = {.data = room, .capacity = sizeof room, .fixed = true};
     uint64_t count = bw_recorder_count(recorder);
     append(&text, "btrfs-walk: ");
     append(&text, reason);
@@ -72,12 +73,11 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     if (!write_text(&text) || !bw_recorder_is_whole(recorder))
         return;
     for (uint64_t i = count > LAST_EVENTS ? count - LAST_EVENTS + 1 : 1; i <= count; i++) {
+        size_t length = bw_recorder_line(recorder, i, line);
         text.length = 0;
         append(&text, "btrfs-walk: ");
-        if (!bw_recorder_get(recorder, i, &event))
-            append(&text, "(an event that is not complete)");
-        else
-            bw_recorded_append_text(&event, &text);
+        append(&text, length ? "" : "(an event that is not complete)");
+        bw_buffer_append(&text, line, length);
         append(&text, "\n");
         if (!write_text(&text))
             return;

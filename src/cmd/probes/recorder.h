@@ -8,7 +8,7 @@
 #define BW_CMD_RECORDER_H
 
 #include "btrfs-walk/fs.h"
-#include "probe/recorder.h"
+#include "btrfs-walk/recorder.h"
 
 /**
  * Makes a recorder of the coarse probes and those selected (NULL: no others): in memory, or in the
