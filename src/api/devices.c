@@ -188,13 +188,17 @@ struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, 
     struct bw_error *error =
         bw_wind_map(NULL, fs->reader.top, logical,
                     length < UINT32_MAX ? (uint32_t)length : UINT32_MAX, copy, &reply);
-    *mapping = (struct bw_mapping){.copies = error && !reply.length ? 0 : reply.copies,
+    *mapping = (struct bw_mapping){.copies = error ? 0 : reply.copies,
                                    .length = reply.length ? reply.length : length,
                                    .devid = reply.location.devid,
                                    .offset = reply.location.offset,
                                    .present = reply.location.present,
                                    .rebuilt = reply.location.rebuilt};
-    if (error)
-        mapping->copies = 0;
+    /* For a read an address outside of all chunks is damage; for a question it is an answer. */
+    if (error && error->code == BW_ERROR_CORRUPT)
+        error->code = BW_ERROR_NOT_FOUND;
+    if (!error && (!copy || copy > reply.copies))
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "address %" PRIu64 " has no copy %u", logical,
+                                copy);
     return error;
 }

@@ -13,6 +13,7 @@
 struct bw_items {
     struct bw_leaf_finder finder;
     struct bw_key at, last; /* the least key that may come next, and the greatest wanted */
+    struct bw_key entered;  /* what `at` was when the leaf was looked for */
     bool in_leaf;           /* the finder is in the leaf of `at`, and `slot` is valid */
     uint32_t slot;          /* the next one to look at */
     bool ended;
@@ -96,10 +97,11 @@ static uint32_t first_at(const struct bw_node *leaf, const struct bw_key *key)
 static struct bw_error *enter_leaf(struct bw_items *items)
 {
     struct bw_leaf_finder *finder = &items->finder;
+    items->entered = items->at;
     BW_TRY(bw_find_leaf(finder, &items->at));
     if (finder->lost) {
         struct bw_error *error = BW_TAKE(finder->error);
-        items->ended = bw_key_compare(&finder->end, &items->at) <= 0;
+        items->ended |= bw_key_compare(&finder->end, &items->entered) <= 0;
         items->at = finder->end;
         return error ? error
                      : bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is lost",
@@ -116,7 +118,7 @@ static struct bw_error *leave_leaf(struct bw_items *items)
     struct bw_leaf_finder *finder = &items->finder;
     uint64_t lost = bw_leaf_lost_block(finder, &items->at);
     items->in_leaf = false;
-    items->ended = bw_key_compare(&finder->end, &items->at) <= 0;
+    items->ended |= bw_key_compare(&finder->end, &items->entered) <= 0;
     items->at = finder->end;
     return lost ? bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 " is lost", lost) : NULL;
 }

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The public headers: items and blocks of trees, superblocks, devices, chunks and mappings. */
+#include "btrfs-walk/tree.h"
+#include "format/items.h"
+#include "support/walk_helpers.h"
+
+struct fixture {
+    struct iw_image *image;
+    struct report_log log;
+    struct bw_fs *fs;
+};
+
+static struct fixture make(const struct iw_options *options)
+{
+    struct fixture fixture = {.image = sample_image(options)};
+    expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));
+    return fixture;
+}
+
+static void close_fixture(struct fixture *fixture)
+{
+    bw_fs_close(fixture->fs);
+    report_log_free(&fixture->log);
+    iw_destroy(fixture->image);
+}
+
+/* Counts the items of a tree in a range of keys; each must be found where its location says. */
+static size_t count_items(struct bw_fs *fs, uint64_t tree, const struct bw_key *first,
+                          const struct bw_key *last, size_t *errors)
+{
+    struct bw_items *items;
+    const struct bw_item *item;
+    struct bw_item_location location;
+    struct bw_key before = {0};
+    size_t count = 0;
+    expect_success(bw_items_open(fs, tree, first, last, &items));
+    for (;;) {
+        struct bw_error *error = bw_items_next(items, &item, &location);
+        *errors += error != NULL;
+        if (error) {
+            bw_error_free(error);
+            continue;
+        }
+        if (!item)
+            break;
+        assert_true(!count || bw_key_compare(&before, &item->key) < 0);
+        before = item->key;
+        count++;
+        struct bw_tree_block *block;
+        struct bw_item same;
+        expect_success(bw_tree_block_read(fs, location.bytenr, &block));
+        assert_true(bw_tree_block_item(block, location.slot, &same));
+        assert_int_equal(bw_key_compare(&same.key, &item->key), 0);
+        assert_int_equal(same.size, item->size);
+        assert_memory_equal(same.data, item->data, same.size);
+        bw_tree_block_free(block);
+    }
+    bw_items_close(items);
+    return count;
+}
+
+/* Items of all leaves of a tree, as the image writer has made them. */
+static size_t items_written(const struct iw_image *image, uint64_t tree)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < iw_block_count(image); i++) {
+        const struct iw_block *block = iw_block(image, i);
+        uint8_t bytes[BW_MAX_NODESIZE];
+        if (block->tree != tree || block->level)
+            continue;
+        iw_block_bytes(image, block->logical, bytes);
+        count += bw_get32(((const struct bw_disk_header *)bytes)->item_count);
+    }
+    return count;
+}
+
+static void test_items(void **state)
+{
+    struct fixture fixture = make(&(struct iw_options){.nodesize = 4096});
+    static const uint64_t trees[] = {BW_TREE_ROOT, BW_TREE_CHUNK, FS};
+    size_t errors = 0;
+    struct bw_items *items;
+    (void)state;
+    for (size_t i = 0; i < COUNT(trees); i++)
+        assert_int_equal(count_items(fixture.fs, trees[i], NULL, NULL, &errors),
+                         items_written(fixture.image, trees[i]));
+    const struct bw_key first = {TOP, BW_INODE_ITEM, 0}, last = {TOP, BW_INODE_ITEM, UINT64_MAX};
+    assert_int_equal(count_items(fixture.fs, FS, &first, &last, &errors), 1);
+    assert_int_equal(count_items(fixture.fs, FS, &last, &first, &errors), 0);
+    assert_int_equal(errors, 0);
+    expect_error(bw_items_open(fixture.fs, 4711, NULL, NULL, &items), BW_ERROR_NOT_FOUND,
+                 "no tree 4711");
+    close_fixture(&fixture);
+}
+
+/* A lost leaf is one error, and all other items come. */
+static void test_lost_items(void **state)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    struct fixture fixture = {.image = image};
+    uint8_t bytes[BW_MAX_NODESIZE];
+    size_t errors = 0;
+    (void)state;
+    for (unsigned i = 0; i < 500; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%u", i);
+        iw_file(image, FS, TOP, name);
+    }
+    iw_write_memory(image);
+    const struct iw_block *lost =
+        iw_block_of_key(image, FS, (struct bw_key){400, BW_INODE_ITEM, 0});
+    iw_block_bytes(image, lost->logical, bytes);
+    iw_corrupt(image, lost->logical, IW_ALL_COPIES, 300, 4, IW_FLIP);
+    expect_success(open_image(image, &fixture.log, &fixture.fs));
+    size_t in_lost = bw_get32(((const struct bw_disk_header *)bytes)->item_count);
+    assert_int_equal(count_items(fixture.fs, FS, NULL, NULL, &errors),
+                     items_written(image, FS) - in_lost);
+    assert_int_equal(errors, 1);
+    struct bw_tree_block *block;
+    expect_error(bw_tree_block_read(fixture.fs, lost->logical, &block), BW_ERROR_CORRUPT, NULL);
+    close_fixture(&fixture);
+}
+
+static void test_blocks(void **state)
+{
+    struct fixture fixture = make(&(struct iw_options){.nodesize = 4096});
+    struct bw_tree_block *block;
+    struct bw_item item;
+    struct bw_block_key_pointer pointer;
+    (void)state;
+    for (size_t i = 0; i < iw_block_count(fixture.image); i++) {
+        const struct iw_block *written = iw_block(fixture.image, i);
+        expect_success(bw_tree_block_read(fixture.fs, written->logical, &block));
+        const struct bw_tree_block_header header = bw_tree_block_header(block);
+        assert_int_equal(header.bytenr, written->logical);
+        assert_int_equal(header.level, written->level);
+        assert_false(bw_tree_block_item(block, header.item_count, &item));
+        assert_false(bw_tree_block_pointer(block, header.item_count, &pointer));
+        assert_int_equal(bw_tree_block_pointer(block, 0, &pointer), header.level > 0);
+        assert_int_equal(bw_tree_block_item(block, 0, &item), !header.level && header.item_count);
+        bw_tree_block_free(block);
+    }
+    expect_error(bw_tree_block_read(fixture.fs, 1, &block), BW_ERROR_NOT_FOUND, NULL);
+    expect_error(bw_tree_block_read(fixture.fs, UINT64_MAX - 4095, &block), BW_ERROR_NOT_FOUND,
+                 NULL);
+    close_fixture(&fixture);
+}
+
+static struct bw_error *count_device(void *context, const struct bw_device_info *device)
+{
+    unsigned *counts = context;
+    assert_true((device->path != NULL) == (device->state != BW_DEVICE_MISSING));
+    counts[device->state]++;
+    return NULL;
+}
+
+static struct bw_error *count_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    size_t *count = context;
+    assert_true(chunk->stripe_count > 0);
+    assert_string_equal(chunk->profile, "RAID1");
+    ++*count;
+    return NULL;
+}
+
+static void test_devices(void **state)
+{
+    const struct iw_options options = {
+        .nodesize = 4096, .device_count = 3, .profile = BW_GROUP_RAID1};
+    struct iw_image *image = sample_image(&options);
+    struct fixture fixture = {.image = image};
+    unsigned counts[3] = {0};
+    size_t chunks = 0;
+    struct bw_superblock_info superblock;
+    struct bw_mapping mapping;
+    (void)state;
+    iw_remove_device(image, 2);
+    expect_success(open_image(image, &fixture.log, &fixture.fs));
+    expect_success(bw_fs_devices(fixture.fs, count_device, counts));
+    assert_int_equal(counts[BW_DEVICE_PRESENT], 2);
+    assert_int_equal(counts[BW_DEVICE_MISSING], 1);
+    expect_success(bw_fs_chunks(fixture.fs, count_chunk, &chunks));
+    assert_int_equal(chunks, iw_chunk_count(image));
+
+    assert_int_equal(bw_fs_image_count(fixture.fs), 2);
+    bw_fs_superblock(fixture.fs, &superblock);
+    assert_int_equal(superblock.nodesize, 4096);
+    assert_int_equal(superblock.device_count, 3);
+    expect_success(bw_fs_read_superblock(fixture.fs, 1, 0, &superblock));
+    assert_int_equal(superblock.devid, iw_devid(image, 1));
+    expect_error(bw_fs_read_superblock(fixture.fs, 2, 0, &superblock), BW_ERROR_NOT_FOUND, NULL);
+    expect_error(bw_fs_read_superblock(fixture.fs, 0, 2, &superblock), BW_ERROR_NOT_FOUND,
+                 "too small");
+
+    const struct iw_block *root = iw_root_block(image, FS);
+    expect_success(bw_fs_map(fixture.fs, root->logical, 4096, 1, &mapping));
+    assert_int_equal(mapping.copies, 2);
+    assert_int_equal(mapping.length, 4096);
+    assert_int_not_equal(mapping.devid, 0);
+    expect_error(bw_fs_map(fixture.fs, root->logical, 4096, 3, &mapping), BW_ERROR_NOT_FOUND, NULL);
+    expect_error(bw_fs_map(fixture.fs, 1, 4096, 1, &mapping), BW_ERROR_NOT_FOUND, NULL);
+    assert_int_equal(mapping.copies, 0);
+    close_fixture(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_lost_items),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
