@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btree/item_range.h"
+#include "btree/find_leaf.h"
 #include "format/chunk.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -78,15 +77,6 @@ struct iteration {
     struct bw_stripe_info *stripes; /* of the chunk being handed out */
 };
 
-static void report_lost(void *context, uint64_t bytenr, struct bw_error *error)
-{
-    const struct iteration *iteration = context;
-    if (bytenr == BW_LOST_ITEM)
-        bw_fs_report(iteration->fs, BW_DAMAGE, error);
-    else
-        bw_fs_report_lost(iteration->fs, bytenr, error);
-}
-
 static const struct bw_image *image_of(const struct bw_fs *fs,
                                        const struct bw_disk_device_item *disk)
 {
@@ -130,12 +120,9 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_device = take, .context = context};
-    const struct bw_item_range range = {.first = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
-                                        .last = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX},
-                                        .item = take_device,
-                                        .lost = report_lost,
-                                        .context = &iteration};
-    return bw_item_range_read(&fs->reader, &fs->chunk_tree, &range);
+    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, 0},
+                       (struct bw_key){BW_DEVICE_ITEMS, BW_DEVICE_ITEM, UINT64_MAX}, take_device,
+                       &iteration);
 }
 
 static struct bw_error *take_chunk(void *context, const struct bw_item *item)
@@ -171,12 +158,9 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
 struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
-    const struct bw_item_range range = {.first = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
-                                        .last = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX},
-                                        .item = take_chunk,
-                                        .lost = report_lost,
-                                        .context = &iteration};
-    struct bw_error *error = bw_item_range_read(&fs->reader, &fs->chunk_tree, &range);
+    struct bw_error *error = bw_fs_items(
+        fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
+        (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, take_chunk, &iteration);
     free(iteration.stripes);
     return error;
 }

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/stream.h"
 #include "data/extents.h"
-#include "fs/extent_count.h"
+#include "fs/inode.h"
 #include "fs/fs.h"
 
 struct bw_extent_reader {

@@ -6,16 +6,12 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "btree/item_range.h"
+#include "btree/find_leaf.h"
 #include "format/items.h"
-#include "fs/damage.h"
-#include "fs/directory.h"
 #include "fs/fs.h"
-#include "fs/inode.h"
 #include "fs/lookup.h"
-#include "fs/salvage.h"
-#include "fs/symlink.h"
-#include "fs/xattr.h"
+#include "fs/inode.h"
+#include "recovery/recovery.h"
 
 struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   uint64_t number, struct bw_place *place)
@@ -63,25 +59,13 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
     return NULL;
 }
 
-static void lose_names(void *context, uint64_t bytenr, struct bw_error *error)
-{
-    const struct names *names = context;
-    if (bytenr == BW_LOST_ITEM)
-        bw_fs_report(names->fs, BW_DAMAGE, error);
-    else
-        bw_fs_report_lost(names->fs, bytenr, error);
-}
-
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
                                 bw_inode_name_taker *take, void *context)
 {
     struct names names = {fs, take, context};
-    const struct bw_item_range range = {.first = {place->inode, BW_INODE_REF, 0},
-                                        .last = {place->inode, BW_INODE_EXTREF, UINT64_MAX},
-                                        .item = take_names,
-                                        .lost = lose_names,
-                                        .context = &names};
-    return bw_item_range_read(&fs->reader, &place->subvolume->tree, &range);
+    return bw_fs_items(fs, &place->subvolume->tree, (struct bw_key){place->inode, BW_INODE_REF, 0},
+                       (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX}, take_names,
+                       &names);
 }
 
 /* Appends the path inside the subvolume, without a '/' at either end. */

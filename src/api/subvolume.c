@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "btree/item_range.h"
+#include "btree/find_leaf.h"
 #include "format/items.h"
-#include "fs/directory.h"
+#include "fs/lookup.h"
 #include "fs/fs.h"
 
 const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
@@ -29,35 +29,29 @@ struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
     return NULL;
 }
 
-/* A search for a UUID among all root items. */
-struct uuid_search {
-    const uint8_t *uuid;
-    uint64_t found; /* id of the subvolume; 0: none so far */
-};
-
-static struct bw_error *compare_uuid(void *context, const struct bw_item *item)
+static bool has_uuid(const struct bw_item *item, const uint8_t uuid[BW_UUID_SIZE])
 {
-    struct uuid_search *search = context;
     const struct bw_disk_root_item *disk = (const void *)item->data;
-    if (item->key.type == BW_ROOT_ITEM && item->size >= sizeof *disk &&
-        memcmp(disk->uuid, search->uuid, BW_UUID_SIZE) == 0)
-        search->found = item->key.objectid;
-    return NULL;
+    return item->key.type == BW_ROOT_ITEM && item->size >= sizeof *disk &&
+           memcmp(disk->uuid, uuid, BW_UUID_SIZE) == 0;
 }
 
 struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UUID_SIZE],
                                       const struct bw_subvolume **subvolume)
 {
-    struct uuid_search search = {.uuid = uuid};
-    const struct bw_item_range range = {
-        .last = BW_KEY_MAX, .item = compare_uuid, .context = &search};
-    struct bw_error *error = bw_item_range_read(&fs->reader, &fs->root_tree, &range);
-    *subvolume = search.found ? bw_subvolume_by_id(fs, search.found) : NULL;
-    if (!*subvolume)
-        return error ? error
-                     : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
-    bw_error_free(error);
-    return NULL;
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    *subvolume = NULL;
+    bw_item_range_begin(&range, &fs->reader, &fs->root_tree, (struct bw_key){0}, BW_KEY_MAX);
+    while (!error && !*subvolume && bw_item_range_next(&range)) {
+        if (range.error)
+            error = BW_TAKE(range.error);
+        else if (has_uuid(&range.item, uuid))
+            *subvolume = bw_subvolume_by_id(fs, range.item.key.objectid);
+    }
+    BW_TRY(bw_item_range_end(&range, error));
+    return *subvolume ? NULL
+                      : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume with that UUID");
 }
 
 static struct timespec time_of(const struct bw_disk_timespec *disk)
@@ -81,9 +75,8 @@ static void take_new_members(const struct bw_disk_root_item *disk, struct bw_sub
     info->rtime = time_of(&disk->rtime);
 }
 
-static struct bw_error *take_root_item(void *context, const struct bw_item *item)
+static struct bw_error *take_root_item(const struct bw_item *item, struct bw_subvolume_info *info)
 {
-    struct bw_subvolume_info *info = context;
     const struct bw_disk_root_item *disk = (const void *)item->data;
     struct bw_root_item root;
     BW_TRY(bw_root_item_decode(item, &root));
@@ -112,11 +105,14 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
         .is_snapshot = subvolume->is_snapshot,
         .is_deleted = subvolume->deleted,
     };
-    const struct bw_item_range range = {.first = {info->id, BW_ROOT_ITEM, 0},
-                                        .last = {info->id, BW_ROOT_ITEM, UINT64_MAX},
-                                        .item = take_root_item,
-                                        .context = info};
-    return bw_item_range_read(&fs->reader, &fs->root_tree, &range);
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bw_item_range_begin(&range, &fs->reader, &fs->root_tree,
+                        (struct bw_key){info->id, BW_ROOT_ITEM, 0},
+                        (struct bw_key){info->id, BW_ROOT_ITEM, UINT64_MAX});
+    while (!error && bw_item_range_next(&range))
+        error = range.error ? BW_TAKE(range.error) : take_root_item(&range.item, info);
+    return bw_item_range_end(&range, error);
 }
 
 struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,

@@ -11,9 +11,8 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "format/items.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
-#include "fs/xattr.h"
+#include "fs/inode.h"
 
 /* Of one inode. The kernel lists at most 64 KiB of names, and no value is longer than a leaf. */
 enum { MOST_BYTES = 8 << 20 };

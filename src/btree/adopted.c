@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Looking for keys in adopted leaves. */
-#include "btree/adopted.h"
-
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
+#include "btree/block.h"
 
 void bw_adopted_free(struct bw_adopted *adopted)
 {
@@ -14,15 +14,9 @@ void bw_adopted_free(struct bw_adopted *adopted)
 
 size_t bw_adopted_until(const struct bw_adopted *adopted, const struct bw_key *key)
 {
-    size_t low = 0, high = adopted->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bw_key_compare(&adopted->leaves[middle].pointer.expectation.first_key, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return BW_FIRST_INDEX(i, adopted->count,
+                          bw_key_compare(&adopted->leaves[i].pointer.expectation.first_key, key) >
+                              0);
 }
 
 const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted *adopted,
@@ -33,8 +27,8 @@ const struct bw_adopted_leaf *bw_adopted_leaf_of(const struct bw_adopted *adopte
     return leaf && bw_key_compare(key, &leaf->last_key) <= 0 ? leaf : NULL;
 }
 
-bool bw_adopted_tells(const struct bw_adopted *adopted, const struct bw_key *first,
-                      const struct bw_key *last)
+bool bw_adopted_covers(const struct bw_adopted *adopted, const struct bw_key *first,
+                       const struct bw_key *last)
 {
     const struct bw_adopted_leaf *leaf = bw_adopted_leaf_of(adopted, first);
     return adopted->complete || (leaf && bw_key_compare(last, &leaf->last_key) <= 0);

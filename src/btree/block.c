@@ -22,7 +22,8 @@ struct bw_block_pointer bw_tree_root_pointer(const struct bw_tree *tree, bool le
     };
 }
 
-/* Unordered keys say little, but nothing below a node is worth more than the node's own range. */
+/* In a lenient scan keys may be out of order: a child counts inside the range of its parent only.
+ */
 static void keep_inside(struct bw_tree_block_expectation *child,
                         const struct bw_tree_block_expectation *parent)
 {
@@ -48,6 +49,12 @@ struct bw_block_pointer bw_tree_child_pointer(const struct bw_block_pointer *par
     return child;
 }
 
+uint32_t bw_child_slot(const struct bw_node *node, const struct bw_key *key)
+{
+    uint32_t until = bw_node_count_until(node, key);
+    return until ? until - 1 : 0;
+}
+
 struct bw_request bw_block_request(const struct bw_tree_reader *reader,
                                    const struct bw_block_pointer *pointer, void *buffer)
 {
@@ -61,8 +68,8 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
     };
 }
 
-/* A leaf costs three comparisons here; internal nodes are few. features/verify has done the same if
- * it is the layer right below. */
+/* features/verify has checked this already, but a graph may lack that layer. A leaf costs three
+ * comparisons here; internal nodes are few. */
 static struct bw_error *accept(const struct bw_request *request)
 {
     const struct bw_tree_block_expectation *expectation = request->expectation;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The descent to one leaf. Levels fall by one a step, so it ends. Leaves whose keys are out of
- * order are not searched but looked through: the answer to a question must not depend on how one
- * came to the leaf.
+ * The descent to one leaf. It ends because the level falls by one with each step. A leaf whose keys
+ * are out of order is looked through as a whole instead of searched, so that the answer does not
+ * depend on the way to the leaf.
  */
 #include "btree/find_leaf.h"
 
@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "xlators/classes.h"
 
-/* How many leaves ahead the layers below are told of. */
+/* How many leaves are announced ahead. */
 enum { ADVISE_LEAVES = 16 };
 
 void bw_leaf_finder_init(struct bw_leaf_finder *finder, const struct bw_tree_reader *reader,
@@ -44,6 +44,7 @@ void bw_leaf_finder_set_tree(struct bw_leaf_finder *finder, const struct bw_tree
 void bw_leaf_finder_free(struct bw_leaf_finder *finder)
 {
     forget_leaf(finder);
+    bw_error_free(BW_TAKE(finder->node_error));
     free(finder->block);
     free(finder->node);
     finder->block = finder->node = NULL;
@@ -54,14 +55,7 @@ static bool holds(const struct bw_key *first, const struct bw_key *end, const st
     return bw_key_compare(first, key) <= 0 && bw_key_compare(key, end) < 0;
 }
 
-/* The slot below which a key belongs; the first one also has what lies before it. */
-static uint32_t slot_for(const struct bw_node *node, const struct bw_key *key)
-{
-    uint32_t before = bw_node_count_until(node, key);
-    return before ? before - 1 : 0;
-}
-
-/* Tells the layers below which leaves come next, if the search goes on where it was. */
+/* Announces the leaves that come next, if the search goes on where it was. */
 static void advise(struct bw_leaf_finder *finder, const struct bw_node *node, uint32_t slot)
 {
     struct bw_range ranges[ADVISE_LEAVES];
@@ -96,7 +90,7 @@ static void set_range(struct bw_leaf_finder *finder, const struct bw_key *first,
     finder->end = finder->unknown = pointer->expectation.end_key;
 }
 
-/* Reads what a pointer points to into one of the buffers; NULL without memory. */
+/* Reads the block of a pointer into one of the buffers; NULL if memory runs out. */
 static uint8_t *read_block(struct bw_leaf_finder *finder, const struct bw_block_pointer *pointer)
 {
     uint8_t **buffer = pointer->expectation.level ? &finder->node : &finder->block;
@@ -120,7 +114,7 @@ static struct bw_error *end_descent(struct bw_leaf_finder *finder)
     return NULL;
 }
 
-static struct bw_key key_behind(struct bw_key key)
+static struct bw_key key_after(struct bw_key key)
 {
     key.offset++;
     if (key.offset == 0)
@@ -137,7 +131,7 @@ static struct bw_error *read_adopted(struct bw_leaf_finder *finder,
     if (!read_block(finder, &leaf->pointer))
         return bw_error_no_memory();
     if (!finder->adopted->complete)
-        finder->unknown = key_behind(leaf->last_key);
+        finder->unknown = key_after(leaf->last_key);
     return end_descent(finder);
 }
 
@@ -160,7 +154,7 @@ static struct bw_error *find_adopted(struct bw_leaf_finder *finder, const struct
     return NULL;
 }
 
-/* Goes on where a node is lost, if leaves below it are known; otherwise all below it is lost. */
+/* Uses adopted leaves in place of a lost node; without any, all below the node is lost. */
 static struct bw_error *lose_node(struct bw_leaf_finder *finder,
                                   const struct bw_block_pointer *pointer,
                                   const struct bw_key *first, const struct bw_key *key)
@@ -170,7 +164,8 @@ static struct bw_error *lose_node(struct bw_leaf_finder *finder,
         bw_adopted_find(&finder->reader, &finder->tree, pointer->bytenr, &adopted);
     if (error || !adopted)
         return error ? error : end_descent(finder);
-    bw_error_free(BW_TAKE(finder->error));
+    bw_error_free(finder->node_error);
+    finder->node_error = BW_TAKE(finder->error);
     finder->adopted = adopted;
     finder->lost_node = *pointer;
     finder->lost_node.expectation.first_key = *first;
@@ -195,7 +190,7 @@ static struct bw_error *descend(struct bw_leaf_finder *finder, struct bw_block_p
         finder->has_above = level == 1;
         finder->above = pointer;
         finder->above.expectation.first_key = first;
-        uint32_t slot = slot_for(&node, key);
+        uint32_t slot = bw_child_slot(&node, key);
         if (slot)
             first = bw_node_key(&node, slot);
         if (level == 1)
@@ -227,7 +222,7 @@ uint64_t bw_leaf_lost_block(const struct bw_leaf_finder *finder, const struct bw
     return bw_key_compare(key, &finder->unknown) < 0 ? 0 : finder->lost_node.bytenr;
 }
 
-/* Looks through all keys: the greatest that is not behind `key`, or the least that is. */
+/* Looks at all keys: the greatest one that is at most `key`, or the least greater one. */
 static int64_t look_through(const struct bw_node *leaf, const struct bw_key *key, bool behind)
 {
     int64_t best = -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The scan. It descends one internal node a level and, above the leaves, batches. It cannot loop:
- * levels fall by one a step, and a child only counts inside the key range its parent gives it, so
- * that no block is reached by two ways. A lenient scan does without that promise of the keys and
- * remembers the blocks it has seen instead.
+ * The scan. It descends through one internal node a level and reads the leaves in batches. It
+ * cannot loop: the level falls by one with each step, and a child counts only inside the key range
+ * that its parent gives it, so that no block is reached on two ways. A lenient scan does not rely
+ * on the keys; it remembers the blocks it has visited instead.
  */
 #include "btree/scan.h"
 
@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "btree/adopted.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
@@ -19,13 +18,20 @@ struct state {
     const struct bw_tree_reader *reader;
     const struct bw_tree *tree;
     const struct bw_scan *scan;
-    uint8_t *nodes[BW_MAX_LEVEL]; /* one buffer a level, made when first needed */
-    uint8_t *leaves;              /* buffer of a batch */
-    unsigned leaf_room;           /* how many it takes */
-    struct bw_map seen;           /* lenient: addresses of the blocks visited */
+    struct bw_scan_buffers *buffers;
+    struct bw_block_pointer pointers[BW_BATCH]; /* leaves to be read */
+    unsigned count, batch;                      /* how many, and how many at most */
+    struct bw_map seen;                         /* lenient: addresses of the blocks visited */
 };
 
-static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
+void bw_scan_buffers_free(struct bw_scan_buffers *buffers)
+{
+    for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
+        free(buffers->nodes[level]);
+    free(buffers->leaves);
+    free(buffers->ranges);
+    *buffers = (struct bw_scan_buffers){0};
+}
 
 static struct bw_error *lose(struct state *state, const struct bw_block_pointer *pointer,
                              struct bw_error *error)
@@ -36,50 +42,70 @@ static struct bw_error *lose(struct state *state, const struct bw_block_pointer 
     return NULL;
 }
 
-static bool wanted(struct state *state, const struct bw_block_pointer *pointer)
+/* Whether anything is wanted below a pointer, as far as its keys can be relied on. */
+static bool is_wanted(const struct bw_scan *scan, const struct bw_block_pointer *pointer)
 {
-    const struct bw_scan *scan = state->scan;
-    if (scan->lenient) {
-        bool seen = bw_map_get(&state->seen, pointer->bytenr) != UINT32_MAX;
-        return !seen && bw_map_put(&state->seen, pointer->bytenr, 1);
-    }
-    if (bw_key_compare(&pointer->expectation.first_key, &scan->last) > 0 ||
-        bw_key_compare(&pointer->expectation.end_key, &scan->first) <= 0)
-        return false;
-    return !scan->wants || scan->wants(scan->context, pointer);
+    return bw_key_compare(&pointer->expectation.first_key, &scan->last) <= 0 &&
+           bw_key_compare(&pointer->expectation.end_key, &scan->first) > 0 &&
+           (!scan->wants || scan->wants(scan->context, pointer));
 }
 
-static struct bw_error *read_leaves(struct state *state, const struct bw_block_pointer *pointers,
-                                    unsigned count)
+/* Decides whether a block is to be read now. */
+static struct bw_error *choose(struct state *state, const struct bw_block_pointer *pointer,
+                               bool *wanted)
+{
+    *wanted = state->scan->lenient ? bw_map_get(&state->seen, pointer->bytenr) == UINT32_MAX
+                                   : is_wanted(state->scan, pointer);
+    if (state->scan->lenient && !bw_map_put(&state->seen, pointer->bytenr, 1))
+        return bw_error_no_memory();
+    return NULL;
+}
+
+static struct bw_error *read_leaves(struct state *state)
 {
     struct bw_request requests[BW_BATCH];
+    const uint32_t nodesize = state->reader->nodesize;
+    const unsigned count = state->count;
+    state->count = 0;
     for (unsigned i = 0; i < count; i++)
-        requests[i] = bw_block_request(state->reader, &pointers[i],
-                                       state->leaves + (size_t)i * state->reader->nodesize);
+        requests[i] = bw_block_request(state->reader, &state->pointers[i],
+                                       state->buffers->leaves + (size_t)i * nodesize);
     bw_blocks_read(state->reader, requests, count);
     struct bw_error *result = NULL;
     for (unsigned i = 0; i < count; i++) {
         if (result) {
             bw_error_free(requests[i].error);
         } else if (requests[i].error) {
-            result = lose(state, &pointers[i], requests[i].error);
+            result = lose(state, &state->pointers[i], requests[i].error);
         } else {
-            struct bw_node leaf = bw_node_view(requests[i].buffer, state->reader->nodesize);
+            struct bw_node leaf = bw_node_view(requests[i].buffer, nodesize);
             result = state->scan->leaf(state->scan->context, &leaf);
         }
     }
     return result;
 }
 
-/* Memory for a batch; most searches want one or two leaves. */
-static struct bw_error *reserve_leaves(struct state *state, unsigned count)
+/* Prepares for up to `count` leaves. Most scans want one or two. */
+static struct bw_error *begin_leaves(struct state *state, uint32_t count)
 {
-    if (state->leaf_room >= count)
+    struct bw_scan_buffers *buffers = state->buffers;
+    const unsigned batch = bw_block_batch(state->reader);
+    state->batch = count < batch ? count : batch;
+    if (buffers->leaf_room >= state->batch)
         return NULL;
-    free(state->leaves);
-    state->leaves = bw_block_buffer(state->reader, count);
-    state->leaf_room = state->leaves ? count : 0;
-    return state->leaves ? NULL : bw_error_no_memory();
+    free(buffers->leaves);
+    buffers->leaves = bw_block_buffer(state->reader, state->batch);
+    buffers->leaf_room = buffers->leaves ? state->batch : 0;
+    return buffers->leaves ? NULL : bw_error_no_memory();
+}
+
+static struct bw_error *add_leaf(struct state *state, const struct bw_block_pointer *pointer)
+{
+    bool wanted;
+    BW_TRY(choose(state, pointer, &wanted));
+    if (wanted)
+        state->pointers[state->count++] = *pointer;
+    return state->count == state->batch ? read_leaves(state) : NULL;
 }
 
 /* The slots below which the keys wanted lie: from `first` up to and without `end`. */
@@ -87,74 +113,90 @@ struct slots {
     uint32_t first, end;
 };
 
-/* A lenient scan believes no order of keys. */
 static struct slots slots_of(const struct bw_scan *scan, const struct bw_node *node)
 {
     if (scan->lenient)
         return (struct slots){0, node->item_count};
-    uint32_t before = bw_node_count_until(node, &scan->first);
-    return (struct slots){before ? before - 1 : 0, bw_node_count_until(node, &scan->last)};
+    return (struct slots){bw_child_slot(node, &scan->first),
+                          bw_node_count_until(node, &scan->last)};
+}
+
+static struct bw_range range_of(const struct state *state, const struct bw_node *node,
+                                uint32_t slot)
+{
+    return (struct bw_range){bw_node_pointer_at(node, slot).bytenr, state->reader->nodesize};
+}
+
+static struct bw_error *announce(struct state *state, const struct bw_block_pointer *parent,
+                                 const struct bw_node *node, struct slots slots)
+{
+    struct bw_range **ranges = &state->buffers->ranges;
+    uint32_t count = 0, first = slots.first, end = slots.first;
+    if (!*ranges)
+        *ranges = malloc(BW_MAX_CHILDREN * sizeof **ranges);
+    if (!*ranges)
+        return bw_error_no_memory();
+    for (uint32_t slot = slots.first; slot < slots.end; slot++) {
+        const struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
+        if (!is_wanted(state->scan, &child))
+            continue;
+        first = count ? first : slot;
+        end = slot + 1;
+        (*ranges)[count++] = range_of(state, node, slot);
+    }
+    if (count < 2)
+        return NULL;
+    for (uint32_t more = count < (end - first) / 2 ? 0 : count; more && end < node->item_count;
+         more--)
+        (*ranges)[count++] = range_of(state, node, end++);
+    bw_blocks_advise(state->reader, *ranges, count);
+    return NULL;
 }
 
 static struct bw_error *scan_leaves(struct state *state, const struct bw_block_pointer *parent,
                                     const struct bw_node *node)
 {
-    struct bw_block_pointer pointers[BW_BATCH];
     struct slots slots = slots_of(state->scan, node);
-    unsigned batch = bw_block_batch(state->reader), count = 0;
     if (slots.first >= slots.end)
         return NULL;
-    if (slots.end - slots.first < batch)
-        batch = slots.end - slots.first;
-    BW_TRY(reserve_leaves(state, batch));
+    if (state->scan->announce)
+        BW_TRY(announce(state, parent, node, slots));
+    BW_TRY(begin_leaves(state, slots.end - slots.first));
     for (uint32_t slot = slots.first; slot < slots.end; slot++) {
-        pointers[count] = bw_tree_child_pointer(parent, node, slot);
-        count += wanted(state, &pointers[count]);
-        if (count == batch) {
-            BW_TRY(read_leaves(state, pointers, count));
-            count = 0;
-        }
+        struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
+        BW_TRY(add_leaf(state, &child));
     }
-    return count ? read_leaves(state, pointers, count) : NULL;
+    return read_leaves(state);
 }
 
-static struct bw_error *scan_children(struct state *state, const struct bw_block_pointer *parent,
-                                      const struct bw_node *node)
+static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer);
+
+static struct bw_error *scan_nodes(struct state *state, const struct bw_block_pointer *parent,
+                                   const struct bw_node *node)
 {
-    if (node->level == 1)
-        return scan_leaves(state, parent, node);
     struct slots slots = slots_of(state->scan, node);
     for (uint32_t slot = slots.first; slot < slots.end; slot++) {
         struct bw_block_pointer child = bw_tree_child_pointer(parent, node, slot);
-        if (wanted(state, &child))
-            BW_TRY(scan_node(state, &child));
+        BW_TRY(scan_node(state, &child));
     }
     return NULL;
 }
 
-/* Leaves that begin below a node which is lost. */
+/* The adopted leaves that begin below a lost node. */
 static struct bw_error *scan_adopted(struct state *state, const struct bw_block_pointer *lost,
                                      const struct bw_adopted *adopted)
 {
-    struct bw_block_pointer pointers[BW_BATCH];
-    unsigned batch = bw_block_batch(state->reader), count = 0;
-    BW_TRY(reserve_leaves(state, batch));
+    BW_TRY(begin_leaves(state, BW_BATCH));
     for (size_t i = 0; i < adopted->count; i++) {
         const struct bw_block_pointer *leaf = &adopted->leaves[i].pointer;
-        if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) < 0 ||
-            bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) >= 0 ||
-            !wanted(state, leaf))
-            continue;
-        pointers[count++] = *leaf;
-        if (count == batch) {
-            BW_TRY(read_leaves(state, pointers, count));
-            count = 0;
-        }
+        if (bw_key_compare(&leaf->expectation.first_key, &lost->expectation.first_key) >= 0 &&
+            bw_key_compare(&leaf->expectation.first_key, &lost->expectation.end_key) < 0)
+            BW_TRY(add_leaf(state, leaf));
     }
-    return count ? read_leaves(state, pointers, count) : NULL;
+    return read_leaves(state);
 }
 
-/* A node is lost, with whatever was below it that is not known in another way. */
+/* A node is lost, and with it all below it that no adopted leaf holds. */
 static struct bw_error *lose_node(struct state *state, const struct bw_block_pointer *pointer,
                                   struct bw_error *lost)
 {
@@ -165,7 +207,7 @@ static struct bw_error *lose_node(struct state *state, const struct bw_block_poi
     struct bw_error *error = bw_adopted_find(state->reader, state->tree, pointer->bytenr, &adopted);
     if (!error && adopted)
         error = scan_adopted(state, pointer, adopted);
-    if (!error && !(adopted && bw_adopted_tells(adopted, &scan->first, &scan->last)))
+    if (!error && !(adopted && bw_adopted_covers(adopted, &scan->first, &scan->last)))
         return lose(state, pointer, lost);
     bw_error_free(lost);
     return error;
@@ -173,19 +215,24 @@ static struct bw_error *lose_node(struct state *state, const struct bw_block_poi
 
 static struct bw_error *scan_node(struct state *state, const struct bw_block_pointer *pointer)
 {
-    uint8_t level = pointer->expectation.level;
-    if (state->scan->stop_above_leaves && level <= 1)
+    uint8_t level = pointer->expectation.level, **block = &state->buffers->nodes[level];
+    bool wanted;
+    BW_TRY(choose(state, pointer, &wanted));
+    if (!wanted)
+        return NULL;
+    if (state->scan->pointer && level <= 1)
         return state->scan->pointer(state->scan->context, pointer);
-    if (!state->nodes[level])
-        state->nodes[level] = bw_block_buffer(state->reader, 1);
-    if (!state->nodes[level])
+    if (!*block)
+        *block = bw_block_buffer(state->reader, 1);
+    if (!*block)
         return bw_error_no_memory();
-    struct bw_error *error = bw_block_read(state->reader, pointer, state->nodes[level]);
+    struct bw_error *error = bw_block_read(state->reader, pointer, *block);
     if (error)
         return lose_node(state, pointer, error);
-    struct bw_node node = bw_node_view(state->nodes[level], state->reader->nodesize);
-    return level ? scan_children(state, pointer, &node)
-                 : state->scan->leaf(state->scan->context, &node);
+    struct bw_node node = bw_node_view(*block, state->reader->nodesize);
+    return level > 1   ? scan_nodes(state, pointer, &node)
+           : level > 0 ? scan_leaves(state, pointer, &node)
+                       : state->scan->leaf(state->scan->context, &node);
 }
 
 void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
@@ -203,14 +250,16 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
     const struct bw_frame frame = bw_frame_above(reader->frame, probes);
     const struct bw_tree_reader own = {reader->top, reader->nodesize, &frame, reader->adopter};
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
-    struct state state = {.reader = &own, .tree = tree, .scan = scan};
+    struct bw_scan_buffers buffers = {0};
+    struct state state = {.reader = &own,
+                          .tree = tree,
+                          .scan = scan,
+                          .buffers = scan->buffers ? scan->buffers : &buffers};
     uint64_t start = BW_PROBE_START(probes, key__search__done);
     BW_PROBE(probes, key__search__start, key_start, &event);
     struct bw_block_pointer root = bw_tree_root_pointer(tree, scan->lenient);
-    struct bw_error *error = wanted(&state, &root) ? scan_node(&state, &root) : NULL;
-    for (unsigned level = 0; level < BW_MAX_LEVEL; level++)
-        free(state.nodes[level]);
-    free(state.leaves);
+    struct bw_error *error = scan_node(&state, &root);
+    bw_scan_buffers_free(&buffers);
     bw_map_free(&state.seen);
     event.event.error = error;
     event.event.ns = start ? bw_probes_now(probes) - start : 0;

@@ -1,42 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scanning a tree, or a range of its keys, in key order. Leaves are asked for in batches, as the
- * node above them names them. A block that cannot be read is reported with the keys it held, and
- * the scan goes on behind it.
+ * Scanning a tree, or a range of its keys, in key order, for those who read many leaves. Leaves are
+ * read in batches, as the node above names them. A block that cannot be read is reported with the
+ * keys it held, and the scan goes on after it.
  */
 #ifndef BW_BTREE_SCAN_H
 #define BW_BTREE_SCAN_H
 
 #include "btree/block.h"
 
-/** What to scan, and who gets the results. Functions may be NULL where noted. */
+/** Memory of scans, for those who start many of them. All zeros is none. One scan at a time uses
+ * it. */
+struct bw_scan_buffers {
+    uint8_t *nodes[BW_MAX_LEVEL]; /**< one block a level, allocated when first needed */
+    uint8_t *leaves;              /**< blocks of a batch */
+    unsigned leaf_room;           /**< how many */
+    struct bw_range *ranges;      /**< BW_MAX_CHILDREN, for announcing leaves */
+};
+
+/** Frees the memory, and leaves none. */
+void bw_scan_buffers_free(struct bw_scan_buffers *buffers);
+
+/** What to scan, and the functions that receive the results. Those may be NULL where noted. */
 struct bw_scan {
-    struct bw_key first, last; /**< inclusive bounds of the keys wanted */
-    /** Lenient: read through wrong keys, and visit no block twice. For recovery. */
+    struct bw_key first, last; /**< the keys wanted, both included */
+    /** Lenient: read on where keys are wrong, and visit no block twice. For recovery. */
     bool lenient;
-    /** Below a node that is lost go through the leaves that the reader's adopter knows. What they
-     * tell all of is not lost. */
+    /** In place of a lost node, read the leaves that the reader's adopter knows. If they hold all
+     * keys wanted, nothing is lost. */
     bool adopt;
-    /** Stop at internal nodes of level 1 (or the root, if it is lower) and hand out the pointers to
-     * them. */
-    bool stop_above_leaves;
-    /** Whether anything is wanted below a pointer inside the bounds; NULL: yes. */
+    /** Announce all leaves wanted below a node before reading the first and, if they lie close
+     * together, as many after them, which the next scan will probably want. Not if lenient. */
+    bool announce;
+    struct bw_scan_buffers *buffers; /**< to be used and kept; NULL: memory of this scan alone */
+    /** Whether anything is wanted below a pointer inside the range; NULL: yes. */
     bool (*wants)(void *context, const struct bw_block_pointer *pointer);
     /** Receives every leaf that was read. An error ends the scan. */
     struct bw_error *(*leaf)(void *context, const struct bw_node *leaf);
-    /** With stop_above_leaves: receives the pointers instead. */
+    /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1
+     * (or to the root, if it is a leaf), which are not read. */
     struct bw_error *(*pointer)(void *context, const struct bw_block_pointer *pointer);
-    /** Receives every block that could not be read, and takes the error. NULL: the first one ends
-     * the scan.
-     */
+    /** Receives every block that cannot be read, and takes the error. NULL: the first one ends the
+     * scan. */
     void (*lost)(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
     void *context;
 };
 
-/** A scan of the whole key space; set the functions. */
+/** A scan of all keys; set the functions. */
 #define BW_SCAN_ALL .last = BW_KEY_MAX
 
-/** For `lost`, where what is lost is known already or does not matter. */
+/** For `lost`, where losses are reported elsewhere or do not matter. */
 void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
                          struct bw_error *error);
 

@@ -8,9 +8,8 @@
 #include "base/cleanup.h"
 #include "data/fetch.h"
 #include "format/checksum.h"
-#include "fs/damage.h"
-#include "fs/directory.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 #include "graph/wind.h"
 
 enum { SECTORS = BW_DATA_REQUEST / 4096 };

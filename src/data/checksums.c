@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "format/checksum.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
 
 void bw_data_checksums_init(struct bw_data_checksums *checksums, struct bw_fs *fs)

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "format/compression.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 

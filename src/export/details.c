@@ -7,9 +7,8 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
-#include "fs/xattr.h"
+#include "fs/inode.h"
 
 /* Of one inode. The kernel lists no more than 64 KiB of names, and no value is longer than a leaf.
  */

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 #include "fs/fs.h"
-#include "fs/salvage.h"
+#include "recovery/recovery.h"
 #include "walk/entries.h"
 
 enum { QUEUE_ITEMS = 2048 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages of an open file system: every one passes through here on its way to the user. */
-#include "fs/damage.h"
-
+/* Messages about an open file system: every one passes through here on its way to the user. */
+#include "base/cleanup.h"
 #include "fs/fs.h"
 
 struct bw_error *bw_fs_sign(struct bw_error *error)
@@ -38,4 +37,29 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
         bw_fs_report(fs, BW_DAMAGE, error);
     else
         bw_error_free(error);
+}
+
+void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
+{
+    if (range->lost == BW_LOST_ITEM)
+        bw_fs_report(fs, BW_DAMAGE, BW_TAKE(range->error));
+    else
+        bw_fs_report_lost(fs, range->lost, BW_TAKE(range->error));
+}
+
+struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
+                             struct bw_key last,
+                             struct bw_error *(*take)(void *context, const struct bw_item *item),
+                             void *context)
+{
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bw_item_range_begin(&range, &fs->reader, tree, first, last);
+    while (!error && bw_item_range_next(&range)) {
+        if (range.error)
+            bw_fs_report_range(fs, &range);
+        else
+            error = take(context, &range.item);
+    }
+    return bw_item_range_end(&range, error);
 }

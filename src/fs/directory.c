@@ -1,99 +1,49 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Paths from the bottom up, through the references of inodes and of subvolumes. */
-#include "fs/directory.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "btree/scan.h"
 #include "format/checksum.h"
 #include "format/items.h"
 #include "fs/fs.h"
+#include "fs/lookup.h"
 
-struct search {
-    uint64_t inode;
-    struct bw_parent_step *step;
-    bool found;
-};
-
-static struct bw_error *take_reference(void *context, const struct bw_node *leaf)
+static bool take_reference(const struct bw_item *item, struct bw_parent_step *step)
 {
-    struct search *search = context;
-    for (uint32_t slot = 0; slot < leaf->item_count && !search->found; slot++) {
-        struct bw_item item;
-        struct bw_inode_ref ref;
-        bool inside = bw_leaf_item(leaf, slot, &item);
-        if (!inside || item.key.objectid != search->inode ||
-            (item.key.type != BW_INODE_REF && item.key.type != BW_INODE_EXTREF))
-            continue;
-        struct bw_cursor cursor = bw_cursor_of(&item);
-        if (!bw_inode_ref_next(&cursor, &item.key, &ref) ||
-            !bw_name_is_valid(ref.name, ref.name_length))
-            continue;
-        search->step->parent = ref.parent;
-        search->step->name_length = ref.name_length;
-        memcpy(search->step->name, ref.name, ref.name_length);
-        search->found = true;
-    }
-    return NULL;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    if ((item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF) ||
+        !bw_inode_ref_next(&cursor, &item->key, &ref) ||
+        !bw_name_is_valid(ref.name, ref.name_length))
+        return false;
+    step->parent = ref.parent;
+    step->name_length = ref.name_length;
+    memcpy(step->name, ref.name, ref.name_length);
+    return true;
 }
 
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
                                   uint64_t inode, struct bw_parent_step *step)
 {
-    struct search search = {inode, step, false};
-    const struct bw_scan scan = {.first = {inode, BW_INODE_REF, 0},
-                                 .last = {inode, BW_INODE_EXTREF, UINT64_MAX},
-                                 .adopt = true,
-                                 .leaf = take_reference,
-                                 .context = &search};
-    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
-    if (search.found) {
-        bw_error_free(error);
-        return NULL;
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bool found = false;
+    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
+                        (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
+    while (!error && !found && bw_item_range_next(&range)) {
+        if (!range.error)
+            found = take_reference(&range.item, step);
+        else if (range.lost != BW_LOST_ITEM)
+            error = BW_TAKE(range.error);
     }
-    return error ? error
+    BW_TRY(bw_item_range_end(&range, error));
+    return found ? NULL
                  : bw_error_create(BW_ERROR_NOT_FOUND,
                                    "inode %" PRIu64 " of tree %" PRIu64 " has no name", inode,
                                    tree->id);
-}
-
-/* A search for a name among the entries in a range of keys. */
-struct name_search {
-    struct bw_key first, last;
-    const void *name;
-    size_t name_length;
-    uint8_t type; /* of the entry, once found */
-    bool found;
-};
-
-static bool has_key(const struct name_search *search, const struct bw_key *key)
-{
-    return bw_key_compare(key, &search->first) >= 0 && bw_key_compare(key, &search->last) <= 0;
-}
-
-static struct bw_error *take_named_entry(void *context, const struct bw_node *leaf)
-{
-    struct name_search *search = context;
-    for (uint32_t slot = 0; slot < leaf->item_count && !search->found; slot++) {
-        struct bw_item item;
-        struct bw_dir_entry entry;
-        bool inside = bw_leaf_item(leaf, slot, &item);
-        if (!inside || !has_key(search, &item.key))
-            continue;
-        struct bw_cursor cursor = bw_cursor_of(&item);
-        while (bw_dir_entry_next(&cursor, &entry)) {
-            if (entry.name_length != search->name_length ||
-                memcmp(entry.name, search->name, entry.name_length) != 0)
-                continue;
-            search->type = entry.type;
-            search->found = true;
-        }
-    }
-    return NULL;
 }
 
 struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw_tree *tree,
@@ -101,17 +51,17 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
                                          uint8_t *type)
 {
     const struct bw_key key = {directory, BW_DIR_ITEM, bw_name_hash(name, name_length)};
-    struct name_search search = {
-        .first = key, .last = key, .name = name, .name_length = name_length};
-    const struct bw_scan scan = {
-        .first = key, .last = key, .adopt = true, .leaf = take_named_entry, .context = &search};
-    BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
-    *type = search.type;
-    if (search.found)
-        return NULL;
-    return bw_error_create(BW_ERROR_NOT_FOUND,
-                           "inode %" PRIu64 " of tree %" PRIu64 " has no entry of that name",
-                           directory, tree->id);
+    struct bw_item_range range;
+    struct bw_dir_entry entry;
+    *type = BW_FILE_UNKNOWN;
+    bw_item_range_begin(&range, &fs->reader, tree, key, key);
+    while (bw_item_range_next(&range)) {
+        struct bw_cursor cursor = bw_cursor_of(&range.item);
+        while (!range.error && bw_dir_entry_next(&cursor, &entry))
+            if (entry.name_length == name_length && memcmp(entry.name, name, name_length) == 0)
+                *type = entry.type;
+    }
+    return bw_item_range_end(&range, NULL);
 }
 
 static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* An open file system, as the folders above src/fs see it. */
+/* An open file system, as this folder and those above it see it; and the messages about it. */
 #ifndef BW_FS_FS_H
 #define BW_FS_FS_H
 
@@ -8,15 +8,34 @@
 
 #include "base/file_set.h"
 #include "base/map.h"
-#include "btree/block.h"
+#include "btree/find_leaf.h"
 #include "btrfs-walk/fs.h"
-#include "fs/adoptions.h"
-#include "fs/name_index.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
 struct bw_image;
 struct bw_stripe_tree;
+
+struct bw_dir_entry;
+
+/** Receives a name as the directory entry that it would be; a view that ends with the call. An
+ * error ends the reading. */
+typedef struct bw_error *bw_name_taker(void *context, const struct bw_dir_entry *entry);
+
+/** What takes the place of lost blocks. recovery/ provides it; all zeros is none. */
+struct bw_recovery {
+    struct bw_adopter adopter; /**< of leaves below lost nodes */
+    /**
+     * Hands out the names of a directory that are known elsewhere than in the directory: in the
+     * order of the inodes they belong to, then those of subvolumes. Their type is BW_FILE_UNKNOWN
+     * if it is lost, too. What cannot be read is passed over. Safe from any thread. Returns the
+     * error of `take`, or one of memory.
+     */
+    struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
+                              uint64_t directory, bw_name_taker *take, void *taker);
+    void (*destroy)(void *context);
+    void *context;
+};
 
 /** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature,
  * which parts them by block groups. None if the root tree does not say where they are. */
@@ -44,14 +63,46 @@ struct bw_fs {
     struct bw_fs_status status;  /**< all but `damages` */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
-    struct bw_name_index *names;    /**< where entries of directories are lost */
-    struct bw_adoptions *adoptions; /**< where nodes of trees are lost */
+    struct bw_recovery recovery;
+    uint64_t seed; /**< of hashes of names: random, so that no image can choose names that collide
+                    */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
     struct bw_map doubtful; /**< files of which bw_fs_first_doubt() was asked; under the lock */
 };
 
-/** Tells the user something and counts it; takes the error. Safe from any thread. */
+/** Opens a file system, as bw_fs_open(). `attach` sets fs->recovery, once the subvolumes are
+ * known. */
+struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
+                                 struct bw_error *(*attach)(struct bw_fs *fs),
+                                 struct bw_fs **result);
+
+/** Reports something to the user and counts it; takes the error. Safe from any thread. */
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
+
+/** Reports the loss of the block at `bytenr` unless that was done before, by whatever tree or
+ * search; takes the error. Safe from any thread. */
+void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
+
+/** Whether this is the first call for a file, so that a warning is given once a file. Safe from any
+ * thread. */
+bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
+
+/** Reports what an item range has met as lost, and takes its error. */
+void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
+
+/** A hash of a name in a directory, good enough to tell names apart. */
+uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void *name,
+                         size_t length);
+
+/** Passes the items in a range of keys, both ends included, to `take`. What is lost is reported and
+ * left out. Returns the error of `take`, or one of memory. */
+struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
+                             struct bw_key last,
+                             struct bw_error *(*take)(void *context, const struct bw_item *item),
+                             void *context);
+
+/** Notes that an error was born in this folder, unless it came from a layer; returns it. */
+struct bw_error *bw_fs_sign(struct bw_error *error);
 
 #endif

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One inode of a subvolume, by its number. */
+/* What belongs to an inode of a subvolume, found by its number: the INODE_ITEM, extended
+ * attributes, the target of a symbolic link, the number of extents. */
 #ifndef BW_FS_INODE_H
 #define BW_FS_INODE_H
 
-#include "btree/block.h"
+#include "base/buffer.h"
+#include "base/map.h"
+#include "btrfs-walk/file.h"
+#include "btree/scan.h"
+#include "format/file_extent.h"
 #include "format/items.h"
 
 struct bw_fs;
@@ -15,12 +20,86 @@ struct bw_fs;
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                struct bw_inode *inode);
 
+/* Many inodes at once (inodes.c). */
+
 /**
- * Reads many inodes of one tree, each leaf they are in once. They are in ascending order of their
- * numbers, no two of them the same. `acls`: looks for access control lists as well. Lost blocks are
- * reported; what is not found stays so. Returns errors of memory.
+ * Reads many inodes of one tree, and each leaf that holds some of them once. They are ascending by
+ * number, without duplicates. `acls`: also look for access control lists. Lost blocks are reported;
+ * what is not found is left with `found` unset. Fails only if memory runs out.
  */
 struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree,
                                 struct bw_wanted_inode *wanted, size_t count, bool acls);
+
+/** The result of looking for an item. */
+enum bw_item_state {
+    BW_ITEM_MISSING, /**< the tree has none */
+    BW_ITEM_FOUND,
+    BW_ITEM_CUT_OFF, /**< there is one, but it cannot be read */
+    BW_ITEM_INVALID, /**< there is one, but it makes no sense */
+    BW_ITEM_LOST,    /**< the block it would be in cannot be read */
+};
+
+/** What is known of one inode. */
+struct bw_inode_attributes {
+    uint64_t number;       /**< set by the caller */
+    struct bw_inode inode; /**< if inode_state says that it was found */
+    uint32_t compression;  /**< offset of the property in the values of the query */
+    uint16_t compression_length;
+    uint8_t inode_state, compression_state; /**< enum bw_item_state */
+    bool has_acl;
+};
+
+/** Reads the attributes of inodes again and again; keeps memory from one run to the next. All zeros
+ * but the first members is a new one. One thread at a time may use it. */
+struct bw_inode_query {
+    struct bw_fs *fs;
+    bool acls, compression;           /**< what to look for besides the INODE_ITEM */
+    const struct bw_map *lost_blocks; /**< addresses of leaves that are not to be read, since they
+                                         count as lost; may be NULL */
+    struct bw_buffer values;          /**< result: values of the properties found by the last run */
+
+    /* Private. */
+    struct bw_scan_buffers buffers;
+    struct bw_key keys[4]; /* of each inode, ascending; objectid is to be filled in */
+    unsigned key_count;
+    struct bw_inode_attributes *attributes;
+    size_t count, at;
+};
+
+/** Fills in attributes, which are ascending by number, without duplicates. Lost blocks are
+ * reported. Fails only if memory runs out. */
+struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct bw_tree *tree,
+                                    struct bw_inode_attributes *attributes, size_t count);
+
+/** Frees the memory of a query. */
+void bw_inode_query_free(struct bw_inode_query *query);
+
+/* Extended attributes (xattr.c). */
+
+/** Hands out all attributes of an inode, in the order of a mount. What is lost is reported and left
+ * out. Returns the error of `take`, or one of memory. */
+struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                bw_xattr_taker *take, void *context);
+
+/** The same for one XATTR_ITEM of the tree with the id `tree`. Returns the error of `take`. */
+struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
+                                   bw_xattr_taker *take, void *context);
+
+/* Symbolic links (symlink.c). */
+
+/**
+ * Appends the target of a symbolic link: raw bytes, without a NUL, as a mount shows it, that is up
+ * to the first NUL. BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if what it has
+ * makes no sense or is longer than a link can be.
+ */
+struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                 struct bw_buffer *target);
+
+/* Extents (extent_count.c). */
+
+/** Counts the extents of an inode. What cannot be read is reported, and not counted. Fails only if
+ * memory runs out. */
+struct bw_error *bw_extents_count(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
+                                  struct bw_extent_count *count);
 
 #endif

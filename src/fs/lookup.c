@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Looking a path up, name by name. The directories passed are kept on a stack, so that ".." needs
- * no search; the target of a link takes the link's place in front of what is left of the path.
+ * Looking a path up, name by name. The directories on the way are kept on a stack, so that ".."
+ * needs no search; the target of a link replaces the link at the front of what is left of the path.
  */
 #include "fs/lookup.h"
 
@@ -9,11 +9,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btree/item_range.h"
 #include "format/checksum.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
-#include "fs/symlink.h"
 
 /* As many as Linux follows. */
 enum { MAX_LINKS = 40 };
@@ -47,27 +45,14 @@ struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *pla
     return NULL;
 }
 
-/* Whether the root tree confirms an entry; in a snapshot, the entries of nested subvolumes are
- * stale. */
-static const struct bw_subvolume *confirmed(const struct bw_fs *fs,
-                                            const struct bw_subvolume *parent, uint64_t directory,
-                                            const struct bw_dir_entry *entry)
-{
-    const struct bw_subvolume_table *table = &fs->subvolumes;
-    const struct bw_subvolume *child = bw_subvolume_find(table, entry->location.objectid);
-    bool agrees = child && !child->deleted && child->parent == parent->tree.id &&
-                  child->directory == directory && child->name_length == entry->name_length &&
-                  memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
-    return agrees ? child : NULL;
-}
-
 struct bw_error *bw_place_of_entry(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                    uint64_t directory, const struct bw_dir_entry *entry,
                                    struct bw_place *place)
 {
     const struct bw_key *to = &entry->location;
     if (to->type == BW_ROOT_ITEM) {
-        const struct bw_subvolume *child = confirmed(fs, subvolume, directory, entry);
+        const struct bw_subvolume *child =
+            bw_subvolume_of_entry(&fs->subvolumes, subvolume->tree.id, directory, entry);
         *place =
             child ? bw_place_top(child)
                   : (struct bw_place){subvolume, BW_EMPTY_DIRECTORY, BW_FILE_DIRECTORY, directory};
@@ -101,69 +86,71 @@ static void keep_error(struct search *search, struct bw_error *error)
         search->error = error;
 }
 
-static void lost(void *context, uint64_t bytenr, struct bw_error *error)
-{
-    (void)bytenr;
-    keep_error(context, error);
-}
-
 static struct bw_error *take_entry(void *context, const struct bw_dir_entry *entry)
 {
     struct search *search = context;
-    if (entry->name_length != search->name_length ||
+    if (search->found || entry->name_length != search->name_length ||
         memcmp(entry->name, search->name, entry->name_length) != 0)
         return NULL;
     struct bw_error *error = bw_place_of_entry(search->fs, search->directory->subvolume,
                                                search->directory->inode, entry, search->place);
     search->found = !error;
-    if (!error)
-        return bw_error_create(BW_ERROR_STOPPED, "found");
-    keep_error(search, error);
+    if (error)
+        keep_error(search, error);
     return NULL;
 }
 
-static struct bw_error *take_entries(void *context, const struct bw_item *item)
+static struct bw_error *take_entries(struct search *search, const struct bw_item *item)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     while (bw_dir_entry_next(&cursor, &entry))
-        BW_TRY(take_entry(context, &entry));
+        BW_TRY(take_entry(search, &entry));
     return NULL;
 }
 
-static void end_search(struct search *search, struct bw_error *error)
+static struct bw_error *search_range(struct search *search, uint8_t type, uint64_t first,
+                                     uint64_t last)
 {
-    if (error && error->code != BW_ERROR_STOPPED)
-        keep_error(search, error);
-    else
-        bw_error_free(error);
+    const uint64_t directory = search->directory->inode;
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bw_item_range_begin(&range, &search->fs->reader, &search->directory->subvolume->tree,
+                        (struct bw_key){directory, type, first},
+                        (struct bw_key){directory, type, last});
+    while (!error && !search->found && bw_item_range_next(&range)) {
+        if (range.error)
+            keep_error(search, BW_TAKE(range.error));
+        else
+            error = take_entries(search, &range.item);
+    }
+    return bw_item_range_end(&range, error);
 }
 
-static void search_range(struct search *search, uint8_t type, uint64_t first, uint64_t last)
+/* By the hash of the name or, if that item is lost, among all entries; if some of those are lost,
+ * too, among the names that inodes have in the directory. */
+static struct bw_error *search_everywhere(struct search *search)
 {
-    const struct bw_item_range range = {.first = {search->directory->inode, type, first},
-                                        .last = {search->directory->inode, type, last},
-                                        .item = take_entries,
-                                        .lost = lost,
-                                        .context = search};
-    end_search(search, bw_item_range_read(&search->fs->reader, &search->directory->subvolume->tree,
-                                          &range));
+    const struct bw_recovery *recovery = &search->fs->recovery;
+    uint64_t hash = bw_name_hash(search->name, search->name_length);
+    BW_TRY(search_range(search, BW_DIR_ITEM, hash, hash));
+    if (!search->found)
+        BW_TRY(search_range(search, BW_DIR_INDEX, 0, UINT64_MAX));
+    if (search->found || !search->error || !recovery->names)
+        return NULL;
+    return recovery->names(recovery->context, search->directory->subvolume,
+                           search->directory->inode, take_entry, search);
 }
 
-/* Finds a name in a directory: by its hash or, if the item is lost, among all entries; if some of
- * those are, too, among those who say that they are in that directory. What was damaged on the way
- * does not matter if the name is found. NULL and search->found false: there is no such name. */
+/* Finds a name in a directory. What was damaged on the way does not matter if the name is found.
+ * NULL and search->found false: there is no such name. */
 static struct bw_error *find_name(struct search *search)
 {
     if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
         return NULL;
-    uint64_t hash = bw_name_hash(search->name, search->name_length);
-    search_range(search, BW_DIR_ITEM, hash, hash);
-    if (!search->found)
-        search_range(search, BW_DIR_INDEX, 0, UINT64_MAX);
-    if (!search->found && search->error)
-        end_search(search, bw_names_from_below(search->fs, search->directory->subvolume,
-                                               search->directory->inode, take_entry, search));
+    struct bw_error *error = search_everywhere(search);
+    if (error)
+        keep_error(search, error);
     if (!search->found)
         return search->error;
     bw_error_free(search->error);
@@ -187,7 +174,7 @@ static bool more(const struct walk *walk)
     return walk->next < walk->rest.length;
 }
 
-/* The user's path, and the name it failed at if that is not in there, but came from a link. */
+/* The path as the user wrote it, and the name it failed at if that came from a link. */
 static struct bw_error *no_such_name(const struct walk *walk, const char *name, size_t length)
 {
     if (walk->links)
@@ -209,7 +196,7 @@ static struct bw_error *push(struct walk *walk, const struct bw_place *place)
     return NULL;
 }
 
-/* Puts the target of a link, which hangs in the directory where we are, in front of the rest. */
+/* Puts the target of a link, which is in the present directory, in front of the rest. */
 static struct bw_error *follow_link(struct walk *walk, const struct bw_place *link,
                                     const char *name, size_t length)
 {

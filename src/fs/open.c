@@ -5,12 +5,14 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
 #include "fs/bootstrap.h"
 #include "fs/fs.h"
-#include "fs/damage.h"
 #include "fs/roots.h"
 #include "fs/stripe_tree.h"
 #include "fs/wire.h"
@@ -39,13 +41,34 @@ static void note_log_tree(struct bw_fs *fs)
                                  fs->superblock.log_root, fs->superblock.generation));
 }
 
-static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *set)
+/* Without a random number, the time and an address have to do. */
+static uint64_t make_seed(const struct bw_fs *fs)
+{
+    uint64_t seed;
+    struct timespec now;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == sizeof seed)
+        return seed;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^ (uintptr_t)fs;
+}
+
+uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void *name,
+                         size_t length)
+{
+    return XXH64(name, length, directory ^ fs->seed);
+}
+
+typedef struct bw_error *attach_recovery(struct bw_fs *fs);
+
+static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *set,
+                                   attach_recovery *attach)
 {
     BW_TRY(bw_bootstrap_chunks(fs, set));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
-    fs->reader.adopter = bw_adoptions_adopter(fs->adoptions);
+    BW_TRY(attach(fs));
+    fs->reader.adopter = &fs->recovery.adopter;
     note_log_tree(fs);
     return bw_stripe_tree_attach(fs);
 }
@@ -58,22 +81,23 @@ static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
     return bw_graph_create(registry, forward, &fs->graph);
 }
 
+/* `attach` is NULL if the trees are not to be read. */
 static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options,
-                                   bool trees)
+                                   attach_recovery *attach)
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph->xlator_path));
     if (options->probes)
         bw_graph_set_probes(fs->graph, options->probes);
     struct bw_error *error = bw_wire(fs, options, &set);
-    if (!error && trees)
-        error = read_trees(fs, &set);
+    if (!error && attach)
+        error = read_trees(fs, &set, attach);
     fs->images = set.images;
     fs->image_count = set.count;
     return error;
 }
 
-static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
+static struct bw_error *open_fs(const struct bw_fs_options *options, attach_recovery *attach,
                                 struct bw_fs **result)
 {
     if (!options->path_count && !options->graph->file)
@@ -82,11 +106,9 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
     if (!fs)
         return bw_error_no_memory();
     fs->reporter = options->reporter;
+    fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
-    fs->names = bw_name_index_create();
-    fs->adoptions = bw_adoptions_create(fs);
-    struct bw_error *error =
-        fs->names && fs->adoptions ? open_steps(fs, options, trees) : bw_error_no_memory();
+    struct bw_error *error = open_steps(fs, options, attach);
     if (error)
         bw_fs_close(fs);
     else
@@ -101,8 +123,8 @@ static struct bw_error *open_fs(const struct bw_fs_options *options, bool trees,
 }
 
 /* Options of any version of the header become those of this one. */
-static struct bw_error *open_with(const struct bw_fs_options *given, bool trees,
-                                  struct bw_fs **result)
+struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recovery *attach,
+                                 struct bw_fs **result)
 {
     struct bw_fs_options options;
     struct bw_graph_options graph = {.struct_size = sizeof graph};
@@ -110,17 +132,12 @@ static struct bw_error *open_with(const struct bw_fs_options *given, bool trees,
     if (options.graph)
         BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
     options.graph = &graph;
-    return open_fs(&options, trees, result);
-}
-
-struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
-{
-    return open_with(options, true, fs);
+    return open_fs(&options, attach, result);
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return open_with(options, false, fs);
+    return bw_fs_open_with(options, NULL, fs);
 }
 
 void bw_fs_close(struct bw_fs *fs)
@@ -132,8 +149,8 @@ void bw_fs_close(struct bw_fs *fs)
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     free(fs->checksum_trees.trees);
-    bw_name_index_destroy(fs->names);
-    bw_adoptions_destroy(fs->adoptions);
+    if (fs->recovery.destroy)
+        fs->recovery.destroy(fs->recovery.context);
     bw_map_free(&fs->lost);
     bw_map_free(&fs->doubtful);
     bw_file_set_free(&fs->inputs);

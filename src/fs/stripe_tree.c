@@ -9,7 +9,7 @@
 #include "btree/find_leaf.h"
 #include "format/features.h"
 #include "format/stripe_extent.h"
-#include "fs/damage.h"
+#include "fs/fs.h"
 #include "graph/wind.h"
 
 enum {

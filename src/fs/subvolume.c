@@ -6,12 +6,14 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "btree/scan.h"
 #include "format/features.h"
 #include "format/items.h"
 #include "fs/fs.h"
 
-enum { MAX_CHECKSUM_TREES = 1024 /* far more than processors of whoever made the file system */ };
+/* The kernel makes one for each processor. */
+enum { MAX_CHECKSUM_TREES = 1024 };
 
 void bw_subvolumes_free(struct bw_subvolume_table *table)
 {
@@ -22,17 +24,8 @@ void bw_subvolumes_free(struct bw_subvolume_table *table)
 
 static struct bw_subvolume *find(const struct bw_subvolume_table *table, uint64_t id)
 {
-    size_t low = 0, high = table->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (table->items[middle].tree.id == id)
-            return &table->items[middle];
-        if (table->items[middle].tree.id < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    size_t at = BW_FIRST_INDEX(i, table->count, table->items[i].tree.id >= id);
+    return at < table->count && table->items[at].tree.id == id ? &table->items[at] : NULL;
 }
 
 uint64_t bw_subvolume_id(const struct bw_subvolume *subvolume)
@@ -56,6 +49,17 @@ const char *bw_subvolume_name(const struct bw_subvolume_table *table,
     return table->names.data + subvolume->name_offset;
 }
 
+const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table *table,
+                                                 uint64_t parent, uint64_t directory,
+                                                 const struct bw_dir_entry *entry)
+{
+    const struct bw_subvolume *child = find(table, entry->location.objectid);
+    bool agrees = child && !child->deleted && child->parent == parent &&
+                  child->directory == directory && child->name_length == entry->name_length &&
+                  memcmp(bw_subvolume_name(table, child), entry->name, entry->name_length) == 0;
+    return agrees ? child : NULL;
+}
+
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table)
 {
     for (size_t i = 0; i < table->count; i++)
@@ -69,7 +73,7 @@ static bool is_subvolume_id(uint64_t id)
     return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
 
-/* Leaves come in key order, so the table is filled at its end; anything else is damage. */
+/* Leaves come in key order, so items are added at the end of the table; anything else is damage. */
 static struct bw_error *append(struct bw_subvolume_table *table,
                                const struct bw_subvolume *subvolume)
 {
@@ -95,8 +99,8 @@ static struct bw_error *add_root_item(struct bw_fs *fs, const struct bw_item *it
     return append(&fs->subvolumes, &subvolume);
 }
 
-/* Gives a subvolume its name; from the child's side (ROOT_BACKREF) or, if that is lost, the
- * parent's (ROOT_REF). */
+/* Sets the name of a subvolume: from the ROOT_BACKREF of the child or, if that is lost, the
+ * ROOT_REF of the parent. */
 static struct bw_error *set_name(struct bw_fs *fs, const struct bw_item *item, uint64_t child,
                                  uint64_t parent)
 {

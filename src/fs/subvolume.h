@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The subvolumes of a file system, as the root tree lists them: where each tree is, and the one
- * name under which it hangs in its parent. Read once, when the file system is opened.
+ * entry that it has in its parent. Read once, when the file system is opened.
  */
 #ifndef BW_FS_SUBVOLUME_H
 #define BW_FS_SUBVOLUME_H
@@ -9,14 +9,15 @@
 #include "base/buffer.h"
 #include "btree/block.h"
 
+struct bw_dir_entry;
 struct bw_fs;
 
 /** A subvolume or snapshot. */
 struct bw_subvolume {
     struct bw_tree tree;
-    uint64_t parent;      /**< id of the subvolume it hangs in; 0 if it has no name (the top one, a
+    uint64_t parent;      /**< id of the subvolume with its entry; 0 if it has none (the top one, a
                              deleted one) */
-    uint64_t directory;   /**< inode there */
+    uint64_t directory;   /**< inode of the directory with the entry */
     uint64_t index;       /**< offset of the DIR_INDEX key there */
     uint32_t name_offset; /**< in the table's names */
     uint16_t name_length;
@@ -43,6 +44,13 @@ const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *ta
 
 /** Whether any subvolume that is not being deleted is a snapshot. */
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table);
+
+/** The subvolume that an entry of directory `directory` in the subvolume `parent` leads to; NULL if
+ * the root tree does not confirm the entry. In a snapshot, entries of nested subvolumes are stale.
+ */
+const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table *table,
+                                                 uint64_t parent, uint64_t directory,
+                                                 const struct bw_dir_entry *entry);
 
 /** Its name in its parent directory: name_length bytes. */
 const char *bw_subvolume_name(const struct bw_subvolume_table *table,

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reading XATTR_ITEMs, each of which packs the attributes whose names have the same hash. */
-#include "fs/xattr.h"
-
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "btree/item_range.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
-
-struct reading {
-    struct bw_fs *fs;
-    uint64_t tree;
-    bw_xattr_taker *take;
-    void *context;
-};
+#include "fs/inode.h"
 
 struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
                                    bw_xattr_taker *take, void *context)
@@ -33,29 +23,23 @@ struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct
     return NULL;
 }
 
+struct reading {
+    struct bw_fs *fs;
+    uint64_t tree;
+    bw_xattr_taker *take;
+    void *context;
+};
+
 static struct bw_error *take_item(void *context, const struct bw_item *item)
 {
     const struct reading *reading = context;
     return bw_xattrs_of_item(reading->fs, reading->tree, item, reading->take, reading->context);
 }
 
-static void lost(void *context, uint64_t bytenr, struct bw_error *error)
-{
-    const struct reading *reading = context;
-    if (bytenr == BW_LOST_ITEM)
-        bw_fs_report(reading->fs, BW_DAMAGE, error);
-    else
-        bw_fs_report_lost(reading->fs, bytenr, error);
-}
-
 struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                 bw_xattr_taker *take, void *context)
 {
     struct reading reading = {fs, tree->id, take, context};
-    const struct bw_item_range range = {.first = {inode, BW_XATTR_ITEM, 0},
-                                        .last = {inode, BW_XATTR_ITEM, UINT64_MAX},
-                                        .item = take_item,
-                                        .lost = lost,
-                                        .context = &reading};
-    return bw_item_range_read(&fs->reader, tree, &range);
+    return bw_fs_items(fs, tree, (struct bw_key){inode, BW_XATTR_ITEM, 0},
+                       (struct bw_key){inode, BW_XATTR_ITEM, UINT64_MAX}, take_item, &reading);
 }

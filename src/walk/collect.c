@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "fs/damage.h"
+#include "base/cleanup.h"
 #include "fs/fs.h"
+#include "fs/inode.h"
 #include "fs/lookup.h"
-#include "walk/attributes.h"
 #include "walk/task.h"
 
 enum {
@@ -42,7 +42,8 @@ struct order {
 struct bw_collector {
     const struct bw_file_writer *writer;
     const struct bw_selection *selection; /* NULL: all is written */
-    struct bw_lookup *lookup;             /* NULL: names are enough */
+    struct bw_inode_query query;
+    bool looks_up; /* otherwise names are enough */
     bool memory_short;
     struct bw_buffer bytes; /* paths of directories, names */
     struct entered *entered;
@@ -56,8 +57,7 @@ struct bw_collector {
     struct bw_buffer path;
 };
 
-struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader,
-                                         const struct bw_file_writer *writer,
+struct bw_collector *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
                                          const struct bw_selection *selection)
 {
     struct bw_collector *collector = calloc(1, sizeof *collector);
@@ -66,18 +66,17 @@ struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader,
         return NULL;
     collector->writer = writer;
     collector->selection = selection;
-    collector->lookup = needs ? bw_lookup_create(reader, needs) : NULL;
-    if (collector->lookup || !needs)
-        return collector;
-    bw_collector_destroy(collector);
-    return NULL;
+    collector->looks_up = needs;
+    collector->query.fs = fs;
+    collector->query.compression = needs & BW_FILE_NEEDS_COMPRESSION;
+    return collector;
 }
 
 void bw_collector_destroy(struct bw_collector *collector)
 {
     if (!collector)
         return;
-    bw_lookup_destroy(collector->lookup);
+    bw_inode_query_free(&collector->query);
     bw_buffer_free(&collector->bytes);
     bw_buffer_free(&collector->path);
     free(collector->entered);
@@ -209,13 +208,13 @@ void bw_collector_report_rest(const struct bw_task_scope *scope)
 static void complain_of(const struct bw_task_scope *scope,
                         const struct bw_inode_attributes *attributes)
 {
-    if (attributes->inode_state == BW_ATTRIBUTE_MISSING)
+    if (attributes->inode_state == BW_ITEM_MISSING)
         complain(scope, attributes->number, "it has no inode item");
-    else if (attributes->inode_state == BW_ATTRIBUTE_CUT_OFF)
+    else if (attributes->inode_state == BW_ITEM_CUT_OFF)
         complain(scope, attributes->number, "its inode item is cut off");
-    else if (attributes->inode_state == BW_ATTRIBUTE_INVALID)
+    else if (attributes->inode_state == BW_ITEM_INVALID)
         complain(scope, attributes->number, "its inode has an invalid size");
-    if (attributes->compression_state == BW_ATTRIBUTE_CUT_OFF)
+    if (attributes->compression_state == BW_ITEM_CUT_OFF)
         complain(scope, attributes->number, "its compression property is cut off");
 }
 
@@ -231,10 +230,12 @@ static bool look_up(struct bw_collector *collector, const struct bw_task_scope *
     if (!collector->attributes)
         return false;
     size_t count = prepare_attributes(collector, sort(collector));
-    bw_lookup_run(collector->lookup, scope, collector->attributes, count);
+    collector->query.lost_blocks = scope->lost_blocks;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count);
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);
-    return !bw_lookup_values(collector->lookup)->failed;
+    return !error;
 }
 
 /* Rows. */
@@ -243,11 +244,11 @@ static void set_attributes(const struct bw_collector *collector, const struct ro
                            struct bw_walked_file *file)
 {
     const struct bw_inode_attributes *attributes = &collector->attributes[row->attributes];
-    file->inode = attributes->inode_state == BW_ATTRIBUTE_FOUND ? &attributes->inode : NULL;
+    file->inode = attributes->inode_state == BW_ITEM_FOUND ? &attributes->inode : NULL;
     file->compression = NULL;
     file->compression_length = 0;
-    if (attributes->compression_state == BW_ATTRIBUTE_FOUND) {
-        const struct bw_buffer *values = bw_lookup_values(collector->lookup);
+    if (attributes->compression_state == BW_ITEM_FOUND) {
+        const struct bw_buffer *values = &collector->query.values;
         file->compression = values->length ? values->data + attributes->compression : "";
         file->compression_length = attributes->compression_length;
     }
@@ -305,7 +306,7 @@ static size_t write_rows(struct bw_collector *collector, const struct bw_task_sc
             return written;
         file.number = row->number;
         file.type = row->type;
-        if (collector->lookup)
+        if (collector->looks_up)
             set_attributes(collector, row, &file);
         if (row->made_up)
             make_up(&file, &made_up);
@@ -321,7 +322,7 @@ size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_s
     size_t written = 0;
     bool ready = !collector->memory_short && !collector->bytes.failed;
     if (ready && collector->count && !bw_output_stopped(scope->output)) {
-        ready = !collector->lookup || look_up(collector, scope);
+        ready = !collector->looks_up || look_up(collector, scope);
         if (ready)
             written = write_rows(collector, scope, number, text);
     }

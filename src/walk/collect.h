@@ -14,6 +14,7 @@
 #include "select/selection.h"
 #include "walk/writers.h"
 
+struct bw_fs;
 struct bw_task_scope;
 
 /** Files that wait for their attributes; of one worker. */
@@ -30,8 +31,7 @@ struct bw_collected {
 /** Makes an empty one; of what is added, `selection` (NULL: none) chooses by inode. NULL if memory
  * runs out.
  */
-struct bw_collector *bw_collector_create(const struct bw_tree_reader *reader,
-                                         const struct bw_file_writer *writer,
+struct bw_collector *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
                                          const struct bw_selection *selection);
 /** Frees it; NULL is allowed. */
 void bw_collector_destroy(struct bw_collector *collector);

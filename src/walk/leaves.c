@@ -58,16 +58,7 @@ struct bw_error *bw_leaves_open(struct bw_leaves *leaves, const struct bw_tree *
 
 uint32_t bw_leaves_find(const struct bw_leaves *leaves, const struct bw_key *key)
 {
-    uint32_t low = 0, high = leaves->node.item_count;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        struct bw_key first = bw_node_key(&leaves->node, middle);
-        if (bw_key_compare(&first, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low ? low - 1 : 0;
+    return leaves->node.item_count ? bw_child_slot(&leaves->node, key) : 0;
 }
 
 struct bw_block_pointer bw_leaves_pointer(const struct bw_leaves *leaves, uint32_t leaf)

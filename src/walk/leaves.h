@@ -13,9 +13,7 @@
 #include "walk/digest.h"
 
 enum {
-    BW_MAX_LEAVES =
-        (BW_MAX_NODESIZE - sizeof(struct bw_disk_header)) / sizeof(struct bw_disk_key_pointer),
-    BW_WANTED_WORDS = BW_MAX_LEAVES / 64 + 1,
+    BW_WANTED_WORDS = BW_MAX_CHILDREN / 64 + 1,
     BW_NO_SLOT = UINT8_MAX,
     BW_LOST_SLOT = UINT8_MAX - 1, /**< could not be read once, and is not asked for again */
 };
@@ -30,11 +28,11 @@ struct bw_leaves {
     uint32_t count;                  /**< leaves below the node */
     unsigned batch;                  /**< leaves the window holds */
     uint8_t *node_block;
-    uint8_t *blocks;                    /**< the window's buffers */
-    uint32_t *slot_leaf;                /**< leaf a slot of the window holds, or UINT32_MAX */
-    uint8_t slot_of[BW_MAX_LEAVES + 1]; /**< slot of a leaf, or BW_NO_SLOT, or BW_LOST_SLOT */
-    uint64_t wanted[BW_WANTED_WORDS];   /**< a bit per leaf */
-    struct bw_range ranges[BW_MAX_LEAVES + 1];
+    uint8_t *blocks;                      /**< the window's buffers */
+    uint32_t *slot_leaf;                  /**< leaf a slot of the window holds, or UINT32_MAX */
+    uint8_t slot_of[BW_MAX_CHILDREN + 1]; /**< slot of a leaf, or BW_NO_SLOT, or BW_LOST_SLOT */
+    uint64_t wanted[BW_WANTED_WORDS];     /**< a bit per leaf */
+    struct bw_range ranges[BW_MAX_CHILDREN + 1];
 };
 
 /** Allocates the buffers; false if memory runs out. `digests` may be NULL; `numbered` is for all in

@@ -8,19 +8,15 @@
 #include "walk/recover.h"
 
 #include <stdlib.h>
-#include <sys/random.h>
-#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "base/array.h"
 #include "btree/scan.h"
 #include "format/items.h"
 #include "format/names.h"
-#include "fs/adopt.h"
-#include "fs/damage.h"
-#include "fs/directory.h"
+#include "recovery/recovery.h"
 #include "fs/fs.h"
-#include "fs/lost_ranges.h"
+#include "fs/lookup.h"
 
 /* A name whose directory was not known when it was met. The bytes lie in the recovery's buffer. */
 struct waiting_name {
@@ -37,7 +33,6 @@ struct recovery {
     struct bw_map unreachable;   /* directories whose way up is lost */
     struct bw_map listed;        /* hashes of directory and name of what was brought back */
     struct bw_map indexed;       /* directories whose readable DIR_INDEX items are in index_names */
-    uint64_t seed;               /* of the hashes */
     struct bw_map index_names;   /* hashes of directory and name */
     struct waiting_name *waiting;
     size_t waiting_count, waiting_capacity;
@@ -107,11 +102,10 @@ static uint32_t climb(struct recovery *recovery, uint64_t inode, struct way_up *
     return index;
 }
 
-/* The image must not be able to choose names that fall together. */
 static uint64_t name_hash(const struct recovery *recovery, uint64_t directory, const void *name,
                           size_t name_length)
 {
-    return XXH64(name, name_length, directory ^ recovery->seed);
+    return bw_fs_name_hash(recovery->walk->fs, directory, name, name_length);
 }
 
 /* What became of a name. */
@@ -173,7 +167,7 @@ static uint8_t type_of(const struct recovery *recovery, uint64_t inode,
     BW_AUTO_ERROR struct bw_error *error =
         bw_directory_entry_type(recovery->walk->fs, recovery->walk->scope.tree, ref->parent,
                                 ref->name, ref->name_length, &type);
-    return error ? BW_FILE_UNKNOWN : type;
+    return type;
 }
 
 /* A directory may become known when others that were brought back are walked: its names wait for
@@ -436,7 +430,7 @@ static struct bw_error *run_rounds(struct recovery *recovery)
         bw_lost_list_free(&recovery->handled);
         recovery->handled = recovery->lost;
         recovery->lost = (struct bw_lost_list){0};
-        BW_TRY(bw_lost_list_make(walk->lost, walk->lost_count, 0, &recovery->lost));
+        BW_TRY(bw_lost_list_make(&walk->lost, 0, &recovery->lost));
         if (bw_lost_lists_equal(&recovery->lost, &recovery->handled))
             break;
         BW_TRY(run_round(recovery));
@@ -448,27 +442,12 @@ static struct bw_error *run_rounds(struct recovery *recovery)
 static uint64_t count_blocks(const struct bw_subvolume_walk *walk)
 {
     struct bw_map seen = {0};
-    for (size_t i = 0; i < walk->lost_count; i++)
-        if (walk->lost[i].bytenr != BW_NO_BLOCK)
-            bw_map_put(&seen, walk->lost[i].bytenr, 1);
+    for (size_t i = 0; i < walk->lost.count; i++)
+        if (walk->lost.items[i].bytenr != BW_NO_BLOCK)
+            bw_map_put(&seen, walk->lost.items[i].bytenr, 1);
     uint64_t count = seen.count;
     bw_map_free(&seen);
     return count;
-}
-
-static struct bw_error *probe_node(void *context, const struct bw_block_pointer *pointer)
-{
-    struct recovery *recovery = context;
-    const struct bw_tree_reader *reader = &recovery->walk->fs->reader;
-    if (pointer->expectation.level == 0)
-        return NULL;
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(reader, 1);
-    if (!block)
-        return bw_error_no_memory();
-    struct bw_error *error = bw_block_read(reader, pointer, block);
-    if (error)
-        lose(recovery, pointer, error);
-    return NULL;
 }
 
 /* Leaves below lost nodes first: they hold whole directories, in order. The walk has met only the
@@ -476,11 +455,13 @@ static struct bw_error *probe_node(void *context, const struct bw_block_pointer 
 static struct bw_error *adopt(struct recovery *recovery)
 {
     struct bw_subvolume_walk *walk = recovery->walk;
-    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = probe_node,
-                                 .lost = lose, .context = recovery};
-    BW_TRY(bw_tree_scan(&walk->fs->reader, walk->scope.tree, &scan));
-    BW_TRY(
-        bw_adopt_leaves(walk->fs, walk->scope.tree, walk->lost, walk->lost_count, &walk->adopted));
+    struct bw_lost_ranges nodes = {0};
+    struct bw_error *error = bw_find_lost_nodes(walk->fs, walk->scope.tree, walk->wave, &nodes);
+    for (size_t i = 0; i < nodes.count; i++)
+        bw_subvolume_walk_lose(walk, &nodes.items[i]);
+    free(nodes.items);
+    BW_TRY(error);
+    BW_TRY(bw_adopt_leaves(walk->fs, walk->scope.tree, &walk->lost, &walk->adopted));
     if (!walk->adopted.count)
         return NULL;
     BW_TRY(bw_subvolume_walk_adopted(walk));
@@ -489,11 +470,9 @@ static struct bw_error *adopt(struct recovery *recovery)
 
 struct bw_error *bw_recover(struct bw_subvolume_walk *walk)
 {
-    if (!walk->lost_count)
+    if (!walk->lost.count)
         return NULL;
     struct recovery recovery = {.walk = walk};
-    if (getrandom(&recovery.seed, sizeof recovery.seed, GRND_NONBLOCK) < 0)
-        recovery.seed = (uintptr_t)walk;
     struct bw_error *error = adopt(&recovery);
     if (!error)
         error = run_rounds(&recovery);

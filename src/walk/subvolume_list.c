@@ -39,7 +39,7 @@ static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffe
 {
     const size_t directory_length = path->length - name_length;
     if (!walk->listed)
-        walk->listed = bw_collector_create(&walk->fs->reader, walk->writer, walk->choice.selection);
+        walk->listed = bw_collector_create(walk->fs, walk->writer, walk->choice.selection);
     if (!walk->listed) {
         walk->memory_short = true;
         return;

@@ -8,9 +8,9 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "base/escape.h"
 #include "btree/scan.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
 
 /* Enough for the leaves of about half a million files that snapshots share. */
@@ -44,7 +44,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     bw_directories_free(&walk->directories);
     free(walk->pending);
     free(walk->tasks);
-    free(walk->lost);
+    free(walk->lost.items);
     bw_map_free(&walk->lost_blocks);
     bw_adopted_free(&walk->adopted);
     bw_collector_destroy(walk->listed);
@@ -56,16 +56,10 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
 /* The first pending directory that may have entries at or behind `key`. */
 static size_t first_reaching(const struct bw_subvolume_walk *walk, const struct bw_key *key)
 {
-    size_t low = 0, high = walk->pending_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        struct bw_key last = bw_last_entry_key(walk->pending[middle].inode);
-        if (bw_key_compare(&last, key) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct bw_pending *pending = walk->pending;
+    return BW_FIRST_INDEX(i, walk->pending_count,
+                          pending[i].inode > key->objectid ||
+                              (pending[i].inode == key->objectid && key->type <= BW_DIR_INDEX));
 }
 
 static bool entries_begin_below(const struct bw_pending *pending, const struct bw_key *key)
@@ -101,10 +95,9 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
 
 void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
 {
-    if (BW_ARRAY_RESERVE(walk->lost, walk->lost_count, walk->lost_capacity))
-        walk->lost[walk->lost_count++] = *range;
-    else
-        walk->memory_short = true;
+    struct bw_error *error = bw_lost_ranges_add(&walk->lost, range);
+    walk->memory_short |= error != NULL;
+    bw_error_free(error);
     if (range->bytenr != BW_NO_BLOCK)
         walk->memory_short |= !bw_map_put(&walk->lost_blocks, range->bytenr, 1);
 }
@@ -121,8 +114,8 @@ static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
     if (!walk->scratch[worker])
-        walk->scratch[worker] = bw_task_scratch_create(&walk->fs->reader, walk->digests,
-                                                       walk->writer, walk->choice.selection);
+        walk->scratch[worker] =
+            bw_task_scratch_create(walk->fs, walk->digests, walk->writer, walk->choice.selection);
     if (walk->scratch[worker]) {
         bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
         return;
@@ -164,21 +157,15 @@ void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, ui
         (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
 }
 
-bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent,
-                           uint64_t directory, uint64_t id, const void *name, size_t name_length)
-{
-    const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
-    return subvolume && !subvolume->deleted && subvolume->parent == parent &&
-           subvolume->directory == directory && subvolume->name_length == name_length &&
-           memcmp(bw_subvolume_name(table, subvolume), name, name_length) == 0;
-}
-
 static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
                             const struct bw_found_subvolume *found, uint32_t directory)
 {
     const char *name = result->names.data + found->name_offset;
-    if (bw_subvolume_confirms(&walk->fs->subvolumes, walk->scope.tree->id, found->directory,
-                              found->id, name, found->name_length))
+    const struct bw_dir_entry entry = {.location.objectid = found->id,
+                                       .name = (const uint8_t *)name,
+                                       .name_length = found->name_length};
+    if (bw_subvolume_of_entry(&walk->fs->subvolumes, walk->scope.tree->id, found->directory,
+                              &entry))
         bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
 }
 
@@ -226,8 +213,8 @@ static void merge(struct bw_subvolume_walk *walk, const struct bw_task_result *r
     for (size_t i = 0; i < result->subvolume_count; i++)
         merge_subvolume(walk, result, &result->subvolumes[i],
                         resolve(result->subvolumes[i].parent, places));
-    for (size_t i = 0; i < result->lost_count; i++)
-        bw_subvolume_walk_lose(walk, &result->lost[i]);
+    for (size_t i = 0; i < result->lost.count; i++)
+        bw_subvolume_walk_lose(walk, &result->lost.items[i]);
     walk->summary->files += result->files;
 }
 
@@ -253,8 +240,8 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
  * and along those. */
 static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL,         .stop_above_leaves = true, .wants = wants,
-                                 .pointer = add_task, .lost = lost_node,         .context = walk};
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = wants, .pointer = add_task,
+                                 .lost = lost_node, .context = walk};
     walk->task_count = 0;
     qsort(walk->pending, walk->pending_count, sizeof *walk->pending, by_inode);
     if (!only_adopted)
@@ -312,7 +299,7 @@ static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
                                          .writer = walk->writer,
                                          .choice = walk->is_plain ? NULL : &walk->choice,
                                          .wanting = &walk->wanting};
-    walk->pending_count = walk->lost_count = walk->adopted.count = 0;
+    walk->pending_count = walk->lost.count = walk->adopted.count = 0;
     walk->wanting = 0;
     bw_map_clear(&walk->lost_blocks);
     walk->wave = 1;

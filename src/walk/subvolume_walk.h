@@ -8,7 +8,7 @@
 #define BW_WALK_SUBVOLUME_WALK_H
 
 #include "btrfs-walk/walk.h"
-#include "btree/adopted.h"
+#include "btree/block.h"
 #include "fs/subvolume.h"
 #include "walk/collect.h"
 #include "base/pool.h"
@@ -51,8 +51,7 @@ struct bw_subvolume_walk {
     uint32_t wave; /**< the wave under way; between waves, the next; never more than BW_LAST_WAVE */
     struct bw_task *tasks;
     size_t task_count, task_capacity;
-    struct bw_lost_range *lost;
-    size_t lost_count, lost_capacity;
+    struct bw_lost_ranges lost;
     struct bw_map lost_blocks; /**< addresses of those of `lost` that are blocks */
     struct bw_adopted adopted; /**< leaves whose way down is lost */
     bool memory_short;

@@ -12,22 +12,20 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "format/items.h"
-#include "fs/damage.h"
 #include "fs/fs.h"
 
-struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests,
+struct bw_task_scratch *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
                                                const struct bw_file_writer *writer,
                                                const struct bw_selection *selection)
 {
     struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch)
         return NULL;
-    scratch->collector = writer ? bw_collector_create(reader, writer, selection) : NULL;
+    scratch->collector = writer ? bw_collector_create(fs, writer, selection) : NULL;
     /* Who watches entries wants to see their inodes, also of leaves that are remembered. */
-    const struct bw_probes *probes = bw_xlator_probes(reader->top);
+    const struct bw_probes *probes = bw_graph_probes(fs->graph);
     bool numbered = writer || BW_PROBE_ON(probes, dirent) || BW_PROBE_ON(probes, path__emit);
-    if (bw_leaves_create(&scratch->leaves, reader, digests, numbered) &&
+    if (bw_leaves_create(&scratch->leaves, &fs->reader, digests, numbered) &&
         (scratch->collector || !writer))
         return scratch;
     bw_task_scratch_destroy(scratch);
@@ -53,7 +51,7 @@ void bw_task_result_free(struct bw_task_result *result)
     bw_buffer_free(&result->names);
     free(result->found);
     free(result->subvolumes);
-    free(result->lost);
+    free(result->lost.items);
     *result = (struct bw_task_result){0};
 }
 
@@ -73,10 +71,9 @@ static void complain(struct bw_sweep *sweep, uint64_t inode, const char *what)
 static void add_lost_range(struct bw_sweep *sweep, const struct bw_lost_range *range)
 {
     struct bw_task_result *result = sweep->result;
-    if (BW_ARRAY_RESERVE(result->lost, result->lost_count, result->lost_capacity))
-        result->lost[result->lost_count++] = *range;
-    else
-        no_memory(sweep);
+    struct bw_error *error = bw_lost_ranges_add(&result->lost, range);
+    if (error)
+        bw_output_fail(sweep->scope->output, error);
 }
 
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)

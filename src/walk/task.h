@@ -12,7 +12,7 @@
 
 #include "base/map.h"
 #include "btree/block.h"
-#include "fs/lost_ranges.h"
+#include "recovery/recovery.h"
 #include "fs/subvolume.h"
 #include "select/choice.h"
 #include "walk/digest.h"
@@ -35,12 +35,6 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
 {
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
-
-/** Whether subvolume `id` hangs in directory `directory` of subvolume `parent` under this name. An
- * entry is a link only if the root tree agrees; in a snapshot, the entries of nested subvolumes are
- * stale. */
-bool bw_subvolume_confirms(const struct bw_subvolume_table *table, uint64_t parent,
-                           uint64_t directory, uint64_t id, const void *name, size_t name_length);
 
 /** What the tasks of one wave share. Nobody changes it while they run, but for `wanting`. */
 struct bw_task_scope {
@@ -88,8 +82,7 @@ struct bw_task_result {
     size_t found_count, found_capacity;
     struct bw_found_subvolume *subvolumes;
     size_t subvolume_count, subvolume_capacity;
-    struct bw_lost_range *lost;
-    size_t lost_count, lost_capacity;
+    struct bw_lost_ranges lost;
     uint64_t files;
 };
 
@@ -105,8 +98,7 @@ struct bw_task {
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
 /** Allocates them; all but the reader may be NULL. NULL if memory runs out. */
-struct bw_task_scratch *bw_task_scratch_create(const struct bw_tree_reader *reader,
-                                               struct bw_digest_cache *digests,
+struct bw_task_scratch *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
                                                const struct bw_file_writer *writer,
                                                const struct bw_selection *selection);
 /** Frees them; NULL is allowed. */

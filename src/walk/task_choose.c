@@ -2,7 +2,6 @@
 /* What a task does with an entry if not all regular files are listed, or not they alone. */
 #include "fs/lookup.h"
 #include "fs/fs.h"
-#include "walk/subvolume_walk.h"
 #include "walk/sweep.h"
 
 /* The last name, behind the prefix, which is left as it is. */
@@ -24,9 +23,8 @@ static struct bw_named name_entry(struct bw_sweep *sweep, const struct bw_dir_en
 static bool is_stale(const struct bw_sweep *sweep, const struct bw_sweep_record *directory,
                      const struct bw_dir_entry *entry)
 {
-    return !bw_subvolume_confirms(&sweep->scope->fs->subvolumes, sweep->scope->tree->id,
-                                  directory->inode, entry->location.objectid, entry->name,
-                                  entry->name_length);
+    return !bw_subvolume_of_entry(&sweep->scope->fs->subvolumes, sweep->scope->tree->id,
+                                  directory->inode, entry);
 }
 
 static void set_prefix(struct bw_sweep *sweep, const struct bw_sweep_record *directory)

@@ -2,12 +2,9 @@
 /* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
  * attributes, access control lists, numbers of extents. */
 #include "format/acl.h"
-#include "fs/extent_count.h"
-#include "fs/fs.h"
 #include "fs/inode.h"
-#include "fs/readdir.h"
-#include "fs/symlink.h"
-#include "fs/xattr.h"
+#include "fs/fs.h"
+#include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
 struct fixture {

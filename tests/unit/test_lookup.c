@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* From paths to inodes: names, hashes, subvolumes, "..", links; and what of that survives damage.
  */
-#include "btree/item_range.h"
-#include "fs/directory.h"
-#include "fs/fs.h"
+#include "btree/find_leaf.h"
 #include "fs/lookup.h"
+#include "fs/fs.h"
 #include "support/walk_helpers.h"
 
 /* Two pairs of names that have the same hash. */
@@ -336,11 +335,16 @@ static void test_lost_items_and_indexes(void **state)
     close_fixture(&fixture);
 }
 
-static struct bw_error *count_item(void *context, const struct bw_item *item)
+static size_t count_items(struct fixture *fixture, struct bw_key first, struct bw_key last)
 {
-    (void)item;
-    ++*(size_t *)context;
-    return NULL;
+    const struct bw_tree *tree = &bw_subvolume_find(&fixture->fs->subvolumes, FS)->tree;
+    struct bw_item_range range;
+    size_t count = 0;
+    bw_item_range_begin(&range, &fixture->fs->reader, tree, first, last);
+    for (; bw_item_range_next(&range); count++)
+        assert_null(range.error);
+    expect_success(bw_item_range_end(&range, NULL));
+    return count;
 }
 
 static void test_item_range(void **state)
@@ -349,18 +353,13 @@ static void test_item_range(void **state)
     uint64_t inodes[MANY];
     struct fixture fixture = make_many(inodes);
     open_fixture(&fixture);
-    size_t count = 0;
-    struct bw_item_range range = {.first = {TOP, BW_DIR_INDEX, 0},
-                                  .last = {TOP, BW_DIR_INDEX, UINT64_MAX},
-                                  .item = count_item,
-                                  .context = &count};
-    const struct bw_tree *tree = &bw_subvolume_find(&fixture.fs->subvolumes, FS)->tree;
-    expect_success(bw_item_range_read(&fixture.fs->reader, tree, &range));
-    assert_int_equal(count, MANY);
-    count = 0;
-    range.first = range.last = (struct bw_key){inodes[3], BW_INODE_ITEM, 0};
-    expect_success(bw_item_range_read(&fixture.fs->reader, tree, &range));
-    assert_int_equal(count, 1);
+    const struct bw_key inode = {inodes[3], BW_INODE_ITEM, 0};
+    assert_int_equal(count_items(&fixture, (struct bw_key){TOP, BW_DIR_INDEX, 0},
+                                 (struct bw_key){TOP, BW_DIR_INDEX, UINT64_MAX}),
+                     MANY);
+    assert_int_equal(count_items(&fixture, inode, inode), 1);
+    assert_int_equal(count_items(&fixture, inode, (struct bw_key){0}), 0);
+    assert_in_range(count_items(&fixture, (struct bw_key){0}, BW_KEY_MAX), 4 * MANY, 5 * MANY);
     close_fixture(&fixture);
 }
 

@@ -6,7 +6,6 @@
  */
 #include "fs/inode.h"
 #include "fs/lookup.h"
-#include "fs/readdir.h"
 #include "support/data_image.h"
 
 static struct iw_image *make_image(void)

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "export/feed.h"
-#include "fs/salvage.h"
+#include "recovery/recovery.h"
 
 static struct data_image *make(void)
 {

@@ -72,7 +72,6 @@ static struct bw_error *scan_tree(const struct iw_image *image, struct bw_scan s
     size_t stop_after = collected->stop_after;
     *collected = (struct collected){.ordered = true, .stop_after = stop_after};
     scan.leaf = take_leaf;
-    scan.pointer = take_pointer;
     scan.context = collected;
     struct bw_error *error = bw_tree_scan(&fs->reader, &tree, &scan);
     bw_fs_close(fs);
@@ -131,7 +130,7 @@ static void test_stop_above_leaves(void **state)
         while (iw_block_find(image, TREE, 1, nodes))
             nodes++;
         expect_success(
-            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .stop_above_leaves = true}, &collected));
+            scan_tree(image, (struct bw_scan){BW_SCAN_ALL, .pointer = take_pointer}, &collected));
         assert_int_equal(collected.leaves, 0);
         assert_int_equal(collected.pointers, nodes ? nodes : 1);
         iw_destroy(image);

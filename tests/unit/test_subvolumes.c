@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The subvolume table, paths and look-ups of subvolumes, and walks of one subvolume or without
  * snapshots. */
-#include "fs/directory.h"
+#include "fs/lookup.h"
 #include "fs/fs.h"
 #include "support/walk_helpers.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "fs/directory.h"
+#include "fs/lookup.h"
 #include "fs/fs.h"
 
 static struct bw_error *find_from(struct cmd_paths *paths, const char *subvolume)

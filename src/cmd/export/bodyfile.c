@@ -9,7 +9,7 @@
 #include "cmd/export/export.h"
 #include "cmd/inspect/inode_text.h"
 #include "fs/subvolume.h"
-#include "fs/symlink.h"
+#include "fs/inode.h"
 
 struct bodyfile_state {
     struct cmd_export_settings export;

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "fs/directory.h"
+#include "fs/lookup.h"
 #include "fs/fs.h"
 
 const struct cmd_option cmd_export_options[] = {

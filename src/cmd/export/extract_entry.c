@@ -9,7 +9,7 @@
 #include "cmd/export/extract.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
-#include "fs/symlink.h"
+#include "fs/inode.h"
 
 /* Relative to the folder; the folder itself is empty. */
 static const char *path_of(const struct bw_feed_item *item)

@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "cmd/export/tar.h"
 #include "fs/fs.h"
-#include "fs/symlink.h"
+#include "fs/inode.h"
 
 void tar_init(struct tar *tar, enum cmd_on_error on_error)
 {

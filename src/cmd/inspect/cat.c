@@ -11,7 +11,7 @@
 #include "cmd/inspect/zeros.h"
 #include "data/stream.h"
 #include "fs/fs.h"
-#include "fs/salvage.h"
+#include "recovery/recovery.h"
 
 struct cat_state {
     const char *subvolume;

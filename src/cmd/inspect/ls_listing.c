@@ -6,8 +6,7 @@
 #include "base/cleanup.h"
 #include "cmd/inspect/ls.h"
 #include "fs/inode.h"
-#include "fs/readdir.h"
-#include "fs/symlink.h"
+#include "fs/lookup.h"
 
 void ls_listing_free(struct ls_listing *listing)
 {

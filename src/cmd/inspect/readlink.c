@@ -2,7 +2,7 @@
 /* The readlink command: what symbolic links point to. */
 #include "base/cleanup.h"
 #include "cmd/common/paths.h"
-#include "fs/symlink.h"
+#include "fs/inode.h"
 
 struct readlink_state {
     const char *subvolume;

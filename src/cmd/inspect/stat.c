@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "fs/directory.h"
-#include "fs/symlink.h"
-#include "fs/xattr.h"
+#include "fs/lookup.h"
+#include "fs/inode.h"
 #include "record/file.h"
 
 struct stat_state {

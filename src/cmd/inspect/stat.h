@@ -4,7 +4,7 @@
 #define BW_CMD_STAT_H
 
 #include "cmd/common/paths.h"
-#include "fs/extent_count.h"
+#include "fs/inode.h"
 
 /** All of it. */
 struct cmd_stat {

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "cmd/common/paths.h"
 #include "format/acl.h"
-#include "fs/xattr.h"
+#include "fs/inode.h"
 
 struct xattr_state {
     const char *subvolume;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The extent tree says of each tree block which tree it belongs to or, if it is shared, which node
- * above it refers to it. So the blocks below a lost node are known: they belong to the tree, or to
- * the one that the lost node itself belongs to (a snapshot refers to a node of another tree as a
- * whole), or they are referred to by a node found below the lost one. The extent tree is gone
- * through once a level, downwards; of the leaves found those count whose first key was lost.
+ * Adopting leaves. The extent tree records for each tree block which tree it belongs to or, if it
+ * is shared, which node above refers to it. So the blocks below a lost node can be found: they
+ * belong to the same tree, or to the tree of the lost node itself (a snapshot refers to a node of
+ * another tree as a whole), or a node found below the lost one refers to them. The extent tree is
+ * read once for each level, from the top down. Of the leaves found, those are adopted whose first
+ * key was lost.
  */
-#include "fs/adopt.h"
-
 #include <stdlib.h>
 
 #include "base/array.h"
@@ -15,7 +14,7 @@
 #include "base/map.h"
 #include "btree/scan.h"
 #include "format/extent.h"
-#include "fs/fs.h"
+#include "recovery/recovery.h"
 #include "xlators/classes.h"
 
 /* A tree other than the one in question, and the keys for which its leaves stand in. */
@@ -27,16 +26,14 @@ struct claim {
 struct adoption {
     const struct bw_fs *fs;
     const struct bw_tree *tree;
-    const struct bw_lost_range *ranges; /* as they were given */
-    size_t range_count;
+    const struct bw_lost_ranges *ranges;
     struct bw_adopted *result;
     struct bw_lost_list lost; /* ranges of lost nodes; those of leaves are not in it */
     uint64_t newest;          /* no block below a lost node is newer */
     uint8_t level;            /* the level looked for in this pass */
     struct bw_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
     size_t met;               /* how many of them the extent tree knows */
-    bool memory_short;
-    struct bw_map nodes; /* addresses of nodes found below them */
+    struct bw_map nodes;      /* addresses of nodes found below them */
     struct claim *claims;
     size_t claim_count, claim_capacity;
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
@@ -70,30 +67,30 @@ static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct b
     return piece->high;
 }
 
-static void adopt(struct adoption *adoption, const struct candidate *candidate,
-                  const struct bw_node *leaf)
+static struct bw_error *adopt(struct adoption *adoption, const struct candidate *candidate,
+                              const struct bw_node *leaf)
 {
     struct bw_adopted *result = adoption->result;
     if (!leaf->item_count)
-        return;
+        return NULL;
     struct bw_key first = bw_leaf_key(leaf, 0);
     const struct bw_lost_range *range = bw_lost_list_find(&adoption->lost, &first);
     if (!range || (candidate->tree && candidate->tree != adoption->tree->id &&
                    !is_claimed(adoption, candidate->tree, &first)))
-        return;
+        return NULL;
     struct bw_adopted_leaf adopted = {candidate->pointer, bw_leaf_key(leaf, leaf->item_count - 1),
                                       range->wave};
     adopted.pointer.expectation.first_key = first;
     adopted.pointer.expectation.has_first_key = true;
     adopted.pointer.expectation.end_key = end_of_loss(&adoption->lost, range);
-    if (BW_ARRAY_RESERVE(result->leaves, result->count, result->capacity))
-        result->leaves[result->count++] = adopted;
-    else
-        adoption->memory_short = true;
+    if (!BW_ARRAY_RESERVE(result->leaves, result->count, result->capacity))
+        return bw_error_no_memory();
+    result->leaves[result->count++] = adopted;
+    return NULL;
 }
 
-/* Reads the leaves collected. Of one that cannot be read nobody knows which keys it had. */
-static void read_candidates(struct adoption *adoption)
+/* Reads the leaves collected. If one cannot be read, its keys are not known. */
+static struct bw_error *read_candidates(struct adoption *adoption)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;
     struct bw_request requests[BW_BATCH];
@@ -101,61 +98,59 @@ static void read_candidates(struct adoption *adoption)
         requests[i] = bw_block_request(reader, &adoption->candidates[i].pointer,
                                        adoption->buffers + (size_t)i * reader->nodesize);
     bw_blocks_read(reader, requests, adoption->candidate_count);
+    struct bw_error *failure = NULL;
     for (unsigned i = 0; i < adoption->candidate_count; i++) {
         struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
         adoption->result->complete &= !requests[i].error;
-        if (!requests[i].error)
-            adopt(adoption, &adoption->candidates[i], &leaf);
+        if (!requests[i].error && !failure)
+            failure = adopt(adoption, &adoption->candidates[i], &leaf);
         bw_error_free(requests[i].error);
     }
     adoption->candidate_count = 0;
+    return failure;
 }
 
-static void take_block(struct adoption *adoption, const struct bw_extent_reference *reference)
+static struct bw_error *take_block(struct adoption *adoption,
+                                   const struct bw_extent_reference *reference)
 {
     adoption->taken = true;
-    if (adoption->level) {
-        adoption->memory_short |= !bw_map_put(&adoption->nodes, adoption->block.bytenr, 1);
-        return;
-    }
+    if (adoption->level)
+        return bw_map_put(&adoption->nodes, adoption->block.bytenr, 1) ? NULL
+                                                                       : bw_error_no_memory();
     adoption->candidates[adoption->candidate_count++] = (struct candidate){
         .pointer = {adoption->block.bytenr,
                     {.owner = adoption->tree->id, .generation = adoption->block.generation}},
         .tree = reference->shared ? 0 : reference->referrer,
     };
-    if (adoption->candidate_count == adoption->batch)
-        read_candidates(adoption);
+    return adoption->candidate_count == adoption->batch ? read_candidates(adoption) : NULL;
 }
 
-/* The tree that a lost node belongs to stands in for the walked one, in the range of that node. */
-static void add_claim(struct adoption *adoption, uint64_t tree, uint32_t lost)
+/* Leaves of the tree that a lost node belongs to count as well, in the range of that node. */
+static struct bw_error *add_claim(struct adoption *adoption, uint64_t tree, uint32_t lost)
 {
-    if (BW_ARRAY_RESERVE(adoption->claims, adoption->claim_count, adoption->claim_capacity))
-        adoption->claims[adoption->claim_count++] = (struct claim){tree, adoption->ranges[lost]};
-    else
-        adoption->memory_short = true;
+    if (!BW_ARRAY_RESERVE(adoption->claims, adoption->claim_count, adoption->claim_capacity))
+        return bw_error_no_memory();
+    adoption->claims[adoption->claim_count++] = (struct claim){tree, adoption->ranges->items[lost]};
+    return NULL;
 }
 
-static void take_reference(struct adoption *adoption, const struct bw_extent_reference *reference)
+static struct bw_error *take_reference(struct adoption *adoption,
+                                       const struct bw_extent_reference *reference)
 {
     if (!adoption->block.bytenr)
-        return;
+        return NULL;
     uint32_t lost = bw_map_get(&adoption->lost_nodes, adoption->block.bytenr);
-    if (lost != UINT32_MAX) {
-        if (!reference->shared)
-            add_claim(adoption, reference->referrer, lost);
-        return;
-    }
+    if (lost != UINT32_MAX)
+        return reference->shared ? NULL : add_claim(adoption, reference->referrer, lost);
     bool below = reference->shared
                      ? bw_map_get(&adoption->lost_nodes, reference->referrer) != UINT32_MAX ||
                            bw_map_get(&adoption->nodes, reference->referrer) != UINT32_MAX
                      : reference->referrer == adoption->tree->id ||
                            is_claimed(adoption, reference->referrer, NULL);
-    if (below && !adoption->taken)
-        take_block(adoption, reference);
+    return below && !adoption->taken ? take_block(adoption, reference) : NULL;
 }
 
-static void take_item(struct adoption *adoption, const struct bw_item *item)
+static struct bw_error *take_item(struct adoption *adoption, const struct bw_item *item)
 {
     struct bw_tree_extent extent;
     struct bw_extent_reference reference;
@@ -167,22 +162,21 @@ static void take_item(struct adoption *adoption, const struct bw_item *item)
         else
             adoption->met += bw_map_get(&adoption->lost_nodes, extent.bytenr) != UINT32_MAX;
         while (bw_extent_reference_next(&extent.references, &reference))
-            take_reference(adoption, &reference);
-    } else if (item->key.objectid == adoption->block.bytenr &&
-               bw_extent_reference_of_key(&item->key, &reference)) {
-        take_reference(adoption, &reference);
+            BW_TRY(take_reference(adoption, &reference));
+        return NULL;
     }
+    return item->key.objectid == adoption->block.bytenr &&
+                   bw_extent_reference_of_key(&item->key, &reference)
+               ? take_reference(adoption, &reference)
+               : NULL;
 }
 
 static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
-    struct adoption *adoption = context;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        struct bw_item item;
-        if (bw_leaf_item(leaf, slot, &item))
-            take_item(adoption, &item);
-    }
-    return adoption->memory_short ? bw_error_no_memory() : NULL;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        BW_TRY(take_item(context, &item));
+    return NULL;
 }
 
 static int by_first_key(const void *a, const void *b)
@@ -192,8 +186,8 @@ static int by_first_key(const void *a, const void *b)
                           &right->pointer.expectation.first_key);
 }
 
-/* Sorts the leaves. Each ends where the next begins; of two that overlap, which no sound tree has,
- * only one stays. */
+/* Sorts the leaves. Each ends where the next begins. Of two that overlap, which do not occur in a
+ * sound tree, only one stays. */
 static void put_in_order(struct bw_adopted *adopted)
 {
     size_t kept = 0;
@@ -214,20 +208,20 @@ static void put_in_order(struct bw_adopted *adopted)
     adopted->count = kept;
 }
 
-/* Notes the lost nodes; the highest level of one is where the search begins, 0 if there is none. */
-static uint8_t note_lost_nodes(struct adoption *adoption)
+/* Notes the lost nodes, and the highest level of one, where the search begins; 0: there is none. */
+static struct bw_error *note_lost_nodes(struct adoption *adoption, uint8_t *highest)
 {
-    uint8_t highest = 0;
-    for (size_t i = 0; i < adoption->range_count && i < UINT32_MAX; i++) {
-        const struct bw_lost_range *range = &adoption->ranges[i];
+    for (size_t i = 0; i < adoption->ranges->count && i < UINT32_MAX; i++) {
+        const struct bw_lost_range *range = &adoption->ranges->items[i];
         if (range->level == 0)
             continue;
-        adoption->memory_short |= !bw_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i);
-        highest = range->level > highest ? range->level : highest;
+        if (!bw_map_put(&adoption->lost_nodes, range->bytenr, (uint32_t)i))
+            return bw_error_no_memory();
+        *highest = range->level > *highest ? range->level : *highest;
         adoption->newest =
             range->generation > adoption->newest ? range->generation : adoption->newest;
     }
-    return highest;
+    return NULL;
 }
 
 static void lose_extents(void *context, const struct bw_block_pointer *pointer,
@@ -239,12 +233,16 @@ static void lose_extents(void *context, const struct bw_block_pointer *pointer,
     bw_error_free(error);
 }
 
-static struct bw_error *search(struct adoption *adoption, uint8_t highest)
+static struct bw_error *search(struct adoption *adoption)
 {
     const struct bw_fs *fs = adoption->fs;
+    uint8_t highest = 0;
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_extents,
                                  .context = adoption};
-    BW_TRY(bw_lost_list_make(adoption->ranges, adoption->range_count, 1, &adoption->lost));
+    BW_TRY(note_lost_nodes(adoption, &highest));
+    if (!highest || !fs->extent_tree.id)
+        return NULL;
+    BW_TRY(bw_lost_list_make(adoption->ranges, 1, &adoption->lost));
     adoption->batch = bw_block_batch(&fs->reader);
     adoption->buffers = bw_block_buffer(&fs->reader, adoption->batch);
     if (!adoption->buffers)
@@ -255,15 +253,14 @@ static struct bw_error *search(struct adoption *adoption, uint8_t highest)
         adoption->block.bytenr = 0;
         BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
     }
-    read_candidates(adoption);
+    BW_TRY(read_candidates(adoption));
     put_in_order(adoption->result);
     adoption->result->complete &= adoption->met == adoption->lost_nodes.count;
-    return adoption->memory_short ? bw_error_no_memory() : NULL;
+    return NULL;
 }
 
 struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
-                                 const struct bw_lost_range *lost, size_t lost_count,
-                                 struct bw_adopted *result)
+                                 const struct bw_lost_ranges *lost, struct bw_adopted *result)
 {
     result->count = 0;
     result->complete = false;
@@ -273,10 +270,8 @@ struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *t
     adoption->fs = fs;
     adoption->tree = tree;
     adoption->ranges = lost;
-    adoption->range_count = lost_count;
     adoption->result = result;
-    uint8_t highest = note_lost_nodes(adoption);
-    struct bw_error *error = highest && fs->extent_tree.id ? search(adoption, highest) : NULL;
+    struct bw_error *error = search(adoption);
     bw_lost_list_free(&adoption->lost);
     bw_map_free(&adoption->lost_nodes);
     bw_map_free(&adoption->nodes);

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An array a subvolume: who refers to whom, in order of the directories. The names themselves are
- * read again when they are asked for, so that an entry of the array takes a few bytes.
+ * One array for each subvolume: which inode refers to which directory, in the order of the
+ * directories. The names themselves are read again when they are needed, so that an entry takes
+ * only a few bytes.
  */
-#include "fs/name_index.h"
-
 #include <pthread.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btree/item_range.h"
+#include "base/search.h"
 #include "btree/scan.h"
 #include "format/names.h"
-#include "fs/fs.h"
+#include "recovery/recovery.h"
 
 struct reference {
     uint64_t directory, inode;
     uint8_t type; /* BW_FILE_* of the inode */
 };
 
-/* Snapshots share leaves, so all trees together may have many more names than the image holds: of
- * the trees that nobody is at only some are kept. */
+/* Snapshots share leaves, so all trees together may have many more names than the image holds. Of
+ * the trees that are not in use, only some are kept. */
 enum { KEPT_TREES = 8 };
 
-/* Does not change any more once it is in the index, but for who uses it. */
+/* Does not change any more once it is in the index, but for the members under the lock. */
 struct tree_names {
     uint64_t tree;
-    unsigned users;     /* under the lock, as the next one */
+    unsigned users;     /* under the lock, as the next one: calls that read the array */
     uint64_t last_used; /* by the clock of the index */
     struct reference *items;
     size_t count, capacity;
@@ -35,18 +34,22 @@ struct tree_names {
 };
 
 struct bw_name_index {
+    struct bw_fs *fs;
     pthread_mutex_t lock;
     struct tree_names **trees;
     size_t count, capacity;
     uint64_t clock;
 };
 
-struct bw_name_index *bw_name_index_create(void)
+struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **result)
 {
     struct bw_name_index *index = calloc(1, sizeof *index);
-    if (index)
-        pthread_mutex_init(&index->lock, NULL);
-    return index;
+    if (!index)
+        return bw_error_no_memory();
+    index->fs = fs;
+    pthread_mutex_init(&index->lock, NULL);
+    *result = index;
+    return NULL;
 }
 
 static void free_names(struct tree_names *names)
@@ -102,11 +105,9 @@ static struct bw_error *take_item(struct tree_names *names, const struct bw_item
 
 static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        struct bw_item item;
-        if (bw_leaf_item(leaf, slot, &item))
-            BW_TRY(take_item(context, &item));
-    }
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        BW_TRY(take_item(context, &item));
     return NULL;
 }
 
@@ -146,10 +147,9 @@ static void make_room(struct bw_name_index *index)
 }
 
 /* Under the lock. */
-static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree *tree,
+static struct bw_error *find_locked(struct bw_name_index *index, const struct bw_tree *tree,
                                     struct tree_names **result)
 {
-    struct bw_name_index *index = fs->names;
     for (size_t i = 0; i < index->count; i++)
         if (index->trees[i]->tree == tree->id) {
             *result = index->trees[i];
@@ -158,7 +158,7 @@ static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree
     make_room(index);
     struct tree_names *names = calloc(1, sizeof *names);
     bool room = names && BW_ARRAY_RESERVE(index->trees, index->count, index->capacity);
-    struct bw_error *error = room ? read_tree(fs, tree, names) : bw_error_no_memory();
+    struct bw_error *error = room ? read_tree(index->fs, tree, names) : bw_error_no_memory();
     if (error) {
         free_names(names);
         return error;
@@ -169,38 +169,29 @@ static struct bw_error *find_locked(const struct bw_fs *fs, const struct bw_tree
 }
 
 /* Begins using the names of a tree. */
-static struct bw_error *acquire(const struct bw_fs *fs, const struct bw_tree *tree,
+static struct bw_error *acquire(struct bw_name_index *index, const struct bw_tree *tree,
                                 struct tree_names **names)
 {
-    pthread_mutex_lock(&fs->names->lock);
-    struct bw_error *error = find_locked(fs, tree, names);
+    pthread_mutex_lock(&index->lock);
+    struct bw_error *error = find_locked(index, tree, names);
     if (!error) {
         (*names)->users++;
-        (*names)->last_used = ++fs->names->clock;
+        (*names)->last_used = ++index->clock;
     }
-    pthread_mutex_unlock(&fs->names->lock);
+    pthread_mutex_unlock(&index->lock);
     return error;
 }
 
-static void release(const struct bw_fs *fs, struct tree_names *names)
+static void release(struct bw_name_index *index, struct tree_names *names)
 {
-    pthread_mutex_lock(&fs->names->lock);
+    pthread_mutex_lock(&index->lock);
     names->users--;
-    pthread_mutex_unlock(&fs->names->lock);
+    pthread_mutex_unlock(&index->lock);
 }
 
-/* The first reference to a directory of at least this number. */
 static size_t first_to(const struct tree_names *names, uint64_t directory)
 {
-    size_t low = 0, high = names->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (names->items[middle].directory < directory)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return BW_FIRST_INDEX(i, names->count, names->items[i].directory >= directory);
 }
 
 /* Handing out the names that one inode has in a directory. */
@@ -211,9 +202,8 @@ struct naming {
     void *context;
 };
 
-static struct bw_error *take_names(void *context, const struct bw_item *item)
+static struct bw_error *take_names(struct naming *naming, const struct bw_item *item)
 {
-    struct naming *naming = context;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_inode_ref ref;
     if (item->key.type != BW_INODE_REF && item->key.type != BW_INODE_EXTREF)
@@ -228,30 +218,24 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
     return NULL;
 }
 
-static void ignore_lost(void *context, uint64_t bytenr, struct bw_error *error)
-{
-    (void)context;
-    (void)bytenr;
-    bw_error_free(error);
-}
-
 static struct bw_error *name_inode(const struct bw_fs *fs, const struct bw_tree *tree,
                                    const struct tree_names *names,
                                    const struct reference *reference, struct naming *naming)
 {
-    const struct bw_item_range range = {
-        .first = {reference->inode, BW_INODE_REF, naming->directory},
-        .last = {reference->inode, BW_INODE_EXTREF, UINT64_MAX},
-        .item = take_names,
-        .lost = ignore_lost,
-        .context = naming};
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
     naming->entry.location = (struct bw_key){reference->inode, BW_INODE_ITEM, 0};
     naming->entry.type = reference->type;
-    /* Who is referred to is a directory, also if its inode is lost. */
+    /* If another inode refers to it, it is a directory, even if its own inode is lost. */
     size_t below = first_to(names, reference->inode);
     if (below < names->count && names->items[below].directory == reference->inode)
         naming->entry.type = BW_FILE_DIRECTORY;
-    return bw_item_range_read(&fs->reader, tree, &range);
+    bw_item_range_begin(&range, &fs->reader, tree,
+                        (struct bw_key){reference->inode, BW_INODE_REF, naming->directory},
+                        (struct bw_key){reference->inode, BW_INODE_EXTREF, UINT64_MAX});
+    while (!error && bw_item_range_next(&range))
+        error = range.error ? NULL : take_names(naming, &range.item);
+    return bw_item_range_end(&range, error);
 }
 
 static struct bw_error *name_inodes(const struct bw_fs *fs, const struct bw_tree *tree,
@@ -286,13 +270,14 @@ static struct bw_error *name_subvolumes(const struct bw_fs *fs, uint64_t parent,
     return NULL;
 }
 
-struct bw_error *bw_names_from_below(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                     uint64_t directory, bw_name_taker *take, void *context)
+struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *subvolume,
+                                    uint64_t directory, bw_name_taker *take, void *taker)
 {
+    struct bw_name_index *index = context;
     struct tree_names *names = NULL;
-    struct naming naming = {.directory = directory, .take = take, .context = context};
-    BW_TRY(acquire(fs, &subvolume->tree, &names));
-    struct bw_error *error = name_inodes(fs, &subvolume->tree, names, &naming);
-    release(fs, names);
-    return error ? error : name_subvolumes(fs, subvolume->tree.id, &naming);
+    struct naming naming = {.directory = directory, .take = take, .context = taker};
+    BW_TRY(acquire(index, &subvolume->tree, &names));
+    struct bw_error *error = name_inodes(index->fs, &subvolume->tree, names, &naming);
+    release(index, names);
+    return error ? error : name_subvolumes(index->fs, subvolume->tree.id, &naming);
 }

@@ -1,33 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A list a tree. The nodes of a tree are all read before the extent tree is gone through, so that
- * this is done once, however many of them are lost.
+ * The adopted leaves of all trees of files, of checksums and of places of data. All nodes of a tree
+ * are read before the extent tree, so that this happens once, however many nodes are lost.
  */
-#include "fs/adoptions.h"
-
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
-#include "fs/adopt.h"
-#include "fs/damage.h"
-#include "fs/fs.h"
+#include "recovery/recovery.h"
 
 /* Does not change any more once it is among the adoptions. */
 struct adopted_tree {
-    struct bw_fs *fs;
     uint64_t id;
-    struct bw_lost_range *lost; /* nodes */
-    size_t lost_count, lost_capacity;
+    struct bw_lost_ranges lost; /* nodes */
     struct bw_adopted adopted;
-    bool memory_short;
 };
 
 struct bw_adoptions {
     struct bw_fs *fs;
-    struct bw_adopter adopter;
     pthread_mutex_t lock;
     struct adopted_tree **trees;
     size_t count, capacity;
@@ -37,49 +29,62 @@ static void free_tree(struct adopted_tree *tree)
 {
     if (!tree)
         return;
-    free(tree->lost);
+    free(tree->lost.items);
     bw_adopted_free(&tree->adopted);
     free(tree);
 }
 
+/* Looking for lost nodes. */
+struct node_search {
+    struct bw_fs *fs;
+    uint32_t wave;
+    struct bw_lost_ranges *lost;
+    uint8_t *block;
+    struct bw_error *failure; /* memory ran out */
+};
+
 static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
 {
-    struct adopted_tree *tree = context;
-    bw_fs_report_lost(tree->fs, pointer->bytenr, error);
-    if (BW_ARRAY_RESERVE(tree->lost, tree->lost_count, tree->lost_capacity))
-        tree->lost[tree->lost_count++] = bw_lost_range_of(pointer, 0);
-    else
-        tree->memory_short = true;
+    struct node_search *search = context;
+    const struct bw_lost_range range = bw_lost_range_of(pointer, search->wave);
+    bw_fs_report_lost(search->fs, pointer->bytenr, error);
+    if (!search->failure)
+        search->failure = bw_lost_ranges_add(search->lost, &range);
 }
 
 /* A node right above leaves, which the scan does not read. */
 static struct bw_error *try_node(void *context, const struct bw_block_pointer *pointer)
 {
-    const struct adopted_tree *tree = context;
+    const struct node_search *search = context;
     if (pointer->expectation.level == 0)
         return NULL;
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&tree->fs->reader, 1);
-    struct bw_error *error =
-        block ? bw_block_read(&tree->fs->reader, pointer, block) : bw_error_no_memory();
+    struct bw_error *error = bw_block_read(&search->fs->reader, pointer, search->block);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
     lose(context, pointer, error);
     return NULL;
 }
 
-static struct bw_error *read_tree(struct adopted_tree *tree, const struct bw_tree *of)
+struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree, uint32_t wave,
+                                    struct bw_lost_ranges *lost)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .stop_above_leaves = true, .pointer = try_node,
-                                 .lost = lose, .context = tree};
-    BW_TRY(bw_tree_scan(&tree->fs->reader, of, &scan));
-    if (tree->memory_short)
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
+    struct node_search search = {fs, wave, lost, block, NULL};
+    const struct bw_scan scan = {BW_SCAN_ALL, .pointer = try_node, .lost = lose,
+                                 .context = &search};
+    if (!block)
         return bw_error_no_memory();
-    return bw_adopt_leaves(tree->fs, of, tree->lost, tree->lost_count, &tree->adopted);
+    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
+    if (!error)
+        return search.failure;
+    bw_error_free(search.failure);
+    return error;
 }
 
 static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)
 {
-    bool checksums = tree->id == BW_CSUM_TREE && fs->checksum_trees.count == 1; /* one of a name */
+    bool checksums = tree->id == BW_CSUM_TREE && fs->checksum_trees.count == 1; /* others share it
+                                                                                 */
     return checksums || tree->id == fs->stripe_tree.id ||
            bw_subvolume_find(&fs->subvolumes, tree->id);
 }
@@ -98,19 +103,19 @@ static struct bw_error *find_tree(struct bw_adoptions *adoptions, const struct b
         free(tree);
         return bw_error_no_memory();
     }
-    tree->fs = adoptions->fs;
     tree->id = of->id;
-    struct bw_error *error = read_tree(tree, of);
-    if (error) {
+    struct bw_error *error = bw_find_lost_nodes(adoptions->fs, of, 0, &tree->lost);
+    if (!error)
+        error = bw_adopt_leaves(adoptions->fs, of, &tree->lost, &tree->adopted);
+    if (error)
         free_tree(tree);
-        return error;
-    }
-    *result = adoptions->trees[adoptions->count++] = tree;
-    return NULL;
+    else
+        *result = adoptions->trees[adoptions->count++] = tree;
+    return error;
 }
 
-static struct bw_error *find(void *context, const struct bw_tree *of, uint64_t bytenr,
-                             const struct bw_adopted **adopted)
+struct bw_error *bw_adoptions_find(void *context, const struct bw_tree *of, uint64_t bytenr,
+                                   const struct bw_adopted **adopted)
 {
     struct bw_adoptions *adoptions = context;
     const struct adopted_tree *tree = NULL;
@@ -119,21 +124,21 @@ static struct bw_error *find(void *context, const struct bw_tree *of, uint64_t b
     pthread_mutex_lock(&adoptions->lock);
     struct bw_error *error = find_tree(adoptions, of, &tree);
     pthread_mutex_unlock(&adoptions->lock);
-    for (size_t i = 0; !error && i < tree->lost_count; i++)
-        if (tree->lost[i].bytenr == bytenr)
+    for (size_t i = 0; !error && i < tree->lost.count; i++)
+        if (tree->lost.items[i].bytenr == bytenr)
             *adopted = &tree->adopted;
     return error;
 }
 
-struct bw_adoptions *bw_adoptions_create(struct bw_fs *fs)
+struct bw_error *bw_adoptions_create(struct bw_fs *fs, struct bw_adoptions **result)
 {
     struct bw_adoptions *adoptions = calloc(1, sizeof *adoptions);
     if (!adoptions)
-        return NULL;
+        return bw_error_no_memory();
     adoptions->fs = fs;
-    adoptions->adopter = (struct bw_adopter){find, adoptions};
     pthread_mutex_init(&adoptions->lock, NULL);
-    return adoptions;
+    *result = adoptions;
+    return NULL;
 }
 
 void bw_adoptions_destroy(struct bw_adoptions *adoptions)
@@ -145,9 +150,4 @@ void bw_adoptions_destroy(struct bw_adoptions *adoptions)
     free(adoptions->trees);
     pthread_mutex_destroy(&adoptions->lock);
     free(adoptions);
-}
-
-const struct bw_adopter *bw_adoptions_adopter(const struct bw_adoptions *adoptions)
-{
-    return &adoptions->adopter;
 }

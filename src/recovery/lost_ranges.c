@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Ranges of lost keys as pieces that do not overlap, each with the earliest wave it was lost in. */
-#include "fs/lost_ranges.h"
-
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
+#include "recovery/recovery.h"
 
 struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave)
 {
@@ -15,6 +16,15 @@ struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, ui
                                   .level = expectation->level,
                                   .generation = expectation->generation,
                                   .wave = wave};
+}
+
+struct bw_error *bw_lost_ranges_add(struct bw_lost_ranges *ranges,
+                                    const struct bw_lost_range *range)
+{
+    if (!BW_ARRAY_RESERVE(ranges->items, ranges->count, ranges->capacity))
+        return bw_error_no_memory();
+    ranges->items[ranges->count++] = *range;
+    return NULL;
 }
 
 /* Where a range begins or ends, in key order. */
@@ -105,16 +115,17 @@ static size_t drop_equal(uint32_t *waves, size_t count)
     return kept;
 }
 
-struct bw_error *bw_lost_list_make(const struct bw_lost_range *ranges, size_t count, uint8_t level,
+struct bw_error *bw_lost_list_make(const struct bw_lost_ranges *ranges, uint8_t level,
                                    struct bw_lost_list *list)
 {
+    const size_t count = ranges->count;
     *list = (struct bw_lost_list){.items = malloc((2 * count + 1) * sizeof *list->items)};
     BW_AUTO_FREE struct edge *edges = malloc((2 * count + 1) * sizeof *edges);
     BW_AUTO_FREE uint32_t *waves = malloc((count + 1) * sizeof *waves);
     BW_AUTO_FREE size_t *counts = calloc(count + 1, sizeof *counts);
     if (!list->items || !edges || !waves || !counts)
         return bw_error_no_memory();
-    size_t kept = collect(ranges, count, level, edges, waves);
+    size_t kept = collect(ranges->items, count, level, edges, waves);
     qsort(edges, 2 * kept, sizeof *edges, by_key);
     qsort(waves, kept, sizeof *waves, by_number);
     sweep(edges, 2 * kept, &(struct open_ranges){waves, counts, drop_equal(waves, kept)}, list);
@@ -137,18 +148,10 @@ bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list
     return same;
 }
 
-/* Index of the first range that begins behind `key`. */
+/* Index of the first range that begins after a key. */
 static size_t first_above(const struct bw_lost_list *list, const struct bw_key *key)
 {
-    size_t low = 0, high = list->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (bw_key_compare(&list->items[middle].low, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return BW_FIRST_INDEX(i, list->count, bw_key_compare(&list->items[i].low, key) > 0);
 }
 
 const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
+ * extent tree, the names of a directory through the inodes that they belong to, the size of a file
+ * whose inode is lost through its extents. fs/ uses the first two through struct bw_recovery, which
+ * bw_fs_open() attaches (attach.c); the walk (walk/recover.c) uses the parts themselves.
+ */
+#ifndef BW_RECOVERY_RECOVERY_H
+#define BW_RECOVERY_RECOVERY_H
+
+#include "format/items.h"
+#include "fs/fs.h"
+
+/* Ranges of lost keys (lost_ranges.c). */
+
+/** In a lost range: not a whole block, but an item of one. */
+#define BW_NO_BLOCK UINT64_MAX
+
+/** Keys of a block, or an item, that cannot be read. */
+struct bw_lost_range {
+    uint64_t bytenr;         /**< address of the block, or BW_NO_BLOCK */
+    struct bw_key low, high; /**< low inclusive, high exclusive */
+    uint8_t level;           /**< of the block */
+    uint64_t generation;     /**< of the block: what is below it is not newer */
+    uint32_t wave; /**< the wave of a walk in which it was lost: directories that were walked in
+                      earlier waves had read it. Elsewhere 0 */
+};
+
+/** Lost ranges as they come. All zeros is none. */
+struct bw_lost_ranges {
+    struct bw_lost_range *items;
+    size_t count, capacity;
+};
+
+/** The range of a block. */
+struct bw_lost_range bw_lost_range_of(const struct bw_block_pointer *pointer, uint32_t wave);
+
+/** Adds a range. */
+struct bw_error *bw_lost_ranges_add(struct bw_lost_ranges *ranges,
+                                    const struct bw_lost_range *range);
+
+/** Lost ranges, ascending and not overlapping. All zeros is an empty list. */
+struct bw_lost_list {
+    struct bw_lost_range *items;
+    size_t count;
+};
+
+/** Makes a list of those ranges whose blocks have at least this level: sorted, cut where they
+ * overlap, each piece with the earliest wave, and joined where they touch and have the same wave.
+ */
+struct bw_error *bw_lost_list_make(const struct bw_lost_ranges *ranges, uint8_t level,
+                                   struct bw_lost_list *list);
+/** Frees the memory and leaves an empty list. */
+void bw_lost_list_free(struct bw_lost_list *list);
+/** Whether two lists have the same pieces. */
+bool bw_lost_lists_equal(const struct bw_lost_list *a, const struct bw_lost_list *b);
+/** The range that holds a key; NULL if none does. */
+const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
+                                              const struct bw_key *key);
+/** Whether any key from `first` to `last`, both included, was lost in that wave or earlier. */
+bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
+                           const struct bw_key *last, uint32_t wave);
+
+/* Leaves below lost nodes (adopt.c, adoptions.c). */
+
+/**
+ * Reads all internal nodes of a tree, and adds those that cannot be read to `lost`, as lost in this
+ * wave. They are reported.
+ */
+struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree, uint32_t wave,
+                                    struct bw_lost_ranges *lost);
+
+/**
+ * Replaces `result` by the leaves of a tree that lie below its lost nodes; ranges of leaves do not
+ * matter. Without a readable extent tree it finds none, or fewer. Fails only if memory runs out.
+ */
+struct bw_error *bw_adopt_leaves(const struct bw_fs *fs, const struct bw_tree *tree,
+                                 const struct bw_lost_ranges *lost, struct bw_adopted *result);
+
+/** The adopted leaves of all trees, found when a reader first meets a lost node. */
+struct bw_adoptions;
+/** Creates an empty one, for the readers of `fs`. */
+struct bw_error *bw_adoptions_create(struct bw_fs *fs, struct bw_adoptions **adoptions);
+/** Frees it; NULL is allowed. */
+void bw_adoptions_destroy(struct bw_adoptions *adoptions);
+/** As bw_adopter.find; the context is the struct bw_adoptions. */
+struct bw_error *bw_adoptions_find(void *adoptions, const struct bw_tree *tree, uint64_t bytenr,
+                                   const struct bw_adopted **adopted);
+
+/* Names of directories (name_index.c). */
+
+/**
+ * The names of directories as the inodes know them that have the names. Which inodes refer to which
+ * directories is found out by reading the whole tree when it is first asked for. That takes 24
+ * bytes a name; it is kept for the last few trees.
+ */
+struct bw_name_index;
+/** Creates an empty one. */
+struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **index);
+/** Frees it; NULL is allowed. */
+void bw_name_index_destroy(struct bw_name_index *index);
+/** As bw_recovery.names; the context is the struct bw_name_index. */
+struct bw_error *bw_name_index_read(void *index, const struct bw_subvolume *subvolume,
+                                    uint64_t directory, bw_name_taker *take, void *taker);
+
+/* Files without an inode (salvage.c). */
+
+/**
+ * Makes up an inode for a regular file by its extents that can be read. Its size is where the last
+ * one ends: there may be more at the end than there was, zeros or what the file had there before it
+ * was cut. Owner root, mode 0600, one name, times 0. BW_ERROR_NOT_FOUND if no extent is left. Lost
+ * blocks are reported.
+ */
+struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
+                                  struct bw_inode *inode);
+
+/** The message for the user about such a file. */
+struct bw_error *bw_inode_salvaged(const char *path);
+
+#endif

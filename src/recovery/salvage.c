@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The end of the last extent, for the size of a file that nothing else tells. */
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "format/file_extent.h"
+#include "recovery/recovery.h"
+
+/* Where an extent ends; 0 if that is of no use. */
+static uint64_t end_of(const struct bw_item *item, uint32_t sectorsize)
+{
+    struct bw_file_extent extent;
+    BW_AUTO_ERROR struct bw_error *error = bw_file_extent_decode(item, sectorsize, &extent);
+    if (error || extent.type == BW_FILE_EXTENT_PREALLOC) /* may lie after the end of the file */
+        return 0;
+    uint64_t end = item->key.offset + extent.num_bytes;
+    return end <= INT64_MAX ? end : 0;
+}
+
+struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
+                                  struct bw_inode *inode)
+{
+    struct bw_item_range range;
+    uint64_t size = 0;
+    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){number, BW_EXTENT_DATA, 0},
+                        (struct bw_key){number, BW_EXTENT_DATA, UINT64_MAX});
+    while (bw_item_range_next(&range)) {
+        uint64_t end = range.error ? 0 : end_of(&range.item, fs->superblock.sectorsize);
+        size = end > size ? end : size;
+        if (range.error && range.lost != BW_LOST_ITEM) /* of an item, readers of the file report */
+            bw_fs_report_range(fs, &range);
+    }
+    BW_TRY(bw_item_range_end(&range, NULL));
+    if (!size)
+        return bw_error_create(BW_ERROR_NOT_FOUND,
+                               "inode %" PRIu64 " is lost, and all of its extents", number);
+    *inode = (struct bw_inode){.size = size, .link_count = 1, .mode = S_IFREG | 0600};
+    return NULL;
+}
+
+struct bw_error *bw_inode_salvaged(const char *path)
+{
+    return bw_error_create(
+        BW_ERROR_CORRUPT,
+        "%s: its inode is lost: it ends where its last extent does, and all else that an "
+        "inode tells is made up",
+        path);
+}
