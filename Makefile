@@ -87,8 +87,14 @@ $(STATIC): $(LIBRARY_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
 
-$(SHARED): $(LIBRARY_OBJECTS) src/libbtrfs-walk.map
-	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libbtrfs-walk.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
+# The library exports what the public headers declare.
+HEADERS := $(wildcard include/btrfs-walk/*.h)
+$(BUILD)/symbols.map: scripts/make-symbols $(HEADERS)
+	@mkdir -p $(@D)
+	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_0 $(HEADERS) > $@
+
+$(SHARED): $(LIBRARY_OBJECTS) $(BUILD)/symbols.map
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/symbols.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
 # Between the commands and the library; the tests want it, too.
 $(EXPORT): $(EXPORT_OBJECTS)
@@ -140,6 +146,9 @@ $(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
 docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
 	scripts/make-docs $(PROGRAM) .
 
+abi: $(SHARED) ## describe the interface of the library anew, after additions to it (needs libabigail)
+	scripts/abi --update $(SHARED)
+
 bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
 	BUILD=$(BUILD) scripts/bench
 
@@ -185,7 +194,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check demo docs bench soak fuzz install uninstall clean help
+.PHONY: FORCE all unit check demo docs abi bench soak fuzz install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

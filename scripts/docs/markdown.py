@@ -97,3 +97,12 @@ def scripts(folder):
 def command_table(commands):
     return row("command", "purpose") + row("---", "---") + "".join(
         row(f"`{c['name']}`", escaped(c["summary"])) for c in commands)
+
+
+def examples(folder):
+    text = ""
+    for path in sorted(folder.glob("*.c")) + sorted(folder.glob("*.py")):
+        language = path.suffix[1:].replace("py", "python")
+        source = path.read_text().partition("\n")[2]  # without the licence
+        text += f"\n### examples/{path.name}\n\n```{language}\n{source}```\n"
+    return text

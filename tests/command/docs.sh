@@ -21,7 +21,7 @@ commands=$(query '[c["name"] for c in t["commands"]]')
 # A copy, in which files can be made.
 made=$WORK/made
 mkdir -p "$made/tests/data" "$made/include/btrfs-walk"
-cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$made"
+cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$ROOT/examples" "$made"
 golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }

@@ -1,66 +1,79 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Installs into a folder, builds a program against what is there (headers, .pc file, static and shared library), and
-# uninstalls again: nothing may be left.
+# Installs into a folder, builds the examples against what is there (headers, .pc file, shared and
+# static library), runs them, and uninstalls again: nothing may be left.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-prefix=$WORK/usr
-(cd "$ROOT" && make install BUILD="$BUILD" PREFIX="$prefix") > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make install"; finish; }
+stage=$WORK/stage
+prefix=$stage/usr/local
+(cd "$ROOT" && make install BUILD="$BUILD" DESTDIR="$stage") > "$WORK/log" 2>&1 ||
+    { cat "$WORK/log"; fail "make install"; finish; }
 pass
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain || exit 1
-
-cat > "$WORK/list.c" <<'PROGRAM'
-#include <btrfs-walk/fs.h>
-#include <btrfs-walk/walk.h>
-#include <stdio.h>
-
-static struct bw_error *print(void *context, const char *paths, size_t length)
-{
-    (void)context;
-    fwrite(paths, 1, length, stdout);
-    return NULL;
-}
-
-int main(int argc, char **argv)
-{
-    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options), .paths = (const char *const *)argv + 1,
-                                          .path_count = (size_t)argc - 1,
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY};
-    const struct bw_walk_options walk = {.struct_size = sizeof walk, .terminator = '\n', .consume = print};
-    struct bw_fs *fs;
-    struct bw_error *error = bw_fs_open(&options, &fs);
-    if (!error) {
-        error = bw_walk(fs, &walk, NULL);
-        bw_fs_close(fs);
-    }
-    if (error)
-        fprintf(stderr, "%s\n", error->message);
-    bw_error_free(error);
-    return error != NULL;
-}
-PROGRAM
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes || exit 1
+image=$BUILD/fixtures/plain/dev1.img
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-want=$("$PROGRAM" "$BUILD/fixtures/plain/dev1.img" | cksum)
+flags() { pkg-config --define-variable=prefix="$prefix" "$@" btrfs-walk; }
 sanitizers=
 [ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -eq 0 ] || sanitizers="-fsanitize=address,undefined"
 
-# shellcheck disable=SC2046,SC2086 # flags are several words
-if "${COMPILER[@]}" $sanitizers -o "$WORK/shared" "$WORK/list.c" $(pkg-config --cflags --libs btrfs-walk) 2> "$WORK/log" &&
-    [ "$(LD_LIBRARY_PATH=$prefix/lib "$WORK/shared" "$BUILD/fixtures/plain/dev1.img" | cksum)" = "$want" ]; then
-    pass
-else
-    fail "a program with the shared library: $(head -n 3 "$WORK/log")"
+# build FILE SOURCE FLAGS...
+build() {
+    local file=$1 source=$2
+    shift 2
+    # shellcheck disable=SC2046,SC2086 # flags are several words
+    holds "$file is built" "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror $sanitizers $(flags --cflags) \
+        -o "$WORK/$file" "$ROOT/examples/$source" "$@"
+}
+# shellcheck disable=SC2046
+for example in list-sizes copy-out tree-items; do build "$example" "$example.c" $(flags --libs); done
+# shellcheck disable=SC2046
+build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
+    $(flags --static --libs-only-l | sed 's/-lbtrfs-walk//') -pthread
+mkdir "$WORK/toys"
+build toys/bad-range.so bad-range.c -shared -fPIC
+long=$(wc -l "$ROOT"/examples/*.c | awk '$2 != "total" && $1 > 40')
+is "an example is at most 40 lines long" "$long" ""
+
+# What they answer.
+export LD_LIBRARY_PATH=$prefix/lib
+nested=$BUILD/fixtures/subvolumes/dev1.img
+"$PROGRAM" --raw -o size,path "$nested" | awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
+for program in list-sizes static; do
+    "$WORK/$program" "$nested" > "$WORK/have" 2> "$WORK/err"
+    is "status of $program" $? 0
+    holds "$program lists all files" cmp "$WORK/have" "$WORK/want"
+done
+"$WORK/list-sizes" "$WORK/log" > /dev/null 2> "$WORK/err"
+is "list-sizes of something else" $? 1
+holds "which is named" grep -q 'superblock' "$WORK/err"
+"$PROGRAM" cat "$image" /top-file > "$WORK/want"
+"$WORK/copy-out" "$image" /top-file > "$WORK/have"
+holds "copy-out writes the contents" cmp "$WORK/want" "$WORK/have"
+"$WORK/copy-out" "$image" /nowhere > /dev/null 2> "$WORK/err"
+is "copy-out of a file that does not exist" $? 1
+"$WORK/tree-items" "$image" 5 > "$WORK/items"
+is "status of tree-items" $? 0
+holds "an item for each name" [ "$(grep -c ' DIR_INDEX ' "$WORK/items")" -gt 50 ]
+holds "the top directory" grep -qxE '256 INODE_ITEM 0: 160 bytes' "$WORK/items"
+export BTRFS_WALK_XLATOR_PATH=$WORK
+expect "the layer is described" 0 - xlators toys/bad-range
+if [ -z "$sanitizers" ]; then
+    expect "the layer makes reads fail" 2 'a bad range was read' --insert toys/bad-range@device-1,to=1E "$image"
+    expect "only those of its range" 0 - --insert toys/bad-range@device-1,from=1E,to=2E "$image"
 fi
-# shellcheck disable=SC2046,SC2086
-if "${COMPILER[@]}" $sanitizers -o "$WORK/static" "$WORK/list.c" $(pkg-config --cflags btrfs-walk) "$prefix/lib/libbtrfs-walk.a" \
-    $(pkg-config --static --libs-only-l btrfs-walk | sed 's/-lbtrfs-walk//') -pthread 2> "$WORK/log" &&
-    [ "$("$WORK/static" "$BUILD/fixtures/plain/dev1.img" | cksum)" = "$want" ]; then
-    pass
+if [ -n "$sanitizers" ]; then
+    skip "Python: the library is built with sanitizers"
+elif have python3; then
+    python3 "$ROOT/examples/copy-out.py" "$image" /top-file > "$WORK/have" 2> "$WORK/err"
+    is "status of Python" $? 0
+    holds "Python writes the contents" cmp "$WORK/want" "$WORK/have"
+    holds "Python says what is wrong" sh -c '! python3 "$1" "$2" /nowhere 2> "$3" && grep -q nowhere "$3"' - \
+        "$ROOT/examples/copy-out.py" "$image" "$WORK/err"
 else
-    fail "a program with the static library: $(head -n 3 "$WORK/log")"
+    skip "Python: it is not installed"
 fi
-(cd "$ROOT" && make uninstall BUILD="$BUILD" PREFIX="$prefix") > /dev/null 2>&1
-left=$(find "$prefix" -type f -o -type l)
-if [ -z "$left" ]; then pass; else fail "uninstall leaves $left"; fi
+
+(cd "$ROOT" && make uninstall BUILD="$BUILD" DESTDIR="$stage") > /dev/null 2>&1
+is "uninstall leaves nothing" "$(find "$stage" -type f -o -type l)" ""
 finish

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Layers in shared objects: the example is built against the installed headers only, found in both places, used,
 # and described; objects that do not fit are refused with a reason.
+# Runs alone: another PREFIX is compiled into the program.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 

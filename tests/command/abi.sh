@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The binary interface of the shared library: its SONAME, the symbols that it exports, and the
+# functions and types of the public headers, compared with those that were committed.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+library=$BUILD/libbtrfs-walk.so.0
+if ! have readelf nm; then skip "the interface: there is no readelf or nm"; finish; fi
+is "SONAME" "$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libbtrfs-walk.so.0
+"$ROOT/scripts/make-symbols" --list "$ROOT"/include/btrfs-walk/*.h | LC_ALL=C sort > "$WORK/declared"
+nm -D --defined-only "$library" | sed -n 's/.* [A-TV-Z] \([a-z_0-9]*\)@@BTRFS_WALK_0$/\1/p' | LC_ALL=C sort > "$WORK/exported"
+holds "there are symbols" [ "$(wc -l < "$WORK/exported")" -gt 50 ]
+diff "$WORK/declared" "$WORK/exported" > "$WORK/diff"
+is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $? 0
+
+if ! have abidiff; then
+    skip "types and functions: abidiff (libabigail) is not installed"
+elif [ "$(uname -m)" != x86_64 ] || ! readelf -S "$library" | grep -q '\.debug_info'; then
+    skip "types and functions: this is not x86-64, or there is no debug information"
+elif readelf -p .comment "$library" | grep -q clang || nm -D "$library" | grep -q __asan; then
+    skip "types and functions: built with clang or with sanitizers"
+else
+    holds "the interface is that of tests/abi; after an addition run 'make abi'" "$ROOT/scripts/abi" "$library"
+    # A member in the middle of a structure would be noticed.
+    sed "s/\(<data-member access='public' layout-offset-in-bits='\)64\('\)/\1128\2/" \
+        "$ROOT/tests/abi/libbtrfs-walk.abi" > "$WORK/other.abi"
+    holds "another layout is noticed" sh -c '! abidiff "$1" "$2"' - "$WORK/other.abi" "$ROOT/tests/abi/libbtrfs-walk.abi"
+fi
+finish
