@@ -10,7 +10,7 @@ prefix=$stage/usr/local
 (cd "$ROOT" && make install BUILD="$BUILD" DESTDIR="$stage") > "$WORK/log" 2>&1 ||
     { cat "$WORK/log"; fail "make install"; finish; }
 pass
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 || exit 1
 image=$BUILD/fixtures/plain/dev1.img
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 flags() { pkg-config --define-variable=prefix="$prefix" "$@" btrfs-walk; }
@@ -37,10 +37,10 @@ is "an example is at most 40 lines long" "$long" ""
 
 # What they answer.
 export LD_LIBRARY_PATH=$prefix/lib
-nested=$BUILD/fixtures/subvolumes/dev1.img
-"$PROGRAM" --raw -o size,path "$nested" | awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
+plain_names=$BUILD/fixtures/raid1-2/dev1.img
+"$PROGRAM" -q --raw -o size,path "$plain_names" | awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
 for program in list-sizes static; do
-    "$WORK/$program" "$nested" > "$WORK/have" 2> "$WORK/err"
+    "$WORK/$program" "$plain_names" > "$WORK/have" 2> "$WORK/err"
     is "status of $program" $? 0
     holds "$program lists all files" cmp "$WORK/have" "$WORK/want"
 done
