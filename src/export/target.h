@@ -33,6 +33,7 @@ struct bw_target_options {
     bool skip_existing; /**< what is there and looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems
                            lack */
+    uint64_t seed; /**< a number that belongs to the image, for the names of unfinished files */
     /** Takes what could not be restored of something that was made; takes the error. Must not be
      * NULL. */
     void (*missed)(void *context, struct bw_error *error);

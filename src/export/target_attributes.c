@@ -130,8 +130,8 @@ static void restore_xattr(struct restoring *restoring, const struct bw_xattr *xa
     miss(restoring, what);
 }
 
-/* What it got from the directory it was made in. */
-static void remove_acl(const struct restoring *restoring, const char *name)
+/* Removes an attribute that the file does not have in the image. */
+static void remove_xattr(const struct restoring *restoring, const char *name)
 {
     for (size_t i = 0; i < restoring->attributes->xattr_count; i++)
         if (has_name(&restoring->attributes->xattrs[i], name))
@@ -142,12 +142,20 @@ static void remove_acl(const struct restoring *restoring, const char *name)
         fremovexattr(restoring->descriptor, name);
 }
 
+/* What it got from the directory it was made in. */
 static void remove_inherited(const struct restoring *restoring)
 {
     if (!restoring->target->has_default_acl)
         return;
-    remove_acl(restoring, BW_ACL_ACCESS);
-    remove_acl(restoring, BW_ACL_DEFAULT);
+    remove_xattr(restoring, BW_ACL_ACCESS);
+    remove_xattr(restoring, BW_ACL_DEFAULT);
+}
+
+/* What btrfs adds to a file whose flag for compression is set. */
+static void remove_property(const struct restoring *restoring)
+{
+    if (restoring->attributes->inode->flags & BW_INODE_COMPRESS)
+        remove_xattr(restoring, BW_COMPRESSION_PROPERTY);
 }
 
 /* Whether an attribute is the user's own, and has nothing to do with permissions. */
@@ -228,6 +236,7 @@ void bw_target_restore(struct bw_target *target, int descriptor, const char *pat
     restore_mode(&restoring);
     remove_inherited(&restoring);
     restore_flags(&restoring);
+    remove_property(&restoring);
     restore_xattrs(&restoring, false);
     restore_times(&restoring);
     target->lowered += restoring.lowered;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete.
- * File systems that have no such files get one with a random name, which is renamed.
+ * File systems that have no such files get one with a name of its own, which is renamed.
  */
 #include "export/target_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
-#include <sys/random.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/cleanup.h"
 #include "export/target_flags.h"
@@ -31,19 +33,49 @@ bool bw_target_has_file(struct bw_target *target, const char *path, size_t lengt
            bw_target_is_same_time(&status.st_mtim, mtime);
 }
 
+/* Made of the name that the file gets in the end, so that a later run finds what this one leaves if
+ * it is killed. The seed keeps it apart from names that come from other images. */
+static void name_temporary(struct bw_target_file *file, unsigned attempt)
+{
+    const struct bw_target *target = file->target;
+    XXH64_hash_t hash = XXH64(target->name, strlen(target->name), target->options.seed + attempt);
+    snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016" PRIx64 ".part", hash);
+}
+
+/* Removes the temporary file that an earlier run has left; one that is still running holds a lock.
+ */
+static bool remove_left(const struct bw_target_file *file)
+{
+    struct stat status;
+    int directory = file->target->directory;
+    if (!file->target->options.skip_existing)
+        return false;
+    int left = openat(directory, file->temporary, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (left < 0)
+        return false;
+    bool removed = fstat(left, &status) == 0 && S_ISREG(status.st_mode) &&
+                   status.st_uid == geteuid() && flock(left, LOCK_EX | LOCK_NB) == 0 &&
+                   unlinkat(directory, file->temporary, 0) == 0;
+    close(left);
+    return removed;
+}
+
 static int open_temporary(struct bw_target_file *file)
 {
-    for (int i = 0; i < TRIES; i++) {
-        uint64_t number;
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
-            return -1;
-        snprintf(file->temporary, sizeof file->temporary, ".btrfs-walk-%016llx.part",
-                 (unsigned long long)number);
-        int opened = openat(file->target->directory, file->temporary,
-                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (opened >= 0 || errno != EEXIST)
-            return opened;
+    for (unsigned attempt = 0; attempt < TRIES; attempt++) {
+        bool again = true;
+        name_temporary(file, attempt);
+        for (unsigned i = 0; again && i < 2; i++) {
+            int opened = openat(file->target->directory, file->temporary,
+                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+            if (opened >= 0)
+                flock(opened, LOCK_EX | LOCK_NB);
+            if (opened >= 0 || errno != EEXIST)
+                return opened;
+            again = remove_left(file);
+        }
     }
+    errno = EEXIST;
     return -1;
 }
 
@@ -71,8 +103,10 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
     if (file->descriptor < 0 &&
         (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         file->descriptor = open_temporary(file);
-    if (file->descriptor < 0)
+    if (file->descriptor < 0) {
+        *file->temporary = '\0'; /* it is somebody else's, if it is there */
         return bw_target_error(errno, "cannot make the file", path, length);
+    }
     bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);
     return NULL;
 }
@@ -95,12 +129,18 @@ struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offs
     return NULL;
 }
 
+void bw_target_file_remove(const struct bw_target_file *file)
+{
+    if (*file->temporary)
+        unlinkat(file->target->directory, file->temporary, 0);
+}
+
 void bw_target_file_abandon(struct bw_target_file *file)
 {
     if (file->descriptor < 0)
         return;
-    if (*file->temporary)
-        unlinkat(file->target->directory, file->temporary, 0);
+    bw_target_file_remove(file);
+    *file->temporary = '\0';
     close(file->descriptor);
     file->descriptor = -1;
 }

@@ -36,6 +36,10 @@ struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *
                                        uint64_t size,
                                        const struct bw_target_attributes *attributes);
 
+/** Removes its temporary name, and does nothing else: for handlers of signals that end the program.
+ */
+void bw_target_file_remove(const struct bw_target_file *file);
+
 /** Gives it up; nothing of it is left. */
 void bw_target_file_abandon(struct bw_target_file *file);
 

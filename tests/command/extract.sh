@@ -85,6 +85,61 @@ if grep -q 'cannot be read' "$WORK/err"; then
     is "files with zeros" "$(find "$out" -type f | wc -l)" "$("$PROGRAM" "$compressed" | wc -l)"
 fi
 
+# Runs that are broken off, on a file system without files that have no name.
+cat > "$WORK/named.c" << 'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+int openat64(int directory, const char *path, int flags, ...)
+{
+    va_list arguments;
+    va_start(arguments, flags);
+    int mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(arguments, int) : 0;
+    va_end(arguments);
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return errno = EOPNOTSUPP, -1;
+    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat64"))(directory, path, flags, mode);
+}
+int openat(int, const char *, int, ...) __attribute__((alias("openat64")));
+ssize_t pwrite64(int file, const void *bytes, size_t length, off64_t offset)
+{
+    sleep(getenv("SLOW") ? 20 : 0);
+    return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(file, bytes, length, offset);
+}
+ssize_t pwrite(int, const void *, size_t, off64_t) __attribute__((alias("pwrite64")));
+END
+if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev/null && [ -z "${SANITIZE:-}" ]; then
+    rm -rf "$out"
+    unfinished() { find "$out" -name '.btrfs-walk-*' 2> /dev/null | wc -l; }
+    broken_off() { # SIGNAL: ends an extraction while it writes a file
+        set -m # what runs in the background gets SIGINT as well
+        SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" /zstd &
+        for _ in {1..100}; do [ "$(unfinished)" = 0 ] && sleep 0.05; done
+        is "an unfinished file" "$(unfinished)" 1
+        kill "-$1" $!
+        wait $!
+        is "status after $1" $(($? - 128)) "$(kill -l "$1")"
+        set +m
+    } 2> /dev/null
+    for signal in INT TERM HUP; do
+        broken_off "$signal"
+        is "what $signal leaves" "$(unfinished)" 0
+    done
+    broken_off KILL
+    is "what KILL leaves" "$(unfinished)" 1
+    LD_PRELOAD=$WORK/named.so holds "going on" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" /zstd
+    is "what is left then" "$(unfinished)" 0
+    sums "$compressed" /zstd > "$WORK/want"
+    hashes "$out" > "$WORK/have"
+    holds "contents then" cmp "$WORK/want" "$WORK/have"
+else
+    skip "no compiler"
+fi
+
 # Against the mount; and names that differ in their letters' case, on a file system that does not tell them apart.
 mount_point=$WORK/mount
 mkdir "$mount_point"
@@ -197,6 +252,22 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     "$PROGRAM" extract -C "$WORK/on/careful" "$WORK/odd" 2> "$WORK/err"
     is "no protection without --preserve" "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
     holds "which is told" grep -q 'privileges or protection' "$WORK/err"
+
+    # The flag for compression alone: btrfs adds an attribute when it is set. It is made by giving the attribute another name.
+    if have python3; then
+        truncate -s 128M "$WORK/flag"
+        mkfs.btrfs -q -n 16384 "$WORK/flag" > /dev/null 2>&1
+        mkdir "$WORK/flagged"
+        mount -o loop "$WORK/flag" "$WORK/flagged"
+        (cd "$WORK/flagged" && echo 1 > file && mkdir directory && chattr +c file directory && echo 2 > both && btrfs property set both compression lzo) > /dev/null
+        umount "$WORK/flagged"
+        holds "an image with a property" "$PROGRAM" extract -q -C "$WORK/on/property" "$WORK/flag"
+        is "the property of a file" "$(getfattr --absolute-names --only-values -n btrfs.compression "$WORK/on/property/both")" lzo
+        python3 "$ROOT/tests/support/patch_image.py" "$WORK/flag" "$(printf btrfs.compression | od -An -tx1 | tr -d ' \n')" "$(printf user.compressions | od -An -tx1 | tr -d ' \n')"
+        holds "an image with a flag" "$PROGRAM" extract -q -C "$WORK/on/flag" "$WORK/flag"
+        is "no property without one in the image" "$(cd "$WORK/on/flag" && getfattr -d -m 'btrfs' file directory both)" ""
+        is "but other attributes" "$(getfattr --absolute-names --only-values -n user.compressions "$WORK/on/flag/both")" lzo
+    fi
 
     # Names that are taken: the next one gets the content.
     mkdir -p "$WORK/on/taken/links"

@@ -65,38 +65,13 @@ if command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
     truncate -s 123456789 "$WORK/root/b"
     echo small > "$WORK/root/c"
     touch "$WORK/root/$(printf 'c1 \302\233 \233 \303\274 \377')"
-    cat > "$WORK/resize.py" << 'END'
-import struct, sys
-table = []
-for n in range(256):
-    for _ in range(8):
-        n = n >> 1 ^ (0x82f63b78 if n & 1 else 0)
-    table.append(n)
-def crc(data):
-    value = 0xffffffff
-    for byte in data:
-        value = value >> 8 ^ table[(value ^ byte) & 255]
-    return value ^ 0xffffffff
-image, node = open(sys.argv[1], 'r+b'), 16384
-image.seek(0)
-data, old = image.read(), struct.pack('<Q', int(sys.argv[2]))
-place = data.find(old)
-while place >= 0:
-    start = place - place % node
-    leaf = bytearray(data[start:start + node])
-    if struct.unpack('<I', leaf[:4])[0] == crc(leaf[32:]):
-        leaf[place - start:place - start + 8] = struct.pack('<Q', int(sys.argv[3]))
-        leaf[:4] = struct.pack('<I', crc(leaf[32:]))
-        image.seek(start)
-        image.write(leaf)
-    place = data.find(old, place + 1)
-END
     truncate -s 128M "$WORK/image"
     # Its files may be given space, which is not to be all of the 123 MB.
     mkfs.btrfs -q -n 16384 -m single -d single --rootdir "$WORK/root" "$WORK/image" > "$WORK/err" 2>&1 || rm "$WORK/image"
 fi
 odd=123456789 # is nowhere else in the image
-resize() { python3 "$WORK/resize.py" "$WORK/image" "$1" "$2"; }
+number() { python3 -c "print(($1).to_bytes(8, 'little').hex())"; }
+resize() { python3 "$ROOT/tests/support/patch_image.py" "$WORK/image" "$(number "$1")" "$(number "$2")"; }
 if [ -e "$WORK/image" ]; then
     is "control characters in a body file" "$("$PROGRAM" bodyfile "$WORK/image" | grep -a c1 | cut -d '|' -f 2)" \
         "$(printf '/c1 \\302\\233 \\233 \303\274 \377')"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The folder of an extraction: nothing leaves it, whatever the names and whoever moves things about
  * in it. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -316,6 +317,44 @@ static void test_files(void **state)
     run_twice(try_files);
 }
 
+static size_t count_unfinished(const struct folders *folders)
+{
+    DIR *directory = opendir(folders->inside);
+    size_t count = 0;
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        count += strncmp(entry->d_name, ".btrfs-walk-", 12) == 0;
+    closedir(directory);
+    return count;
+}
+
+/* What a run that was killed has left is removed by one that goes on; what belongs to one that is
+ * still running is not. */
+static void test_unfinished_files(void **state)
+{
+    struct folders folders;
+    struct bw_target_file running, other;
+    (void)state;
+    set_up(&folders, true);
+    assert_null(bw_target_file_begin(&folders.target, "file", 4, &plain, &running));
+    assert_int_equal(count_unfinished(&folders), 1);
+    bw_target_close(&folders.target);
+    open_target(&folders, true, true);
+    assert_null(bw_target_file_begin(&folders.target, "file", 4, &plain, &other));
+    assert_int_equal(count_unfinished(&folders), 2);
+    bw_target_file_abandon(&other);
+    assert_int_equal(count_unfinished(&folders), 1);
+    close(running.descriptor); /* as if it was killed */
+    assert_null(make_file(&folders, "file"));
+    assert_int_equal(count_unfinished(&folders), 0);
+    /* By a signal; only the name goes. */
+    assert_null(bw_target_file_begin(&folders.target, "other", 5, &plain, &other));
+    bw_target_file_remove(&other);
+    assert_int_equal(count_unfinished(&folders), 0);
+    bw_target_file_abandon(&other);
+    tear_down(&folders);
+}
+
 static void test_going_on(void **state)
 {
     struct folders folders;
@@ -493,7 +532,7 @@ int main(void)
         cmocka_unit_test(test_files),          cmocka_unit_test(test_going_on),
         cmocka_unit_test(test_deep),           cmocka_unit_test(test_replaced_node),
         cmocka_unit_test(test_symlink_itself), cmocka_unit_test(test_directories_left),
-        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_times),          cmocka_unit_test(test_unfinished_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include "cmd/export/extract.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -46,6 +47,37 @@ void extract_miss(void *context, struct bw_error *error)
         extract->missed[extract->missed_count - 1] = error;
     else
         bw_error_free(error);
+}
+
+/* An unfinished file may have a name, which is removed when a signal ends the program. */
+static const struct bw_target_file *volatile unfinished;
+
+static void end_by_signal(int number)
+{
+    if (unfinished)
+        bw_target_file_remove(unfinished);
+    raise(number); /* which has its default action again when this returns */
+}
+
+static void catch_signals(const struct bw_target_file *file)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    const struct sigaction ours = {.sa_handler = end_by_signal, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction before;
+    unfinished = file;
+    for (size_t i = 0; file && i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(numbers[i], &ours, NULL);
+}
+
+/* A number that belongs to the image. */
+static uint64_t seed_of(const struct bw_fs *fs)
+{
+    struct bw_superblock_info superblock;
+    uint64_t seed;
+    bw_fs_superblock(fs, &superblock);
+    memcpy(&seed, superblock.fsid, sizeof seed);
+    return seed;
 }
 
 static struct bw_error *count(void *context, const struct bw_walked_file *file)
@@ -144,6 +176,7 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
         return status;
     state->target.missed = extract_miss;
     state->target.context = extract;
+    state->target.seed = seed_of(extract->export.session.fs);
     extract->bad = (struct cmd_bad_ranges){
         .fs = extract->export.session.fs,
         .on_error = state->on_error,
@@ -158,8 +191,10 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
         error = bw_target_open(state->folder, &state->target, &extract->look);
     bool opened = !error;
     cmd_progress_start(&extract->progress, common->quiet);
+    catch_signals(&extract->file);
     if (!error)
         error = extract_files(extract);
+    catch_signals(NULL);
     cmd_progress_end(&extract->progress);
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
