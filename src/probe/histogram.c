@@ -22,11 +22,12 @@ static void raise_to(atomic_uint_fast64_t *most, uint64_t value)
         ;
 }
 
-void bw_histogram_count(struct bw_histogram *histogram, uint64_t value)
+void bw_histogram_count_run(struct bw_histogram *histogram, uint64_t value, uint64_t times)
 {
-    atomic_fetch_add_explicit(&histogram->counts[bw_histogram_bucket(value)], 1,
+    uint64_t sum;
+    atomic_fetch_add_explicit(&histogram->counts[bw_histogram_bucket(value)], times,
                               memory_order_relaxed);
-    bw_sum_atomic(&histogram->sum, value);
+    bw_sum_atomic(&histogram->sum, __builtin_mul_overflow(value, times, &sum) ? UINT64_MAX : sum);
     raise_to(&histogram->most, value);
     raise_to(&histogram->least, ~value);
 }
@@ -79,48 +80,43 @@ uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsig
     return spread(totals, bucket, rank);
 }
 
-/* The buckets from the first to the last that is not empty, and what is in them; none: first is
- * above last.
- */
+/* The buckets from the first to the last that is not empty; none: first is above last. */
 struct used {
     unsigned first, last;
-    uint64_t total;
 };
 
-static struct used used_buckets(const uint64_t *counts, unsigned buckets)
+static struct used used_buckets(const struct bw_histogram_totals *totals)
 {
-    struct used used = {.first = buckets};
-    for (unsigned i = 0; i < buckets; i++) {
-        used.total += counts[i];
-        used.first = counts[i] && i < used.first ? i : used.first;
-        used.last = counts[i] ? i : used.last;
+    struct used used = {.first = BW_HISTOGRAM_BUCKETS};
+    for (unsigned i = 0; i < BW_HISTOGRAM_BUCKETS; i++) {
+        used.first = totals->counts[i] && i < used.first ? i : used.first;
+        used.last = totals->counts[i] ? i : used.last;
     }
     return used;
 }
 
-void bw_histogram_draw(struct bw_buffer *text, const uint64_t *counts, unsigned buckets)
+void bw_histogram_draw(struct bw_buffer *text, const struct bw_histogram_totals *totals)
 {
-    struct used used = used_buckets(counts, buckets);
+    static const char bars[] = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@";
+    struct used used = used_buckets(totals);
     bw_buffer_format(text, "%20s  ------------- Distribution ------------- count\n", "value");
     for (unsigned i = used.first; i <= used.last; i++) {
-        int bar = (int)((double)counts[i] / (double)used.total * BAR_LENGTH);
-        bw_buffer_format(text, "%20" PRIu64 " |", bw_histogram_start(i));
-        for (int column = 0; column < BAR_LENGTH; column++)
-            bw_buffer_append_byte(text, column < bar ? '@' : ' ');
-        bw_buffer_format(text, " %" PRIu64 "\n", counts[i]);
+        int bar = (int)((double)totals->counts[i] / (double)totals->count * BAR_LENGTH);
+        bw_buffer_format(text, "%20" PRIu64 " |%-*.*s %" PRIu64 "\n", bw_histogram_start(i),
+                         BAR_LENGTH, bar, bars, totals->counts[i]);
     }
 }
 
-void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts,
-                       unsigned buckets)
+void bw_histogram_json(struct bw_json *json, const char *name,
+                       const struct bw_histogram_totals *totals)
 {
-    struct used used = used_buckets(counts, buckets);
+    struct used used = used_buckets(totals);
     bw_json_begin_array(json, name);
     for (unsigned i = used.first; i <= used.last; i++) {
         bw_json_begin_object(json, NULL);
         bw_json_number(json, "min", bw_histogram_start(i));
         bw_json_number(json, "max", bw_histogram_end(i));
-        bw_json_number(json, "count", counts[i]);
+        bw_json_number(json, "count", totals->counts[i]);
         bw_json_end(json);
     }
     bw_json_end(json);

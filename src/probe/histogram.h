@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Histograms by powers of two, like DTrace's quantize(): bucket 0 counts zeros, bucket n values of
- * n bits. Any number of threads may count; what they have counted is added up, looked through for
- * percentiles, and drawn.
+ * n bits. Any number of threads may count. The totals yield percentiles and a drawing. Used by the
+ * statistics of probes and by debug/io-stats.
  */
 #ifndef BW_PROBE_HISTOGRAM_H
 #define BW_PROBE_HISTOGRAM_H
@@ -58,25 +58,30 @@ static inline uint64_t bw_sum(uint64_t a, uint64_t b)
 /** Adds to a sum that several threads add to, by the same rule. */
 void bw_sum_atomic(atomic_uint_fast64_t *sum, uint64_t more);
 
+/** Counts a value `times` times. */
+void bw_histogram_count_run(struct bw_histogram *histogram, uint64_t value, uint64_t times);
+
 /** Counts a value. */
-void bw_histogram_count(struct bw_histogram *histogram, uint64_t value);
+static inline void bw_histogram_count(struct bw_histogram *histogram, uint64_t value)
+{
+    bw_histogram_count_run(histogram, value, 1);
+}
 
 /** Adds what was counted to the totals. */
 void bw_histogram_add_up(const struct bw_histogram *histogram, struct bw_histogram_totals *totals);
 
 /**
- * The value that `percent` percent of all are not above: the one with that rank. The smallest and
- * the largest are known; any other is taken to lie in its bucket as if the values there were spread
- * evenly, from end to end. 0 if there is no value.
+ * The smallest value that at least `percent` percent of all values do not exceed. The smallest and
+ * the largest of all are exact; others are estimated as if the values of a bucket were spread
+ * evenly over it. 0 if there is no value.
  */
 uint64_t bw_histogram_percentile(const struct bw_histogram_totals *totals, unsigned percent);
 
-/** Draws the first `buckets` buckets: a line a bucket, from the first to the last that is not
- * empty. */
-void bw_histogram_draw(struct bw_buffer *text, const uint64_t *counts, unsigned buckets);
+/** Draws a line a bucket, from the first to the last that is not empty. */
+void bw_histogram_draw(struct bw_buffer *text, const struct bw_histogram_totals *totals);
 
 /** Writes the same buckets as an array: {"min":2,"max":3,"count":1}, as bpftrace does. */
-void bw_histogram_json(struct bw_json *json, const char *name, const uint64_t *counts,
-                       unsigned buckets);
+void bw_histogram_json(struct bw_json *json, const char *name,
+                       const struct bw_histogram_totals *totals);
 
 #endif

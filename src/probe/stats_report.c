@@ -192,7 +192,7 @@ static void append_histograms(struct bw_buffer *text, const struct bw_stats_tabl
         bw_buffer_append_byte(text, '\n');
         append_name(text, &table->rows[i]);
         bw_buffer_format(text, ", ns\n");
-        bw_histogram_draw(text, table->rows[i].times.counts, BW_HISTOGRAM_BUCKETS);
+        bw_histogram_draw(text, &table->rows[i].times);
     }
 }
 
@@ -223,7 +223,7 @@ static void add_histogram(struct bw_json *json, const struct bw_stats_row *row)
         return;
     bw_json_begin_object(json, "histogram");
     bw_json_text(json, "unit", "ns");
-    bw_histogram_json(json, "data", row->times.counts, BW_HISTOGRAM_BUCKETS);
+    bw_histogram_json(json, "data", &row->times);
     bw_json_end(json);
 }
 

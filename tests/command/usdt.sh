@@ -64,7 +64,7 @@ elif readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null | grep -q clang
 elif ! readelf -SW "$BUILD/src/btree/block.o" | grep -q '\.text\.unlikely' || nm "$BUILD/src/btree/block.o" | grep -q __asan; then
     skip "call sites: built without optimization, or with sanitizers"
 else
-    while IFS= read -r object; do calls "$object"; done < <(find "$BUILD/src" -name '*.o' ! -path '*/cmd/*' ! -path '*/probe/*') > "$WORK/calls"
+    while IFS= read -r object; do calls "$object"; done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cmd/*" ! -path "$BUILD/src/probe/*") > "$WORK/calls"
     # What is called for every block and every call of a layer.
     for call in fop__wind fop__unwind block__read__start block__read__done key__search__start key__search__done cache__hit \
         cache__miss; do

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/io-stats: counts and times what passes between two layers, and writes a report when it is
- * taken down. Changes nothing. Stands wherever it is put, in either address space.
+ * debug/io-stats: counts and times what passes between two layers, with the histograms of the
+ * probes' statistics, and writes a report when it is closed. It changes nothing and works in either
+ * address space.
  *
  * It must not slow down what it measures: a call costs two looks at the clock and a few additions.
  * They go to one of several shards, chosen by processor, so that threads seldom share a cache line.
@@ -20,27 +21,17 @@
 
 enum { SHARDS = 8, CACHE_LINE = 64 };
 
-/* All numbers of a kind that are added up, in one array: so that shards are, too. The length of a
- * request has 32 bits, so its histogram needs fewer buckets than that of times. */
-enum { SIZE_BUCKETS = 33 };
-enum {
-    REQUESTS,
-    BYTES,
-    ERRORS,
-    SIZES, /* histogram of the length of requests */
-    SUMS = SIZES + SIZE_BUCKETS,
-};
-
-/* All that is counted of one kind, by one processor. Its size is a multiple of its alignment. */
+/* What one processor has counted of a kind of reads. Its size is a multiple of its alignment. */
 struct tally {
-    _Alignas(CACHE_LINE) atomic_uint_fast64_t sums[SUMS];
-    struct bw_histogram times; /* of calls, in nanoseconds */
+    _Alignas(CACHE_LINE) struct bw_histogram sizes; /* of requests: their number and sum as well */
+    struct bw_histogram times;                      /* of calls, in nanoseconds */
+    atomic_uint_fast64_t errors;
 };
 
 /* The same of all processors, at one time. */
 struct totals {
-    uint64_t sums[SUMS];
-    struct bw_histogram_totals times;
+    struct bw_histogram_totals sizes, times;
+    uint64_t errors;
 };
 
 struct io_stats {
@@ -67,33 +58,25 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-static void add(atomic_uint_fast64_t *sum, uint64_t more)
-{
-    atomic_fetch_add_explicit(sum, more, memory_order_relaxed);
-}
-
-/* Counts the requests in front that are of one kind and about one size, which most batches are as a
- * whole. */
+/* Counts the first requests that are of one kind and one size, which most batches are as a whole.
+ */
 static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
 {
-    enum bw_request_kind kind = requests->kind;
-    unsigned bucket = bw_histogram_bucket(requests->length);
-    uint64_t bytes = 0, errors = 0;
+    struct tally *tally = &tallies[requests->kind];
+    uint64_t errors = 0;
     size_t run = 0;
-    for (; run < count && requests[run].kind == kind &&
-           bw_histogram_bucket(requests[run].length) == bucket;
-         run++) {
-        bytes += requests[run].length;
+    for (; run < count && requests[run].kind == requests->kind &&
+           requests[run].length == requests->length;
+         run++)
         errors += requests[run].error != NULL;
-    }
-    add(&tallies[kind].sums[REQUESTS], run);
-    add(&tallies[kind].sums[BYTES], bytes);
-    add(&tallies[kind].sums[SIZES + bucket], run);
+    bw_histogram_count_run(&tally->sizes, requests->length, run);
     if (errors)
-        add(&tallies[kind].sums[ERRORS], errors);
+        bw_sum_atomic(&tally->errors, errors);
     return run;
 }
 
+/* The time of single requests within a batch is not known: a call is counted for the kind of its
+ * first request. */
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
@@ -102,63 +85,58 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     uint64_t end = now();
     struct tally *tallies = stats->tallies[(unsigned)sched_getcpu() % SHARDS];
-    /* Time is not known by kind within a batch: the call is counted for the kind of its first
-     * request. */
     bw_histogram_count(&tallies[requests->kind].times, end - begin);
     for (size_t done = 0; done < count;)
         done += count_run(tallies, requests + done, count - done);
 }
 
-/* Adds up what all processors have counted. */
-static struct totals total_of(struct io_stats *stats, size_t kind)
+/* Reporting. */
+
+static struct totals total_of(const struct io_stats *stats, size_t kind)
 {
     struct totals totals = {0};
     for (size_t shard = 0; shard < SHARDS; shard++) {
-        struct tally *tally = &stats->tallies[shard][kind];
-        for (size_t i = 0; i < SUMS; i++)
-            totals.sums[i] += atomic_load_explicit(&tally->sums[i], memory_order_relaxed);
+        const struct tally *tally = &stats->tallies[shard][kind];
+        bw_histogram_add_up(&tally->sizes, &totals.sizes);
         bw_histogram_add_up(&tally->times, &totals.times);
+        totals.errors += atomic_load_explicit(&tally->errors, memory_order_relaxed);
     }
     return totals;
 }
 
-static void add_histogram(struct bw_json *json, const char *name, const uint64_t *counts,
-                          unsigned buckets)
+static void add_histogram(struct bw_json *json, const struct bw_histogram_totals *totals)
 {
-    bw_json_begin_array(json, name);
-    for (unsigned i = 0; i < buckets; i++) {
-        if (!counts[i])
+    bw_json_begin_array(json, "histogram");
+    for (unsigned i = 0; i < BW_HISTOGRAM_BUCKETS; i++) {
+        if (!totals->counts[i])
             continue;
         bw_json_begin_object(json, NULL);
         bw_json_number(json, "from", bw_histogram_start(i));
-        bw_json_number(json, "count", counts[i]);
+        bw_json_number(json, "count", totals->counts[i]);
         bw_json_end(json);
     }
     bw_json_end(json);
 }
 
-static void add_latency(struct bw_json *json, const struct bw_histogram_totals *times)
-{
-    bw_json_begin_object(json, "call_nanoseconds");
-    bw_json_number(json, "minimum", times->least);
-    bw_json_number(json, "average", times->sum / times->count);
-    bw_json_number(json, "maximum", times->most);
-    add_histogram(json, "histogram", times->counts, BW_HISTOGRAM_BUCKETS);
-    bw_json_end(json);
-}
-
 static void add_kind(struct bw_json *json, const char *name, const struct totals *totals)
 {
+    const struct bw_histogram_totals *times = &totals->times;
     bw_json_begin_object(json, name);
-    bw_json_number(json, "calls", totals->times.count);
-    bw_json_number(json, "requests", totals->sums[REQUESTS]);
-    bw_json_number(json, "bytes", totals->sums[BYTES]);
-    bw_json_number(json, "errors", totals->sums[ERRORS]);
+    bw_json_number(json, "calls", times->count);
+    bw_json_number(json, "requests", totals->sizes.count);
+    bw_json_number(json, "bytes", totals->sizes.sum);
+    bw_json_number(json, "errors", totals->errors);
     bw_json_begin_object(json, "request_bytes");
-    add_histogram(json, "histogram", &totals->sums[SIZES], SIZE_BUCKETS);
+    add_histogram(json, &totals->sizes);
     bw_json_end(json);
-    if (totals->times.count)
-        add_latency(json, &totals->times);
+    if (times->count) {
+        bw_json_begin_object(json, "call_nanoseconds");
+        bw_json_number(json, "minimum", times->least);
+        bw_json_number(json, "average", times->sum / times->count);
+        bw_json_number(json, "maximum", times->most);
+        add_histogram(json, times);
+        bw_json_end(json);
+    }
     bw_json_end(json);
 }
 
@@ -166,8 +144,8 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     bw_json_begin_object(json, "kinds");
     for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        struct totals totals = total_of(bw_xlator_private(xlator), kind);
-        if (totals.sums[REQUESTS])
+        const struct totals totals = total_of(bw_xlator_private(xlator), kind);
+        if (totals.sizes.count)
             add_kind(json, bw_request_kind_name((enum bw_request_kind)kind), &totals);
     }
     bw_json_end(json);
@@ -185,21 +163,19 @@ static void report_json(struct bw_xlator *xlator, struct bw_buffer *text)
 
 static void report_kind(struct bw_buffer *text, const char *name, const struct totals *totals)
 {
-    const uint64_t *sums = totals->sums;
     const struct bw_histogram_totals *times = &totals->times;
     bw_buffer_format(text,
                      "  %s: calls %" PRIu64 ", requests %" PRIu64 ", bytes %" PRIu64
-                     ", errors %" PRIu64 "\n",
-                     name, times->count, sums[REQUESTS], sums[BYTES], sums[ERRORS]);
-    bw_buffer_format(text, "    bytes of a request\n");
-    bw_histogram_draw(text, &sums[SIZES], SIZE_BUCKETS);
+                     ", errors %" PRIu64 "\n    bytes of a request\n",
+                     name, times->count, totals->sizes.count, totals->sizes.sum, totals->errors);
+    bw_histogram_draw(text, &totals->sizes);
     if (!times->count)
         return;
     bw_buffer_format(text,
                      "    nanoseconds of a call: minimum %" PRIu64 ", average %" PRIu64
                      ", maximum %" PRIu64 "\n",
                      times->least, times->sum / times->count, times->most);
-    bw_histogram_draw(text, times->counts, BW_HISTOGRAM_BUCKETS);
+    bw_histogram_draw(text, times);
 }
 
 static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
@@ -207,8 +183,8 @@ static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
     bw_escape_words(text, bw_xlator_name(xlator));
     bw_buffer_append_byte(text, '\n');
     for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        struct totals totals = total_of(bw_xlator_private(xlator), kind);
-        if (totals.sums[REQUESTS])
+        const struct totals totals = total_of(bw_xlator_private(xlator), kind);
+        if (totals.sizes.count)
             report_kind(text, bw_request_kind_name((enum bw_request_kind)kind), &totals);
     }
 }
@@ -236,29 +212,25 @@ static const struct bw_option options[] = {
     {.name = "format",
      .type = BW_OPTION_ENUM,
      .default_value = "text",
-     .description = "for people, or one line of JSON",
+     .description = "text for people, or one line of JSON",
      .choices = format_choices},
     {0},
 };
 
 static const char page[] =
     "Counts what passes: for each kind of read the calls (batches), requests, bytes and errors, "
-    "how large "
-    "the "
-    "requests were and how long the calls took. The report is written when the graph is taken "
-    "down; a "
-    "statedump holds the same numbers as they are then.\n"
+    "the sizes of the requests and the durations of the calls. The report is written when the "
+    "graph is closed; a statedump has the same numbers at any time.\n"
     "\n"
     "Use it to find out where time goes: the difference between two places is what the layers "
-    "between them "
-    "take. It costs two looks at the clock a call, so it may stand in every place at once.\n"
+    "between them take. A call costs two looks at the clock, so it may stand in every place at "
+    "once.\n"
     "\n"
     "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 image.img\n"
     "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n"
     "\n"
     "Sizes and times are shown by powers of two: a line counts the values from its own up to the "
-    "next. A "
-    "batch that mixes kinds is counted as a call of the kind of its first request.\n";
+    "next. A batch of several kinds is counted as a call of the kind of its first request.\n";
 
 const struct bw_xlator_class bw_debug_io_stats_class = {
     .type = "debug/io-stats",

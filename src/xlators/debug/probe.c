@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/probe: a place to watch from. It does nothing; but each call of a layer fires the probes
- * fop-wind and fop-unwind, and so they tell under its name what passes where it stands. In either
+ * debug/probe: a place to watch from. It changes nothing; but each call of a layer fires the probes
+ * fop-wind and fop-unwind, which so show under its name what passes there. It works in either
  * address space.
  */
 #include "xlators/classes.h"
 
-/* The private state is only looked at for being there: then requests go on one by one. */
+/* The private state is only a flag: if there is one, requests are passed on one by one. */
 static struct bw_error *init(struct bw_xlator *xlator)
 {
     bw_xlator_set_private(xlator, bw_xlator_option_number(xlator, "each") ? xlator : NULL);
@@ -21,7 +21,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + i, step);
 }
 
-/* These two would be passed on without it, and not be seen. */
+/* Without these two, both operations would be passed on without being seen. */
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply)
@@ -39,38 +39,31 @@ static const struct bw_option options[] = {
     {.name = "each",
      .type = BW_OPTION_BOOL,
      .default_value = "off",
-     .description = "hand on each request by itself"},
+     .description = "pass on each request by itself"},
     {0},
 };
 
 static const char page[] =
-    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with the name "
-    "of the "
-    "layer, so this one makes what passes at its place visible there under its own name: reads, "
-    "questions "
-    "for the place of a block (map) and hints (advise), with their time and what failed.\n"
+    "Changes nothing. Every call of a layer fires the probes fop-wind and fop-unwind with the "
+    "name of the layer, so this one shows what passes at its place under a name of its own: "
+    "reads, questions for the place of a block (map) and hints (advise), with their times and "
+    "errors.\n"
     "\n"
-    "Use it to compare what is asked above a layer and what still arrives below it. This counts "
-    "both sides "
-    "of the cache:\n"
+    "Use it to compare what is asked above a layer with what still arrives below it. This counts "
+    "both sides of the cache:\n"
     "\n"
-    "    btrfs-walk --insert debug/probe@node-cache --insert debug/probe@read-ahead --probe "
-    "fop-unwind "
+    "    btrfs-walk --insert debug/probe@node-cache --insert debug/probe@read-ahead "
     "--probe-stats=xlator image.img\n"
     "\n"
-    "A call is a batch of requests, of which fop-unwind tells the number, and the address and kind "
-    "of the "
+    "A call is a batch of requests: fop-unwind has their number, and the address and kind of the "
     "first. With each=on the layer below is called once for each request, so that every one has "
-    "events of "
-    "its "
-    "own there, with its own address, time and call number; their parent is the call of this "
-    "layer. Requests "
-    "of one batch are then no longer put in order or joined by the layers below, and a run takes "
-    "longer.\n";
+    "its own events there, with its own address, time and call number; their parent is the call "
+    "of this layer. The layers below then cannot sort or join the requests of a batch, and a run "
+    "takes longer.\n";
 
 const struct bw_xlator_class bw_debug_probe_class = {
     .type = "debug/probe",
-    .description = "shows to the probes what passes",
+    .description = "makes what passes visible to the probes",
     .page = page,
     .above = BW_ADDRESS_ANY,
     .below = BW_ADDRESS_ANY,

@@ -15,17 +15,17 @@ struct bw_sink {
     atomic_bool failed;
 };
 
-/** Opens what the layer's option `file` says. A block device is refused: it might be an image.
- * After a failure the sink can be closed. */
+/** Opens the file of the layer's option `file`. A block device is refused: it might be an image.
+ * The sink can be closed also after a failure. */
 struct bw_error *bw_sink_open(const struct bw_xlator *xlator, struct bw_sink *sink);
 
 /**
- * Writes text with one write(2), so that what several threads write does not mix, and frees it. A
- * sink cannot fail a read: the first failure is reported as a warning of the layer.
+ * Writes text with one write(2), so that the lines of several threads do not mix, and frees it. The
+ * first failure is reported as a warning of the layer; reads go on.
  */
 void bw_sink_write(const struct bw_xlator *xlator, struct bw_sink *sink, struct bw_buffer *text);
 
-/** Closes what was opened. */
+/** Closes it. */
 void bw_sink_close(struct bw_sink *sink);
 
 #endif
