@@ -9,17 +9,17 @@
 
 typedef struct bw_imageinfo imageinfo_t; /* an image file or block device */
 typedef struct bw_superinfo superinfo_t; /* a copy of a superblock */
-typedef struct bw_chunkinfo chunkinfo_t; /* a chunk: a run of logical addresses and where it lies */
-typedef struct bw_mapinfo mapinfo_t; /* a logical address on its way to a device */
+typedef struct bw_chunkinfo chunkinfo_t; /* a chunk: a range of logical addresses and its place on the devices */
+typedef struct bw_mapinfo mapinfo_t; /* the mapping of a logical address to a device */
 typedef struct bw_ioinfo ioinfo_t; /* a read from a file or device */
 typedef struct bw_fopinfo fopinfo_t; /* a call of a layer */
 typedef struct bw_blockinfo blockinfo_t; /* a tree block that is read */
-typedef struct bw_cacheinfo cacheinfo_t; /* a look for a tree block in a cache */
+typedef struct bw_cacheinfo cacheinfo_t; /* a lookup of a tree block in a cache */
 typedef struct bw_keyinfo keyinfo_t; /* a search for a range of keys in a tree */
 typedef struct bw_direntinfo direntinfo_t; /* an entry of a directory */
 typedef struct bw_pathinfo pathinfo_t; /* a path that is listed */
 typedef struct bw_codecinfo codecinfo_t; /* an extent that is decompressed */
-typedef struct bw_errinfo errinfo_t; /* a message: damage, a warning, a note, or what ended the work */
+typedef struct bw_errinfo errinfo_t; /* a message: damage, a warning, a note, or a fatal error */
 
 provider btrfswalk {
     /* image-open: an image file or device was opened */
@@ -30,7 +30,7 @@ provider btrfswalk {
     probe super__read(superinfo_t *record,
         uint64_t offset, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
-    /* chunk-add: a chunk came to be known */
+    /* chunk-add: a chunk was added to the chunk map */
     probe chunk__add(chunkinfo_t *record,
         uint64_t logical, uint64_t length, int64_t error, uint64_t ns, uint64_t call);
 
@@ -38,11 +38,11 @@ provider btrfswalk {
     probe chunk__map(mapinfo_t *record,
         uint64_t logical, uint64_t offset, int64_t error, uint64_t ns, uint64_t call);
 
-    /* dev-read-start: a read from a file or device begins */
+    /* dev-read-start: a read from a file or device starts */
     probe dev__read__start(ioinfo_t *record,
         uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
 
-    /* dev-read-done: a read from a file or device has ended */
+    /* dev-read-done: a read from a file or device is done */
     probe dev__read__done(ioinfo_t *record,
         uint64_t offset, uint64_t bytes, int64_t error, uint64_t ns, uint64_t call);
 
@@ -50,15 +50,15 @@ provider btrfswalk {
     probe fop__wind(fopinfo_t *record,
         uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
 
-    /* fop-unwind: a layer has answered */
+    /* fop-unwind: a call of a layer returns */
     probe fop__unwind(fopinfo_t *record,
         uint64_t address, char *kind, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-read-start: a tree block is asked for */
+    /* block-read-start: a tree block is requested */
     probe block__read__start(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-read-done: a tree block has come, or is lost; the time is that of the batch it was read in */
+    /* block-read-done: a tree block was read, or is lost; the time is that of its whole batch */
     probe block__read__done(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
@@ -66,7 +66,7 @@ provider btrfswalk {
     probe block__verify(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
-    /* block-retry: a copy of a tree block is read because another was no good: error tells why */
+    /* block-retry: another copy of a tree block is read, because of the error of the one before */
     probe block__retry(blockinfo_t *record,
         uint64_t logical, uint64_t copy, int64_t error, uint64_t ns, uint64_t call);
 
@@ -78,19 +78,19 @@ provider btrfswalk {
     probe cache__miss(cacheinfo_t *record,
         uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
 
-    /* cache-evict: a tree block gives way to another */
+    /* cache-evict: a tree block is removed from the cache to make room */
     probe cache__evict(cacheinfo_t *record,
         uint64_t logical, uint64_t level, int64_t error, uint64_t ns, uint64_t call);
 
-    /* key-search-start: a range of keys is searched for */
+    /* key-search-start: a search for a range of keys starts */
     probe key__search__start(keyinfo_t *record,
         uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
 
-    /* key-search-done: the search is at its end */
+    /* key-search-done: a search for a range of keys is done */
     probe key__search__done(keyinfo_t *record,
         uint64_t objectid, uint64_t type, int64_t error, uint64_t ns, uint64_t call);
 
-    /* dirent: the walk comes to an entry of a directory */
+    /* dirent: the walk visits an entry of a directory */
     probe dirent(direntinfo_t *record,
         uint64_t parent, uint64_t child, int64_t error, uint64_t ns, uint64_t call);
 
@@ -98,7 +98,7 @@ provider btrfswalk {
     probe path__emit(pathinfo_t *record,
         uint64_t inode, uint64_t tree, int64_t error, uint64_t ns, uint64_t call);
 
-    /* decompress-start: an extent is going to be decompressed */
+    /* decompress-start: the decompression of an extent starts */
     probe decompress__start(codecinfo_t *record,
         uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
 
@@ -106,7 +106,7 @@ provider btrfswalk {
     probe decompress__done(codecinfo_t *record,
         uint64_t bytes_in, uint64_t bytes_out, int64_t error, uint64_t ns, uint64_t call);
 
-    /* error: something is said to the user, or could be */
+    /* error: a message to the user, which may be suppressed by options */
     probe error(errinfo_t *record,
         uint64_t address, uint64_t code, int64_t error, uint64_t ns, uint64_t call);
 };

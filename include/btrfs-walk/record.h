@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Records: what is inside leaves as one of these. A record is a versioned structure whose members
- * are data: name, type, way to be shown, documentation, stability. Everything that prints, filters
- * or documents records works from these tables. The structures themselves are in
- * btrfs-walk/records.h.
+ * Records: the form in which facts leave the library. A record is a versioned structure with a
+ * table of its members: name, type, format, documentation, stability. Everything that prints,
+ * filters or documents records works from these tables. The structures are in btrfs-walk/records.h.
  *
  * Records only grow at their end; any other change raises `version`.
  */
@@ -41,13 +40,13 @@ enum bw_member_format {
     BW_FORMAT_TIME,     /**< nanoseconds since 1970 */
     BW_FORMAT_DURATION, /**< nanoseconds */
     BW_FORMAT_TEXT,     /**< a name of the format or of this program; a word */
-    BW_FORMAT_NAME, /**< bytes that somebody chose: escaped for terminals; in JSON base64 where not
-                       UTF-8 */
-    BW_FORMAT_BASE64, /**< the member before it in base64; in JSON only one of both is there */
+    BW_FORMAT_NAME,   /**< bytes chosen by users: escaped for terminals; in JSON base64 if they are
+                         not UTF-8 */
+    BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */
     BW_FORMAT_UUID,   /**< sixteen bytes */
 };
 
-/** How much may change from one version to the next: DTrace's scale, from little trust to much. */
+/** How much may change from one version to the next: the scale of DTrace, least stable first. */
 enum bw_stability {
     BW_STABILITY_INTERNAL,
     BW_STABILITY_PRIVATE,
@@ -59,7 +58,7 @@ enum bw_stability {
     BW_STABILITY_STANDARD,
 };
 
-/** What something depends on: DTrace's classes, from one machine to all. */
+/** What something depends on: the classes of DTrace, from one machine to all. */
 enum bw_dependency {
     BW_CLASS_UNKNOWN,
     BW_CLASS_CPU,
@@ -69,7 +68,7 @@ enum bw_dependency {
     BW_CLASS_COMMON,
 };
 
-/** DTrace's triplet. Of several things, the least of each part holds. */
+/** The attributes of DTrace. Of several things together, the least of each part applies. */
 struct bw_attributes {
     enum bw_stability name;     /**< of the name */
     enum bw_stability data;     /**< of what it means */
@@ -82,12 +81,12 @@ struct bw_member {
     enum bw_member_type type;
     enum bw_member_format format;
     size_t offset; /**< in the record's structure, in bytes */
-    bool lazy;     /**< costs something: it is only there if somebody selects it by name */
+    bool lazy;     /**< costs something: only evaluated if it is selected by name */
     enum bw_stability stability;
     const char *documentation; /**< a phrase: no capital, no full stop */
 };
 
-/** At most this many members has a record: a set of them is a 64-bit mask, bit n for member n. */
+/** A record has at most this many members: a set of them is a 64-bit mask, bit n for member n. */
 enum { BW_RECORD_MEMBERS = 64 };
 
 /** A kind of record. */
@@ -110,14 +109,14 @@ const struct bw_record *bw_record_find(const char *name);
 /** Index of a member of that name (of `length` bytes); -1 if there is none. */
 int bw_record_member(const struct bw_record *record, const char *name, size_t length);
 
-/** Words for a triplet's parts: "Evolving", "Common". */
+/** Words for the parts of attributes: "Evolving", "Common". */
 const char *bw_stability_name(enum bw_stability stability);
 const char *bw_dependency_name(enum bw_dependency dependency);
 
 /** The least of each part. */
 struct bw_attributes bw_attributes_least(struct bw_attributes a, struct bw_attributes b);
 
-/** Raised when records are taken away or change; the version of all of them together. */
+/** The version of all records as a whole: raised when one is removed or changed. */
 #define BW_RECORD_SCHEMA 1
 
 #ifdef __cplusplus

@@ -106,6 +106,7 @@ struct command {
     const char *details;              /**< text of --help between usage and options; may be empty */
     const char *examples;             /**< lines of --help after the options */
     const struct cmd_option *options; /**< of its own, for its state */
+    const char *record;               /**< of its rows, if it has cmd_rows_options */
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< bytes of the state: what the options set, for `run` */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of a filter, and asking it: what happens for each event of a probe that is watched with
- * one. */
+/* Creating a filter, and evaluating it for each event of a probe that is watched with one. */
 #include "probe/filter.h"
 
 #include <stdlib.h>
@@ -47,7 +46,7 @@ struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
     return filter->attributes;
 }
 
-/* Asking. `order` is less than, equal to or greater than 0, as the member is than the value. */
+/* Evaluating. `order` is the sign of the difference between the member and the value. */
 static bool order_holds(enum bw_filter_operator comparison, int order)
 {
     switch (comparison) {
@@ -76,7 +75,7 @@ static bool number_holds(const struct bw_filter_test *test, uint64_t number, boo
     uint64_t value = test->value.number;
     if (test->comparison == BW_FILTER_IS)
         return number != 0;
-    /* Turning the sign around makes the order of signed numbers that of unsigned ones. */
+    /* Inverting the sign bit gives signed numbers the order of unsigned ones. */
     if (with_sign) {
         number ^= UINT64_C(1) << 63;
         value ^= UINT64_C(1) << 63;
@@ -84,7 +83,7 @@ static bool number_holds(const struct bw_filter_test *test, uint64_t number, boo
     return order_holds(test->comparison, (number > value) - (number < value));
 }
 
-/* What is not there equals nothing. */
+/* A member without a value equals nothing. */
 static bool nothing_holds(const struct bw_filter_test *test)
 {
     return test->comparison == BW_FILTER_DIFFERENT || test->comparison == BW_FILTER_UNLIKE;

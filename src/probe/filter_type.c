@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the names in a filter mean, for each probe it is for: records differ in where a member
- * stands and sometimes in its type. All that cannot work is refused here, before anything is read.
+ * What the names in a filter mean, for each probe that it is for: records differ in the offset of a
+ * member and sometimes in its type. Whatever cannot work is refused here, before anything is read.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Firing: the one place where a record is made, handed to the consumers, and shown to tracers
- * outside. A function a probe, made from probes.def, and all of them cold.
+ * Firing: the one place where a record is made, passed to the consumers, and shown to external
+ * tracers. There is a cold function for each probe, made from probes.def.
  *
- * The USDT sites come from sys/sdt.h: a note in the program, and a nop that a tracer replaces.
- * Arguments that the compiler knows as constants would get lost in some tracers, so each goes
- * through a register.
+ * The USDT sites come from sys/sdt.h: a note in the program, and a nop that a tracer replaces. Some
+ * tracers drop arguments that are constants for the compiler, so each goes through a register.
  */
 #include "probe/probe.h"
 
@@ -34,7 +33,7 @@ static inline unsigned long in_register(uint64_t value)
 #define BW_SITE(id, record, primary, secondary) (void)0
 #endif
 
-/* Fills the record and hands it to the consumers. */
+/* Fills the record and passes it to the consumers. */
 static void deliver(struct bw_probes *probes, unsigned number, const struct bw_xlate *xlate,
                     const void *in, void *record)
 {

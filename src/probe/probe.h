@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The guards: what the places where something happens include. A probe that nobody watches costs a
- * test of two numbers; no argument is prepared. probes.def shows one written out.
+ * The guards: what code that fires probes includes. A probe that nobody watches costs a test of two
+ * numbers; no argument is prepared. probes.def has an example.
  */
 #ifndef BW_PROBE_PROBE_H
 #define BW_PROBE_PROBE_H
@@ -21,17 +21,16 @@ enum bw_probe_number {
 
 struct bw_probes {
     bool armed[BW_PROBES_MAX];       /**< a consumer wants it */
-    uint64_t wanted[BW_PROBES_MAX];  /**< members that consumers want */
-    struct bw_probe_consumer *first; /**< the consumers; does not change while a file system is open
-                                      */
+    uint64_t wanted[BW_PROBES_MAX];  /**< lazy members that consumers want */
+    struct bw_probe_consumer *first; /**< the consumers; constant while a file system is open */
     uint64_t (*clock)(void);
     atomic_uint_fast64_t calls; /**< numbers of calls given out so far */
 };
 
-/** Prepares a set that nobody watches. */
+/** Prepares a set without consumers. */
 void bw_probes_init(struct bw_probes *probes);
 
-/** The time, by the probes' clock. */
+/** The time, by the clock of the probes. */
 static inline uint64_t bw_probes_now(const struct bw_probes *probes)
 {
     return probes->clock();
@@ -43,7 +42,7 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
     return atomic_fetch_add_explicit(&probes->calls, 1, memory_order_relaxed) + 1;
 }
 
-/* Semaphores count the tracers outside that watch a probe; the kernel, or a debugger, writes them.
+/* Semaphores count the external tracers that watch a probe; the kernel, or a debugger, writes them.
  */
 #ifdef BW_USDT
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
@@ -66,11 +65,10 @@ static inline uint64_t bw_probes_call(struct bw_probes *probes)
 #define BW_PROBE_ON(probes, id) \
     __builtin_expect((probes)->armed[BW_PROBE_##id] || BW_SEMAPHORE(id), 0)
 
-/** The time if anybody watches the probe, which is the end of something that begins now; 0
- * otherwise. */
+/** The time if anybody watches the probe that fires when what begins now is done; 0 otherwise. */
 #define BW_PROBE_START(probes, id) (BW_PROBE_ON(probes, id) ? bw_probes_now(probes) : 0)
 
-/** Fires a probe with what the translator takes, which is not evaluated if nobody watches. */
+/** Fires a probe. The input of the translator is not evaluated if nobody watches. */
 #define BW_PROBE(probes, id, translator, ...)                                                     \
     do {                                                                                          \
         if (BW_PROBE_ON(probes, id))                                                              \

@@ -10,7 +10,7 @@
 
 enum { GRAIN_FINE = false, GRAIN_COARSE = true };
 
-/* A probe's triplet is that of its record: the translators make no member less stable. */
+/* The attributes of a probe are those of its record: no translator makes a member less stable. */
 static const struct bw_probe table[] = {
 #define PROBE(id, name, record, translator, primary, secondary, grain, documentation) \
     {name,                                                                            \

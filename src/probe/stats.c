@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Statistics of probes: counting. Numbers go to one of several shards, chosen by processor, so that
- * threads seldom share a cache line. Probes have a fixed place in the table; layers come into it
- * when they are called first, and nothing ever leaves it, so that looking one up takes no lock.
+ * threads seldom share a cache line. Probes have a fixed place in the table; a layer is added when
+ * it is first called, and nothing is ever removed, so that a lookup takes no lock.
  */
 #include "probe/stats.h"
 
@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "probe/probe.h"
 
-/* A graph has at most 4096 layers; half of the places stay empty, so that searches are short, and
+/* A graph has at most 4096 layers; half of the places stay empty, so that searches are short and
  * end. */
 enum { SHARDS = 8, CACHE_LINE = 64, LAYERS = 4096, PLACES = 2 * LAYERS };
 
@@ -32,7 +32,7 @@ struct entry {
     char *name, *type; /* copies: a graph may be gone before the report is written */
 };
 
-/* Where a record has a number; without a bit: nowhere. */
+/* Where a record has a number; without a bit: it has none. */
 struct number {
     uint64_t bit;
     size_t offset;
@@ -44,7 +44,7 @@ struct bw_probe_stats {
     struct {
         struct number error, bytes, ns;
     } numbers[BW_PROBES_MAX];
-    pthread_mutex_t adding; /* held to bring a layer into the table */
+    pthread_mutex_t adding; /* held while a layer is added */
     unsigned layers;
     atomic_uint_fast64_t uncounted;
     _Atomic(struct entry *) entries[PLACES];

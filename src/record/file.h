@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A file as the walk comes to it: the private side of the record `fileinfo`, which rows are made
- * of. The walk fills it, record/rows.h writes it.
+ * A file as the walk sees it: the private side of the record `fileinfo`. The walk fills it,
+ * record/rows.h writes it.
  */
 #ifndef BW_RECORD_FILE_H
 #define BW_RECORD_FILE_H

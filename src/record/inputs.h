@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The private side of the records: what the places where something happens hand to the translators.
- * They hold pointers to what is there anyway, and end with the call they are passed to.
+ * The private side of the records: what code that fires probes passes to the translators. They
+ * consist of pointers to what exists anyway, and are valid during the call only.
  */
 #ifndef BW_RECORD_INPUTS_H
 #define BW_RECORD_INPUTS_H
@@ -13,11 +13,11 @@
 #include "format/superblock.h"
 #include "record/file.h"
 
-/** What every event has. */
+/** What all events have in common. */
 struct bw_event {
     uint64_t call;                /**< number of the call it belongs to; 0: none */
     uint64_t ns;                  /**< how long it took */
-    const struct bw_error *error; /**< how it ended; NULL: well */
+    const struct bw_error *error; /**< the result; NULL: success */
 };
 
 struct bw_image_event {
@@ -94,7 +94,7 @@ struct bw_codec_event {
 struct bw_report_event {
     const struct bw_error *error;
     enum bw_severity severity;
-    bool fatal; /**< it ends the work; `severity` means nothing then */
+    bool fatal; /**< it ends the work; `severity` is not used */
 };
 
 struct bw_header {

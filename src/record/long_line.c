@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing long lines. Numbers of owners, not names: those of the host say nothing about an image.
- */
+/* Writing long lines. Owners are numbers: the names on this machine say nothing about an image. */
 #include "record/long_line.h"
 
 #include <sys/stat.h>
@@ -10,7 +9,7 @@
 
 enum { LINKS_COLUMN = 3, OWNER_COLUMN = 5, SIZE_COLUMN = 12 };
 
-/* Puts what was written at `at`, up to `end`, to the right of a column, and a space behind it. */
+/* Aligns the text from `at` to `end` to the right of a column, and adds a space after it. */
 static char *align(char *at, char *end, size_t width)
 {
     size_t length = (size_t)(end - at);

@@ -8,8 +8,9 @@
 #include "record/file.h"
 
 /**
- * Appends a line with a space at its end, to be followed by the name. Columns are as wide as most
- * need; a device has its numbers instead of a size; what is not known is '?', but for the type.
+ * Appends a line that ends with a space; the name follows. Columns have a width that most values
+ * fit; a device has its numbers instead of a size. If the inode is not known, all but the type is
+ * '?'.
  */
 void bw_long_line_append(const struct bw_walked_file *file, struct bw_buffer *text);
 

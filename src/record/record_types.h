@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What records.def becomes for the rest of the house: the structures, the numbers of their members,
- * their tables and translators. records.def shows one written out.
+ * What is made from records.def: the structures, the numbers of their members, their tables and
+ * translators. records.def has an example.
  */
 #ifndef BW_RECORD_RECORD_TYPES_H
 #define BW_RECORD_RECORD_TYPES_H
@@ -19,7 +19,7 @@ struct bw_xlate {
     void (*translate)(const void *in, uint64_t wanted, void *out);
 };
 
-/** The members of a record that are there unless somebody asks for less or more. */
+/** The members of a record that are not lazy. */
 uint64_t bw_record_eager(const struct bw_record *record);
 
 /* The types of members in C. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The translators, made from records.def: one function an input, which evaluates the members wanted
- * and no others. Above them what the expressions need.
+ * The translators, made from records.def: a function for each input, which evaluates only the
+ * members that are wanted. Before them are the functions that the expressions use.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static const char *severity_name(const struct bw_report_event *in)
                                         : "damage";
 }
 
-/* System calls have a number of their own; for all else the nearest there is. */
+/* That of a failed system call, or the nearest one. */
 static int64_t error_number(const struct bw_error *error)
 {
     static const int numbers[] = {
@@ -80,7 +80,7 @@ static int64_t error_number(const struct bw_error *error)
 #undef FROM
 #undef END_XLATE
 
-/* Their tables. Through void pointers they are one type for all who work from tables. */
+/* Their tables. With void pointers, all translators have one type. */
 #define XLATE(record, name, input)                                           \
     static void translate_##name(const void *in, uint64_t wanted, void *out) \
     {                                                                        \

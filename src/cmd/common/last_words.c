@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Last words. The signals are blocked in all threads and one thread waits for them, as in
- * statedump.c, so that ordinary code may speak.
+ * statedump.c, so that the callback is not limited to what a signal handler may do.
  */
 #include "cmd/common/last_words.h"
 
@@ -18,7 +18,7 @@ static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 static struct {
     void (*speak)(void *context);
     void *context;
-    sigset_t signals; /* those of `ending` that nobody ignores */
+    sigset_t signals; /* those of `ending` that are not ignored */
     sigset_t before;  /* mask of the thread that started it */
     pthread_t thread;
     bool started;
@@ -38,7 +38,7 @@ static void *listen_for_signals(void *context)
     if (sigwait(&words.signals, &number))
         return NULL;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
-    /* Who is asked twice does not go on talking. */
+    /* A second signal ends the program at once. */
     pthread_sigmask(SIG_UNBLOCK, &words.signals, NULL);
     cmd_last_words();
     raise(number);

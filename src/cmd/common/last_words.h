@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What is to be said before a signal from outside ends the program: statistics and events that were
- * gathered so far. Whoever watches a long run stops it with Ctrl-C when enough was seen.
+ * What is written before a signal from outside ends the program: the statistics and events gathered
+ * so far. Users stop a long run with Ctrl-C when they have seen enough.
  */
 #ifndef BW_CMD_LAST_WORDS_H
 #define BW_CMD_LAST_WORDS_H
@@ -9,21 +9,20 @@
 #include "btrfs-walk/error.h"
 
 /**
- * From now on `speak` is called before SIGINT, SIGTERM or SIGHUP ends the program, in a thread of
- * its own; a second signal ends it at once. Signals that are ignored stay so. To be called before
- * other threads are made; once at a time.
+ * From now on `speak` is called, in a thread of its own, before SIGINT, SIGTERM or SIGHUP ends the
+ * program; a second signal ends it at once. Signals that are ignored stay ignored. Call it before
+ * other threads are started, and once at a time.
  */
 struct bw_error *cmd_last_words_start(void (*speak)(void *context), void *context);
 
-/** Ends that; the signals wait until cmd_last_words_end(), so that what is said at the normal end
- * is whole.
- */
+/** Ends that. The signals stay blocked until cmd_last_words_end(), so that what is written at the
+ * normal end is complete. */
 void cmd_last_words_stop(void);
 
-/** Lets the signals through again. */
+/** Unblocks the signals. */
 void cmd_last_words_end(void);
 
-/** Says them now, if there are any: for whoever is about to raise another signal. */
+/** Calls `speak` now, if it is set, before the caller raises another signal. */
 void cmd_last_words(void);
 
 #endif

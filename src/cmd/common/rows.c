@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What `walk` writes of each file, from its options: which make sense together, and what a terminal
- * changes.
- */
+/* Rows from options: which of them make sense together, and what a terminal changes. */
 #include "cmd/common/rows.h"
 
 #include <stdio.h>
@@ -9,8 +7,6 @@
 
 #include "base/cleanup.h"
 #include "btrfs-walk/record.h"
-
-static const char record_name[] = "fileinfo";
 
 /* Takes the next byte of a separator; false if a backslash is followed by anything unknown. */
 static bool next_byte(const char **text, char *byte)
@@ -46,8 +42,7 @@ static size_t decode_separator(const char *text, char *bytes)
 /* '-o help' lists the columns. */
 static int show_columns(const struct command *command, const char *argument)
 {
-    const struct bw_record *record = bw_record_find(record_name);
-    (void)command;
+    const struct bw_record *record = bw_record_find(command->record);
     if (strcmp(argument, "help") != 0)
         return SHOWED_NOTHING;
     for (unsigned i = 0; i < record->member_count; i++)
@@ -109,7 +104,7 @@ static const char *nonsense(const struct cmd_rows_settings *settings, char termi
         {settings->iec && settings->si, "--iec and --si exclude each other"},
         {settings->raw && units, "--raw excludes --iec and --si"},
         {!json && !settings->columns && (settings->header || settings->separator || units),
-         "--header, --separator, --iec and --si are for columns: which ones, -o says"},
+         "--header, --separator, --iec and --si are for columns, which -o chooses"},
         {settings->style == BW_ROWS_JSON_ARRAY && !terminator,
          "-0 is for lines, not for --json=array"},
     };
@@ -119,7 +114,7 @@ static const char *nonsense(const struct cmd_rows_settings *settings, char termi
     return NULL;
 }
 
-/* Numbers for programs, units and dates for people, unless they want it otherwise. */
+/* Programs get numbers, people units and dates, unless options say otherwise. */
 static struct bw_rows_options options_of(const struct cmd_rows_settings *settings, char terminator,
                                          bool terminal)
 {
@@ -137,7 +132,7 @@ static struct bw_rows_options options_of(const struct cmd_rows_settings *setting
     };
 }
 
-/* The error of making rows, with where to look. */
+/* The error of bw_rows_create(), with a hint. */
 static struct bw_error *with_hint(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_USAGE)
@@ -148,8 +143,8 @@ static struct bw_error *with_hint(struct bw_error *error)
     return hinted;
 }
 
-struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char terminator,
-                                 bool terminal, struct bw_rows **rows)
+struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, const char *record,
+                                 char terminator, bool terminal, struct bw_rows **rows)
 {
     struct bw_rows_options options = options_of(settings, terminator, terminal);
     const char *reason = nonsense(settings, terminator);
@@ -166,5 +161,5 @@ struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, char 
         options.separator_length = decode_separator(settings->separator, separator);
         options.separator = separator;
     }
-    return with_hint(bw_rows_create(record_name, &options, rows));
+    return with_hint(bw_rows_create(record, &options, rows));
 }

@@ -124,7 +124,7 @@ static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **row
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
     cmd_selection_apply(&walk->selection, &walk->options);
-    BW_TRY(cmd_rows_create(&walk->rows, walk->options.terminator, terminal, rows));
+    BW_TRY(cmd_rows_create(&walk->rows, cmd_walk.record, walk->options.terminator, terminal, rows));
     walk->options.rows = *rows;
     if (*rows && walk->options.long_lines)
         return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
@@ -171,6 +171,7 @@ const struct command cmd_walk = {
                 "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
                 "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
     .options = options,
+    .record = "fileinfo",
     .run = run,
     .state_size = sizeof(struct walk_state),
 };

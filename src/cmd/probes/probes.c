@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * From the options --probe... to consumers. What is selected is printed, unless it is only to be
- * counted
- * (--probe-stats) or recorded (--blackbox); the flight recorder has the coarse probes in any case.
+ * From the options --probe... to consumers. The probes selected are printed, unless they are only
+ * counted (--probe-stats) or recorded (--blackbox). The flight recorder always has the coarse
+ * probes.
  */
 #include "cmd/probes/probes.h"
 
@@ -92,7 +92,7 @@ struct cmd_probes {
     struct bw_recorder *recorder;
 };
 
-/* Who gives a filter alone means the probes that it fits; false if there is none. */
+/* A filter without --probe is for all probes that it fits; false if there is none. */
 static bool select_fitting(struct cmd_probes *watch)
 {
     unsigned count;
@@ -149,7 +149,7 @@ static const char *output_name(const struct cmd_probes *watch)
 static struct bw_error *write_lines(void *context, const char *lines, size_t length)
 {
     const struct cmd_probes *watch = context;
-    /* What happened before, or instead of, the opening of the file is nobody's. */
+    /* Events from before the file is opened are dropped. */
     if (watch->output < 0)
         return NULL;
     return cmd_write_file(watch->output, output_name(watch), lines, length);
@@ -184,7 +184,7 @@ static struct bw_error *join(struct cmd_probes *watch, struct bw_probe_consumer 
     return NULL;
 }
 
-/* What is said in vain is refused, so that nobody waits for it. */
+/* Options that would have no effect are refused. */
 static struct bw_error *check_settings(const struct cmd_probes *watch)
 {
     const struct cmd_probe_settings *settings = &watch->settings;
@@ -217,7 +217,7 @@ static struct bw_error *make_consumers(struct cmd_probes *watch)
     return join(watch, bw_probe_printer_consumer(watch->printer));
 }
 
-/* For scripts that are to outlive versions. */
+/* For scripts that must work with later versions. */
 static void note_stability(const struct cmd_common *common, const struct bw_filter *filter)
 {
     const struct bw_attributes least = bw_filter_attributes(filter);
@@ -274,7 +274,7 @@ static struct bw_error *open_output(struct cmd_probes *watch, const struct bw_fs
     if (watch->output == STDERR_FILENO)
         return NULL;
     BW_TRY(cmd_open_output(fs, settings->blackbox, settings->output, &watch->output));
-    /* A device or a pipe is not shortened. */
+    /* A device or a pipe cannot be truncated. */
     return ftruncate(watch->output, 0) && errno != EINVAL
                ? bw_error_from_errno(errno, "cannot write to %s", settings->output)
                : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Watching a command: what the options --probe... say, and the consumers made from it. The session
- * makes them before it opens the file system and takes them down after it is closed.
+ * Watching a command: the options --probe... and the consumers made from them. The session creates
+ * them before it opens the file system and destroys them after it is closed.
  */
 #ifndef BW_CMD_PROBES_H
 #define BW_CMD_PROBES_H
@@ -23,20 +23,19 @@ struct cmd_probe_settings {
 
 struct cmd_common;
 
-/** The probes of a session, and who watches them. */
+/** The probes of a session with their consumers. */
 struct cmd_probes;
 
-/** Makes them. An error means wrong usage, or that memory is short. */
+/** Creates them. Fails because of wrong usage, or if memory runs out. */
 struct bw_error *cmd_probes_create(const struct cmd_common *common, struct cmd_probes **watch);
 
 /** The set to open a file system with. */
 struct bw_probes *cmd_probes_set_of(struct cmd_probes *watch);
 
-/** Opens the outputs, none of which may be a file that is read. For bw_fs_options.planned. */
+/** Opens the outputs, which must not be input files. For bw_fs_options.planned. */
 struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *fs);
 
-/** Prints what was counted and releases everything, after the file system is closed; NULL is
- * allowed. */
+/** Prints the statistics and frees everything, after the file system is closed; NULL is allowed. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flight recorder of a command. When a fatal signal comes, its last events are said on stderr,
- * with nothing but what a signal handler may do; then what would have happened without the handler
- * happens.
+ * The flight recorder of a command. On a fatal signal, its last events are written to stderr, with
+ * nothing but what a signal handler may do; then the signal has its usual effect.
  */
 #include "cmd/probes/recorder.h"
 
@@ -21,7 +20,7 @@
 enum {
     LAST_EVENTS = 16,
     STACK_BYTES = 64 << 10, /* of the main thread, whose own may have run out */
-    PATIENCE = 1000,        /* milliseconds that nobody needs to read stderr */
+    PATIENCE = 1000,        /* milliseconds to wait for a reader of stderr */
 };
 
 static const struct {
@@ -33,14 +32,14 @@ static const struct {
 };
 enum { FATAL = sizeof fatal / sizeof *fatal };
 
-/* Of the process, as signals are. */
+/* Global, because signals belong to the process. */
 static struct bw_recorder *_Atomic active;
 static struct sigaction previous[FATAL];
 static stack_t previous_stack;
 static _Alignas(16) char stack[STACK_BYTES];
-static _Atomic int printing; /* number of the thread that does; -1: it is done */
+static _Atomic int printing; /* number of the thread that prints; -1: done */
 
-/* Gives up if nobody takes it: a process that dies must not hang instead. */
+/* Gives up if nobody reads it: a process that dies must not hang. */
 static bool write_text(const struct bw_buffer *text)
 {
     for (size_t done = 0; done < text->length;) {
@@ -84,8 +83,8 @@ static void print_events(const struct bw_recorder *recorder, const char *reason)
     }
 }
 
-/* One thread prints. Another one that dies meanwhile waits for it; if it is the same one, printing
- * was what killed it, and that was all. */
+/* One thread prints. Another thread that dies meanwhile waits for it; if it is the same thread, the
+ * printing itself failed, and is given up. */
 static void print_once(struct bw_recorder *recorder, const char *name)
 {
     int nobody = 0, self = (int)syscall(SYS_gettid);
@@ -104,7 +103,7 @@ static void handle(int number, siginfo_t *info, void *context)
     (void)context;
     int saved = errno;
     struct bw_recorder *recorder = atomic_load(&active);
-    bool is_fault = info->si_code > 0; /* and comes again after the return; otherwise it was sent */
+    bool is_fault = info->si_code > 0; /* it recurs after the return; otherwise it was sent */
     size_t i = 0;
     while (i + 1 < FATAL && fatal[i].number != number)
         i++;
@@ -128,12 +127,12 @@ void cmd_recorder_start(struct bw_recorder *recorder)
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
     atomic_store(&printing, 0);
     if (atomic_exchange(&active, recorder))
-        return; /* the handlers are there */
+        return; /* the handlers are installed */
     sigaltstack(NULL, &previous_stack);
     if (previous_stack.ss_flags & SS_DISABLE)
         sigaltstack(&alternate, NULL);
-    /* Not SA_RESETHAND: a second thread that dies while the first one prints would end that. Each
-     * signal is put back by hand, to what was there before. */
+    /* Not SA_RESETHAND: a second thread that dies would end the process while the first one prints.
+     * The handler restores what was there before. */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     for (size_t i = 0; i < FATAL; i++)
@@ -142,9 +141,8 @@ void cmd_recorder_start(struct bw_recorder *recorder)
         sigaction(fatal[i].number, &ours, NULL);
 }
 
-/* Somebody may have put a handler above ours, which goes on to call it: without a recorder it says
- * nothing.
- */
+/* Another handler may have been installed since, which calls ours: without a recorder, ours prints
+ * nothing. */
 void cmd_recorder_stop(void)
 {
     struct sigaction current;
@@ -170,7 +168,7 @@ static struct bw_error *refuse(const struct bw_fs *fs, const char *file)
 {
     struct stat status;
     if (strcmp(file, "-") == 0)
-        return bw_error_create(BW_ERROR_USAGE, "a black box is a file: - is none");
+        return bw_error_create(BW_ERROR_USAGE, "a black box must be a file: - is none");
     if (stat(file, &status))
         return NULL;
     if (fs && bw_fs_is_input(fs, &status))
@@ -183,8 +181,8 @@ static struct bw_error *refuse(const struct bw_fs *fs, const char *file)
                                  file);
 }
 
-/* A mapping wants a descriptor for reading as well, and outputs are opened for writing only: so it
- * is opened again. That it was found good holds for the file, and not for its name. */
+/* A mapping needs a descriptor for reading and writing, and outputs are opened for writing only: so
+ * the file is opened again, and must be the one that was checked. */
 static struct bw_error *reopen(const char *file, int written, int *descriptor)
 {
     struct stat before, after;
@@ -209,7 +207,7 @@ static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int 
     return error;
 }
 
-/* Results or messages that go to the same file would be written over the box. */
+/* Results or messages that go to the same file would overwrite the box. */
 static struct bw_error *refuse_stream(int descriptor, const char *file)
 {
     struct stat box, stream;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The flight recorder of a command: opening the file of --blackbox, and saying the last events when
- * the program dies. Handlers of signals belong to the process, so they are here and not in the
+ * The flight recorder of a command: opening the file of --blackbox, and printing the last events
+ * when the program dies. Signal handlers belong to the process, so they are here and not in the
  * library.
  */
 #ifndef BW_CMD_RECORDER_H
@@ -11,27 +11,26 @@
 #include "btrfs-walk/recorder.h"
 
 /**
- * Makes a recorder of the coarse probes and those selected (NULL: no others): in memory, or in the
- * file of that name, if there is one. BW_ERROR_USAGE: the file is one that is read (asked of `fs`,
- * which may be NULL), holds an image or anything else but a black box, is no regular file, or
- * another process records in it. bw_recorder_destroy() ends it.
+ * Creates a recorder of the coarse probes and those selected (NULL: no others), in the file of that
+ * name, or in memory if `file` is NULL. BW_ERROR_USAGE: the file is an input of `fs` (which may be
+ * NULL), holds anything but a black box, is no regular file, or another process records in it.
+ * Destroy it with bw_recorder_destroy().
  */
 struct bw_error *cmd_recorder_open(const struct bw_fs *fs, const char *file,
                                    const bool selected[BW_PROBES_MAX],
                                    struct bw_recorder **recorder);
 
 /**
- * From now on the last events are printed to stderr when a fatal signal ends the program, which it
- * then does as ever. One recorder at a time. To be called before a file system is opened: handlers
- * put above these, such as the guard of mapped files, pass on what is not theirs.
+ * From now on the last events are printed to stderr when a fatal signal ends the program. One
+ * recorder at a time. Call it before a file system is opened.
  */
 void cmd_recorder_start(struct bw_recorder *recorder);
 
-/** Ends that, before the recorder is destroyed; without a start it does nothing. */
+/** Ends that, before the recorder is destroyed. Does nothing if it was not started. */
 void cmd_recorder_stop(void);
 
-/** Prints the last events to stderr, for an error that ends the work; without a start it does
- * nothing. */
+/** Prints the last events to stderr, for an error that ends the work. Does nothing if it was not
+ * started. */
 void cmd_recorder_print_last(void);
 
 #endif
