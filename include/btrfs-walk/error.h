@@ -102,6 +102,10 @@ void bw_error_add_hop(struct bw_error *error, const char *layer, const char *vol
 /** Adds a cause behind those there are; takes it. Both may be NULL: then the cause is freed. */
 void bw_error_add_cause(struct bw_error *error, struct bw_error *cause);
 
+/** A copy of an error with its causes: for a view that has to be kept. */
+struct bw_error *bw_error_copy(const struct bw_error *error)
+    __attribute__((returns_nonnull, warn_unused_result));
+
 /** Frees an error with its causes; NULL is allowed. */
 void bw_error_free(struct bw_error *error);
 

@@ -238,6 +238,14 @@ struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const stru
 #define BW_ACL_ACCESS  "system.posix_acl_access"
 #define BW_ACL_DEFAULT "system.posix_acl_default"
 
+/**
+ * An access control list in words: the value of an attribute that is called BW_ACL_ACCESS or
+ * BW_ACL_DEFAULT, one line for each entry, as getfacl -cn prints those of the access list:
+ * "user:1000:r--". `*text` ends with a NUL and is freed by the caller with free(); it is NULL if
+ * the attribute is no list, or one that makes no sense. Fails only if memory runs out.
+ */
+struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text);
+
 #ifdef __cplusplus
 }
 #endif

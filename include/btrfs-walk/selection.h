@@ -7,7 +7,10 @@
 #ifndef BTRFS_WALK_SELECTION_H
 #define BTRFS_WALK_SELECTION_H
 
+#include <stdbool.h>
+
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/walk.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,6 +49,25 @@ void bw_selection_destroy(struct bw_selection *selection);
  */
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);
+
+/*
+ * For programs that list directories by themselves. Of an entry that is not excluded, both the
+ * name and the inode must be accepted. In these functions a NUL must follow the entry's path. They
+ * may be called by several threads at once.
+ */
+
+/** Whether an "exclude" condition matches: the entry is left out, with everything below it. */
+bool bw_selection_excludes_entry(const struct bw_selection *selection,
+                                 const struct bw_entry *entry);
+
+/** Whether an entry meets all conditions, but for "exclude", that need no inode. */
+bool bw_selection_accepts_name(const struct bw_selection *selection, const struct bw_entry *entry);
+
+/** Whether there are conditions that need an inode. */
+bool bw_selection_needs_inode(const struct bw_selection *selection);
+
+/** Whether an entry meets those; false if there are any and entry->inode is NULL. */
+bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry);
 
 #ifdef __cplusplus
 }

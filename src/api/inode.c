@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
+#include "format/acl.h"
 #include "format/items.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -20,6 +21,17 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
     BW_TRY(bw_inode_read(fs, &subvolume->tree, number, &inode));
     *place = (struct bw_place){subvolume, number, bw_file_type_of_mode(inode.mode), 0};
     return NULL;
+}
+
+struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
+{
+    struct bw_buffer buffer = {0};
+    bool is_default;
+    *text = NULL;
+    if (!bw_acl_is_one(xattr, &is_default) ||
+        !bw_acl_append_text(xattr->value, xattr->value_length, "", &buffer))
+        return NULL;
+    return bw_give_text(&buffer, NULL, text, NULL);
 }
 
 struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,

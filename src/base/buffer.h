@@ -28,6 +28,9 @@ bool bw_buffer_grow(struct bw_buffer *buffer, size_t more);
 /** Releases the memory and leaves an empty buffer. */
 void bw_buffer_free(struct bw_buffer *buffer);
 
+/** Releases a buffer at the end of its scope. */
+#define BW_AUTO_BUFFER __attribute__((cleanup(bw_buffer_free)))
+
 /** Appends printf-style text. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

@@ -33,6 +33,15 @@ static inline void bw_cleanup_error(struct bw_error **error)
             return bw_try_error;                \
     } while (0)
 
+/** The first error of two steps that both have to be done; the other one is freed. */
+static inline struct bw_error *bw_error_first(struct bw_error *first, struct bw_error *second)
+{
+    if (!first)
+        return second;
+    bw_error_free(second);
+    return first;
+}
+
 /** Gives up ownership of a scope-bound pointer: its value is returned, the variable becomes NULL.
  */
 #define BW_TAKE(pointer)                          \

@@ -122,6 +122,20 @@ void bw_error_add_cause(struct bw_error *error, struct bw_error *cause)
     *link = cause;
 }
 
+struct bw_error *bw_error_copy(const struct bw_error *error)
+{
+    if (error == &no_memory)
+        return bw_error_no_memory();
+    struct bw_error *copy = create(error->code, error->system, strdup(error->message));
+    if (copy == &no_memory)
+        return copy;
+    for (const struct bw_error_hop *hop = error->way; hop; hop = hop->next)
+        bw_error_add_hop(copy, hop->layer, hop->volume, hop->has_address ? &hop->address : NULL);
+    for (const struct bw_error *cause = error->causes; cause; cause = cause->next)
+        bw_error_add_cause(copy, bw_error_copy(cause));
+    return copy;
+}
+
 void bw_error_free(struct bw_error *error)
 {
     if (!error || error == &no_memory)

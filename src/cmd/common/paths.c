@@ -6,16 +6,13 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "fs/lookup.h"
-#include "fs/fs.h"
 
 static struct bw_error *find_from(struct cmd_paths *paths, const char *subvolume)
 {
-    const struct bw_fs *fs = paths->session.fs;
-    uint64_t id = BW_TOP_SUBVOLUME;
+    struct bw_fs *fs = paths->session.fs;
+    paths->from = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     if (subvolume)
-        BW_TRY(bw_subvolume_lookup(fs, subvolume, &id));
-    paths->from = bw_subvolume_find(&fs->subvolumes, id);
+        BW_TRY(bw_subvolume_by_name(fs, subvolume, &paths->from));
     return paths->from ? NULL
                        : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
 }
@@ -46,23 +43,21 @@ void cmd_paths_miss(struct cmd_paths *paths, struct bw_error *error)
 void cmd_paths_append_name(const struct cmd_paths *paths, const void *name, size_t length,
                            struct bw_buffer *text)
 {
-    if (paths->terminal)
-        bw_escape_append(text, name, length);
-    else
-        bw_buffer_append(text, name, length);
+    (paths->terminal ? bw_escape_append : bw_buffer_append)(text, name, length);
 }
 
 struct bw_error *cmd_paths_absolute(const struct cmd_paths *paths, const char *path,
                                     struct bw_buffer *text)
 {
-    struct bw_buffer prefix = {0};
-    struct bw_error *error = bw_path_of_subvolume(paths->session.fs, paths->from->tree.id, &prefix);
-    if (!error)
-        bw_buffer_append(text, prefix.data, prefix.length);
-    bw_buffer_free(&prefix);
+    BW_AUTO_FREE char *subvolume = NULL;
+    size_t length = 0;
+    BW_TRY(bw_subvolume_path(paths->session.fs, paths->from, &subvolume, &length));
+    bw_buffer_append(text, subvolume, length);
+    if (length > 1)
+        bw_buffer_append_byte(text, '/');
     path += strspn(path, "/");
     bw_buffer_append(text, path, strlen(path));
-    return error;
+    return text->failed ? bw_error_no_memory() : NULL;
 }
 
 enum { WORTH_WRITING = 64 << 10 };
@@ -93,31 +88,39 @@ static struct bw_error *write_answer(struct cmd_paths *paths, const char *path,
     return NULL;
 }
 
-struct bw_error *cmd_paths_answer(struct cmd_paths *paths, bool follow, cmd_path_answer *answer,
-                                  void *context)
+/* Fails only if stdout takes no more. */
+static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, bool follow,
+                                    cmd_path_answer *answer, void *context)
 {
-    struct bw_error *result = NULL;
-    for (size_t i = 0; i < paths->common->path_count && !result; i++) {
-        const char *path = paths->common->paths[i];
-        struct bw_place place;
-        struct bw_buffer text = {0};
-        struct bw_error *error = bw_lookup(paths->session.fs, paths->from, path, follow, &place);
-        if (error)
-            cmd_paths_miss(paths, error);
-        else
-            result = write_answer(paths, path, answer(context, paths, path, &place, &text), &text);
-        bw_buffer_free(&text);
+    struct bw_place place;
+    struct bw_buffer text = {0};
+    struct bw_error *error = bw_lookup(paths->session.fs, paths->from, path, follow, &place);
+    if (error) {
+        cmd_paths_miss(paths, error);
+        return NULL;
     }
-    return result;
+    error = answer(context, paths, path, &place, &text);
+    error = write_answer(paths, path, error, &text);
+    bw_buffer_free(&text);
+    return error;
+}
+
+int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,
+                  cmd_path_answer *answer, void *context)
+{
+    struct cmd_paths paths;
+    struct bw_error *error = NULL;
+    int status = cmd_paths_open(common, subvolume, &paths);
+    if (status)
+        return status;
+    for (size_t i = 0; i < common->path_count && !error; i++)
+        error = answer_path(&paths, common->paths[i], follow, answer, context);
+    return cmd_paths_close(&paths, error);
 }
 
 int cmd_paths_close(struct cmd_paths *paths, struct bw_error *error)
 {
-    struct bw_error *last = cmd_flush(&paths->output);
-    if (error)
-        bw_error_free(last);
-    else
-        error = last;
+    error = bw_error_first(error, cmd_flush(&paths->output));
     if (error)
         cmd_paths_miss(paths, error);
     int status = cmd_close(paths->common, &paths->session);

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cmd/inspect/inode_text.h"
+#include "base/human.h"
 
 #define SECOND   INT64_C(1000000000)
 #define INTERVAL (SECOND / 5)
@@ -44,11 +44,11 @@ void cmd_progress_show(struct cmd_progress *progress)
         return;
     progress->last = time;
     int64_t elapsed = time - progress->started;
-    char done[CMD_SIZE_LENGTH], total[CMD_SIZE_LENGTH], rate[CMD_SIZE_LENGTH];
-    cmd_size_text(progress->bytes, true, done);
-    cmd_size_text(progress->total_bytes, true, total);
-    cmd_size_text((uint64_t)((double)progress->bytes * (double)SECOND / (double)elapsed), true,
-                  rate);
+    double per_second = (double)progress->bytes * (double)SECOND / (double)elapsed;
+    char done[BW_SIZE_ROOM], total[BW_SIZE_ROOM], rate[BW_SIZE_ROOM];
+    *bw_write_short_size(done, progress->bytes) = '\0';
+    *bw_write_short_size(total, progress->total_bytes) = '\0';
+    *bw_write_short_size(rate, (uint64_t)per_second) = '\0';
     fprintf(stderr, "\r\033[K%s of %s, %" PRIu64 " of %" PRIu64 " files, %s/s", done, total,
             progress->files, progress->total_files, rate);
     print_time_left(progress, elapsed);

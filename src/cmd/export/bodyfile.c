@@ -5,9 +5,9 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "base/utf8.h"
 #include "cmd/export/export.h"
-#include "cmd/inspect/inode_text.h"
 #include "fs/subvolume.h"
 #include "fs/inode.h"
 
@@ -72,8 +72,8 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
 {
     struct bw_buffer *line = &bodyfile->line;
     const struct bw_inode *inode = &item->inode;
-    char mode[CMD_MODE_LENGTH + 1], letter = type_letter(item->type);
-    cmd_mode_text(inode->mode, mode);
+    char mode[BW_MODE_LENGTH + 1], letter = type_letter(item->type);
+    *bw_write_mode(mode, inode->mode) = '\0';
     bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id,
                      item->number, letter, item->has_inode ? letter : '-', mode + 1);
     bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,

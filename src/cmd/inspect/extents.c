@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The extents command: where the bytes of files lie, from offsets in the file to offsets on
- * devices. */
+/*
+ * The extents command: where the bytes of files lie, from offsets in the file to offsets on
+ * devices. In the table, all stripes of an extent that touch on one device are one range of it.
+ * Where a row of stripes has parity, its device has no data, and the parity fills that gap: parity
+ * included, there is one range a device.
+ */
 #include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
-#include "cmd/inspect/extents_places.h"
+#include "btrfs-walk/file.h"
 #include "cmd/common/paths.h"
-#include "data/extents.h"
-#include "format/compression.h"
-#include "fs/fs.h"
 
 struct extents_state {
     const char *subvolume;
@@ -19,11 +20,11 @@ struct extents_state {
 
 /* The answer for one file under way. */
 struct answer {
-    const struct bw_fs *fs;
     struct cmd_paths *paths;
     const char *path;
+    const struct bw_inode *inode;
     struct bw_buffer *text;
-    struct bw_json *json; /* NULL: as text */
+    struct bw_json *json; /* NULL: as a table */
     unsigned count;       /* extents so far */
 };
 
@@ -33,52 +34,155 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static const char *kind_of(const struct bw_extent_piece *piece)
+static const char *const kinds[] = {
+    [BW_EXTENT_HOLE] = "hole",     [BW_EXTENT_REGULAR] = "data",
+    [BW_EXTENT_INLINE] = "inline", [BW_EXTENT_UNWRITTEN] = "unwritten",
+    [BW_EXTENT_BAD] = "bad",
+};
+
+/* A part of an extent that is in one piece on each device that has some of it. */
+struct part {
+    uint64_t logical, length;
+    unsigned copies; /* 0: no chunk holds it */
+};
+
+/* Takes the first part off a range of logical addresses. False if nothing is left of it. */
+static bool next_part(const struct answer *answer, struct part *rest, struct part *part)
 {
-    if (piece->kind != BW_PIECE_STORED)
-        return piece->kind == BW_PIECE_HOLE ? "hole" : "bad";
-    return piece->extent.type == BW_FILE_EXTENT_INLINE     ? "inline"
-           : piece->extent.type == BW_FILE_EXTENT_PREALLOC ? "unwritten"
-                                                           : "data";
+    struct bw_mapping first;
+    if (!rest->length)
+        return false;
+    bw_error_free(bw_fs_map(answer->paths->session.fs, rest->logical, rest->length, 1, &first));
+    *part = (struct part){rest->logical, first.length, first.copies};
+    rest->logical += first.length;
+    rest->length -= first.length;
+    return true;
 }
 
-/* Text: a line an extent. */
-
-static void print_flags(const struct answer *answer, const struct bw_extent_piece *piece)
+/* A place of a part, by its number from 1 on: first those of its copies, then, with `rebuilt` set,
+ * those of the parity of its row: P, then Q. False if there are no more. */
+static bool find_place(const struct answer *answer, const struct part *part, unsigned number,
+                       struct bw_mapping *place)
 {
-    const struct bw_file_extent *extent = &piece->extent;
-    bw_buffer_format(answer->text, "%s", kind_of(piece));
-    if (piece->kind == BW_PIECE_STORED && extent->compression != BW_COMPRESS_NONE)
-        bw_buffer_format(answer->text, ",encoded,%s", bw_compression_name(extent->compression));
+    const struct bw_mapping before = *place;
+    if (number > part->copies)
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_fs_map(answer->paths->session.fs, part->logical, part->length, number, place);
+    /* There are many ways to compute a copy from Q, but only one Q. */
+    return !error &&
+           !(number > 1 && place->rebuilt && before.rebuilt && place->devid == before.devid);
 }
 
-static void print_extent(const struct answer *answer, const struct bw_extent_piece *piece)
+/* The table: a line an extent. */
+
+/* A range of a device. */
+struct span {
+    struct bw_mapping start;
+    uint64_t length;
+    bool nowhere, parity;
+};
+
+/* Ranges that may still grow. */
+struct spans {
+    struct span items[256]; /* if there are more, they are written before they are complete */
+    unsigned count, next;   /* next: the one after the last that has grown */
+    bool several;           /* the extent is not in one piece */
+    const char *separator;
+    struct bw_buffer *text;
+};
+
+static void write_spans(struct spans *spans)
 {
-    const struct bw_range at = bw_extent_stored(piece);
-    bw_buffer_format(answer->text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ",
-                     answer->count, piece->offset, piece->offset + piece->length - 1,
-                     piece->length);
-    if (at.length)
-        bw_buffer_format(answer->text, "%14" PRIu64 ": %12" PRIu64 ": ", at.address, at.length);
-    else
-        bw_buffer_format(answer->text, "%14s: %12s: ", "-", "-");
-    print_flags(answer, piece);
-    if (at.length) {
-        bw_buffer_append_byte(answer->text, ' ');
-        extents_append_places(answer->fs, at, answer->text);
+    for (unsigned i = 0; i < spans->count; i++) {
+        const struct span *span = &spans->items[i];
+        if (span->nowhere)
+            bw_buffer_format(spans->text, "%snowhere", spans->separator);
+        else
+            bw_buffer_format(spans->text, "%s%" PRIu64 ":%" PRIu64, spans->separator,
+                             span->start.devid, span->start.offset);
+        if (spans->several)
+            bw_buffer_format(spans->text, "+%" PRIu64, span->length);
+        bw_buffer_format(spans->text, "%s%s", span->parity ? " (parity)" : "",
+                         span->nowhere || span->start.present ? "" : " (missing)");
+        spans->separator = ",";
     }
-    bw_buffer_append_byte(answer->text, '\n');
+    spans->count = spans->next = 0;
+}
+
+/* Extends a span by one that touches it; false if that one does not. */
+static bool grow(struct span *span, const struct span *by)
+{
+    const uint64_t start = span->start.offset, end = start + span->length;
+    const uint64_t by_start = by->start.offset, by_end = by_start + by->length;
+    if (span->nowhere != by->nowhere || span->start.devid != by->start.devid || by_start > end ||
+        by_end < start)
+        return false;
+    span->parity &= by->parity;
+    span->start.offset = by_start < start ? by_start : start;
+    span->length = (by_end > end ? by_end : end) - span->start.offset;
+    return true;
+}
+
+/* Stripes come in the same order, row after row: most often the next span is the one to grow. */
+static void add_span(struct spans *spans, const struct span *span)
+{
+    for (unsigned i = 0; i < spans->count; i++) {
+        unsigned at = (spans->next + i) % spans->count;
+        if (grow(&spans->items[at], span)) {
+            spans->next = at + 1;
+            return;
+        }
+    }
+    if (spans->count == sizeof spans->items / sizeof *spans->items) {
+        spans->several = true;
+        write_spans(spans);
+    }
+    spans->items[spans->count++] = *span;
+}
+
+static void print_places(const struct answer *answer, struct part rest)
+{
+    struct spans spans = {.count = 0, .separator = " ", .text = answer->text};
+    struct part part;
+    while (next_part(answer, &rest, &part)) {
+        struct bw_mapping place = {.offset = part.logical};
+        spans.several |= rest.length != 0;
+        if (!part.copies)
+            add_span(&spans, &(struct span){place, part.length, true, false});
+        for (unsigned number = 1; find_place(answer, &part, number, &place); number++)
+            add_span(&spans, &(struct span){place, part.length, false, place.rebuilt});
+    }
+    write_spans(&spans);
+}
+
+static void print_extent(const struct answer *answer, const struct bw_extent *extent)
+{
+    struct bw_buffer *text = answer->text;
+    bw_buffer_format(text, "%5u: %14" PRIu64 "..%14" PRIu64 ": %12" PRIu64 ": ", answer->count,
+                     extent->offset, extent->offset + extent->length - 1, extent->length);
+    if (extent->used_stored)
+        bw_buffer_format(text, "%14" PRIu64 ": %12" PRIu64 ": ", extent->used_logical,
+                         extent->used_stored);
+    else
+        bw_buffer_format(text, "%14s: %12s: ", "-", "-");
+    bw_buffer_format(text, "%s", kinds[extent->kind]);
+    if (extent->compression != BW_COMPRESS_NONE)
+        bw_buffer_format(text, ",encoded,%s", bw_compression_name(extent->compression));
+    if (extent->used_stored)
+        print_places(answer, (struct part){extent->used_logical, extent->used_stored, 0});
+    bw_buffer_append_byte(text, '\n');
 }
 
 /* JSON. */
 
-/* Its copies, and behind them, if there is some, the parity of its row. */
-static void add_places_of(const struct answer *answer, const struct extents_part *part)
+/* Its copies and then, if there is any, the parity of its row. */
+static void add_places_of(const struct answer *answer, const struct part *part)
 {
-    struct bw_location place;
+    struct bw_mapping place = {.copies = 0};
     bool parity = false;
     bw_json_begin_array(answer->json, "copies");
-    for (unsigned number = 1; extents_place(answer->fs, part, number, &place); number++) {
+    for (unsigned number = 1; find_place(answer, part, number, &place); number++) {
         if (place.rebuilt && !parity) {
             bw_json_end(answer->json);
             bw_json_begin_array(answer->json, "parity");
@@ -93,16 +197,15 @@ static void add_places_of(const struct answer *answer, const struct extents_part
     bw_json_end(answer->json);
 }
 
-static void add_places(const struct answer *answer, struct bw_range rest)
+static void add_places(const struct answer *answer, struct part rest)
 {
-    struct extents_part part;
+    struct part part;
     bw_json_begin_array(answer->json, "places");
     /* Ten gigabytes may lie in as many stripes of 64 KiB. */
-    while (cmd_paths_give(answer->paths, answer->text) &&
-           extents_next_part(answer->fs, &rest, &part)) {
+    while (cmd_paths_give(answer->paths, answer->text) && next_part(answer, &rest, &part)) {
         bw_json_begin_object(answer->json, NULL);
-        bw_json_number(answer->json, "logical", part.range.address);
-        bw_json_number(answer->json, "length", part.range.length);
+        bw_json_number(answer->json, "logical", part.logical);
+        bw_json_number(answer->json, "length", part.length);
         if (part.copies)
             add_places_of(answer, &part);
         bw_json_end(answer->json);
@@ -110,107 +213,76 @@ static void add_places(const struct answer *answer, struct bw_range rest)
     bw_json_end(answer->json);
 }
 
-static void add_extent(const struct answer *answer, const struct bw_extent_piece *piece)
+static void add_extent(const struct answer *answer, const struct bw_extent *extent)
 {
-    const struct bw_file_extent *extent = &piece->extent;
-    const struct bw_range at = bw_extent_stored(piece);
     bw_json_begin_object(answer->json, NULL);
-    bw_json_number(answer->json, "offset", piece->offset);
-    bw_json_number(answer->json, "length", piece->length);
-    bw_json_text(answer->json, "kind", kind_of(piece));
-    if (piece->kind == BW_PIECE_STORED) {
-        bw_json_text(answer->json, "compression",
-                     extent->compression ? bw_compression_name(extent->compression) : "none");
+    bw_json_number(answer->json, "offset", extent->offset);
+    bw_json_number(answer->json, "length", extent->length);
+    bw_json_text(answer->json, "kind", kinds[extent->kind]);
+    if (extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_BAD) {
+        bw_json_text(answer->json, "compression", bw_compression_name(extent->compression));
         bw_json_number(answer->json, "generation", extent->generation);
     }
-    if (at.length) {
-        bw_json_number(answer->json, "extent_logical", extent->disk_bytenr);
-        bw_json_number(answer->json, "extent_stored", extent->disk_num_bytes);
+    if (extent->used_stored) {
+        bw_json_number(answer->json, "extent_logical", extent->logical);
+        bw_json_number(answer->json, "extent_stored", extent->stored);
         bw_json_number(answer->json, "extent_length", extent->ram_bytes);
-        bw_json_number(answer->json, "extent_offset",
-                       extent->offset + (piece->offset - piece->extent_start));
-        add_places(answer, at);
+        bw_json_number(answer->json, "extent_offset", extent->extent_offset);
+        add_places(answer, (struct part){extent->used_logical, extent->used_stored, 0});
     }
     bw_json_end(answer->json);
 }
 
 /* Both. */
 
-static void tell(struct answer *answer, struct bw_extent_piece *piece)
+static struct bw_error *write_extents(struct answer *answer, struct bw_file *file)
 {
-    if (piece->kind == BW_PIECE_BAD)
-        cmd_paths_miss(answer->paths, bw_error_prefix(piece->error, "%s", answer->path));
-    if (answer->json)
-        add_extent(answer, piece);
-    else
-        print_extent(answer, piece);
-    answer->count++;
-}
-
-/* A hole that is known only bit by bit is one. Behind the end of the file there are none. */
-static bool join_hole(struct bw_extent_piece *hole, const struct bw_extent_piece *piece,
-                      uint64_t size)
-{
-    if (piece->kind != BW_PIECE_HOLE)
-        return false;
-    if (!hole->length)
-        *hole = *piece;
-    else
-        hole->length = piece->offset + piece->length - hole->offset;
-    if (hole->offset + hole->length > size)
-        hole->length = hole->offset < size ? size - hole->offset : 0;
-    return true;
-}
-
-static struct bw_error *tell_all(struct answer *answer, const struct bw_data_file *file)
-{
-    struct bw_extent_cursor cursor;
-    struct bw_extent_piece piece, hole = {.length = 0};
+    struct bw_extent extent;
     bool got = true;
-    struct bw_error *error = NULL;
-    bw_extents_init(&cursor, (struct bw_fs *)(uintptr_t)answer->fs);
-    bw_extents_seek(&cursor, file, 0, INT64_MAX);
-    while (cmd_paths_give(answer->paths, answer->text) &&
-           !(error = bw_extents_next(&cursor, &piece, &got)) && got) {
-        if (join_hole(&hole, &piece, file->size))
-            continue;
-        if (hole.length)
-            tell(answer, &hole);
-        hole.length = 0;
-        tell(answer, &piece);
+    for (; cmd_paths_give(answer->paths, answer->text); answer->count++) {
+        BW_TRY(bw_file_next_extent(file, &extent, &got));
+        if (!got)
+            break;
+        if (extent.kind == BW_EXTENT_BAD)
+            cmd_paths_miss(answer->paths,
+                           bw_error_prefix(bw_error_copy(extent.error), "%s", answer->path));
+        (answer->json ? add_extent : print_extent)(answer, &extent);
     }
-    if (!error && hole.length)
-        tell(answer, &hole);
-    bw_extents_free(&cursor);
-    return error;
+    return NULL;
 }
 
-static struct bw_error *tell_as_json(struct answer *answer, const struct bw_data_file *file)
+static bool is_checked(const struct answer *answer)
+{
+    return !(answer->inode->flags & BW_INODE_NODATASUM);
+}
+
+static struct bw_error *write_json(struct answer *answer, const struct bw_place *place,
+                                   struct bw_file *file)
 {
     struct bw_json json = bw_json_start(answer->text, false);
     answer->json = &json;
     bw_json_begin_object(&json, NULL);
     bw_json_bytes(&json, "path", answer->path, strlen(answer->path));
-    bw_json_number(&json, "inode", file->inode);
-    bw_json_number(&json, "tree", bw_subvolume_id(file->subvolume));
-    bw_json_number(&json, "size", file->size);
-    bw_json_bool(&json, "checksums", !file->unchecked);
+    bw_json_number(&json, "inode", place->inode);
+    bw_json_number(&json, "tree", bw_subvolume_id(place->subvolume));
+    bw_json_number(&json, "size", answer->inode->size);
+    bw_json_bool(&json, "checksums", is_checked(answer));
     bw_json_begin_array(&json, "extents");
-    struct bw_error *error = tell_all(answer, file);
+    struct bw_error *error = write_extents(answer, file);
     bw_json_end(&json);
     bw_json_end(&json);
     bw_buffer_append_byte(answer->text, '\n');
     return error;
 }
 
-static struct bw_error *tell_as_text(struct answer *answer, const struct bw_data_file *file)
+static struct bw_error *write_table(struct answer *answer, struct bw_file *file)
 {
     cmd_paths_append_name(answer->paths, answer->path, strlen(answer->path), answer->text);
-    bw_buffer_format(answer->text, ": %" PRIu64 " bytes%s\n", file->size,
-                     file->unchecked ? ", no checksums" : "");
+    bw_buffer_format(answer->text, ": %" PRIu64 " bytes%s\n", answer->inode->size,
+                     is_checked(answer) ? "" : ", no checksums");
     bw_buffer_format(answer->text, "%5s: %14s..%14s: %12s: %14s: %12s: %s\n", "ext", "offset",
                      "end", "length", "logical", "stored", "flags device:offset[+length],...");
-    struct bw_error *error = tell_all(answer, file);
+    struct bw_error *error = write_extents(answer, file);
     bw_buffer_format(answer->text, "%u extent%s\n", answer->count, answer->count == 1 ? "" : "s");
     return error;
 }
@@ -219,41 +291,30 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
                                     const struct bw_place *place, struct bw_buffer *text)
 {
     const struct extents_state *state = context;
-    struct answer answer = {paths->session.fs, paths, path, text, NULL, 0};
-    struct bw_inode inode;
-    BW_TRY(bw_inode_get(answer.fs, place, &inode));
-    if (!S_ISREG(inode.mode) && !S_ISLNK(inode.mode))
-        return bw_error_create(BW_ERROR_NOT_FOUND, "not a regular file");
-    const struct bw_data_file file = bw_data_file_of(place, &inode);
-    return state->json ? tell_as_json(&answer, &file) : tell_as_text(&answer, &file);
+    struct bw_file *file;
+    BW_TRY(bw_file_open(paths->session.fs, place, NULL, &file));
+    struct answer answer = {paths, path, bw_file_inode(file), text, NULL, 0};
+    struct bw_error *error =
+        state->json ? write_json(&answer, place, file) : write_table(&answer, file);
+    bw_file_close(file);
+    return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct extents_state *extents = state;
-    struct cmd_paths paths;
-    int status = cmd_paths_open(common, extents->subvolume, &paths);
-    return status ? status
-                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, true, answer_path, extents));
+    const struct extents_state *extents = state;
+    return cmd_paths_run(common, extents->subvolume, true, answer_path, state);
 }
 
 const struct command cmd_extents = {
     .name = "extents",
     .operands = "IMAGE PATH...",
     .summary = "Prints where the contents of files lie on the devices.",
-    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. An "
-               "extent has a range "
-               "of\n"
-               "the file, the logical address and number of the bytes that are stored for it, and "
-               "for every copy\n"
-               "DEVICE:OFFSET. Of one that lies on several stripes it is DEVICE:OFFSET+LENGTH for "
-               "every device: "
-               "all\n"
-               "that belongs to the extent there, copies and parity; --json tells each stripe. All "
-               "numbers are\n"
-               "bytes. Exit status: 0 all answered; 1 part of the answer is missing; 2 wrong usage "
-               "or not a btrfs\n"
-               "file system; 3 a feature of the image is not supported.\n",
+    .details = CMD_PATHS_DETAILS
+    "For each extent, prints its range in the file, the logical address and number of the\n"
+    "bytes that are stored for it, and DEVICE:OFFSET for each copy. For an extent that lies on\n"
+    "several stripes, DEVICE:OFFSET+LENGTH has all that belongs to it on a device, copies and\n"
+    "parity; --json prints each stripe. All numbers are bytes.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The ls command: the entries of directories, in the forms of ls(1). Directories that are still to
- * be listed wait on a stack: however deep they lie, none of them costs a call in a call.
+ * be listed are kept in a stack: the depth of a tree costs no recursion.
  */
 #include "cmd/inspect/ls.h"
 
@@ -11,16 +11,14 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/map.h"
-#include "fs/fs.h"
 
 static const struct cmd_option options[] = {
     {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
      CMD_FLAG(struct ls_state, lines)},
     {'a', "all", NULL, "also names that begin with a dot", CMD_FLAG(struct ls_state, all)},
-    {'R', "recursive", NULL, "also what is in the directories, and in theirs",
+    {'R', "recursive", NULL, "also the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
-    {'i', "inode", NULL, "in front of each name the number of its inode",
-     CMD_FLAG(struct ls_state, inodes)},
+    {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
     {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
     CMD_GROUP(cmd_selection_options, struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state),
@@ -39,7 +37,10 @@ struct ls {
     struct cmd_paths paths;
     struct waiting *waiting; /* the next one is the last */
     size_t waiting_count, waiting_capacity;
-    struct bw_map *listed; /* one a subvolume: inodes of directories that were listed with -R */
+    /* With -R: inodes of the directories that were listed, one map for each subvolume; and which
+     * one that is, by the id of the subvolume. */
+    struct bw_map *listed, subvolumes;
+    size_t listed_count, listed_capacity;
     bool headings, not_first;
 };
 
@@ -55,20 +56,37 @@ static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_plac
     return NULL;
 }
 
+/* The map of a subvolume; NULL if memory runs out. */
+static struct bw_map *listed_in(struct ls *ls, const struct bw_subvolume *subvolume)
+{
+    uint32_t at = bw_map_get(&ls->subvolumes, bw_subvolume_id(subvolume));
+    if (at != UINT32_MAX)
+        return &ls->listed[at];
+    if (!BW_ARRAY_RESERVE(ls->listed, ls->listed_count, ls->listed_capacity) ||
+        !bw_map_put(&ls->subvolumes, bw_subvolume_id(subvolume), (uint32_t)ls->listed_count))
+        return NULL;
+    ls->listed[ls->listed_count] = (struct bw_map){0};
+    return &ls->listed[ls->listed_count++];
+}
+
 /* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
 static struct bw_error *enter_once(struct ls *ls, const struct bw_place *place, bool *again)
 {
-    const struct bw_subvolume_table *table = &ls->paths.session.fs->subvolumes;
     *again = false;
-    if (!ls->options->recursive || bw_place_is_empty(place))
+    if (!ls->options->recursive || place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
-    if (!ls->listed)
-        ls->listed = calloc(table->count, sizeof *ls->listed);
-    if (!ls->listed)
+    struct bw_map *listed = listed_in(ls, place->subvolume);
+    if (!listed)
         return bw_error_no_memory();
-    struct bw_map *listed = &ls->listed[place->subvolume - table->items];
     *again = bw_map_get(listed, place->inode) != UINT32_MAX;
     return *again || bw_map_put(listed, place->inode, 1) ? NULL : bw_error_no_memory();
+}
+
+/* Whether the contents of a directory that is so many levels below the start are wanted. */
+static bool enters(const struct ls *ls, unsigned depth)
+{
+    const struct cmd_selection *selection = &ls->options->selection;
+    return !selection->has_maxdepth || depth < selection->maxdepth;
 }
 
 static char *path_below(const char *path, const char *name, size_t length)
@@ -90,7 +108,7 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
                                           const struct waiting *directory)
 {
     const unsigned depth = directory->depth + 1;
-    if (!ls->options->recursive || !bw_choice_enters(&ls->options->choice, depth))
+    if (!ls->options->recursive || !enters(ls, depth))
         return NULL;
     for (size_t i = listing->count; i-- > 0;) {
         const struct ls_entry *entry = &listing->entries[i];
@@ -106,7 +124,7 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
 static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
                                       const char *heading)
 {
-    struct bw_buffer text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
     if (ls->options->lines)
         BW_TRY(ls_listing_fill(listing, &ls->paths, true));
     if (ls->not_first)
@@ -117,11 +135,9 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
         bw_buffer_append(&text, ":\n", 2);
     }
     ls_listing_print(listing, &ls->paths, ls->options, heading != NULL, &text);
-    struct bw_error *error = text.failed    ? bw_error_no_memory()
-                             : !text.length ? NULL
-                                            : cmd_write(&ls->paths.output, text.data, text.length);
-    bw_buffer_free(&text);
-    return error;
+    if (text.failed)
+        return bw_error_no_memory();
+    return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
 }
 
 /* What is entered and what is shown differ with filters, and a directory in which nothing is
@@ -152,7 +168,7 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
                                                    "%s: not listed again: directory inode %" PRIu64
                                                    " of tree %" PRIu64 " has a second entry",
                                                    directory->path, directory->place.inode,
-                                                   directory->place.subvolume->tree.id));
+                                                   bw_subvolume_id(directory->place.subvolume)));
         return NULL;
     }
     struct bw_error *error =
@@ -216,7 +232,7 @@ static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t
             cmd_paths_miss(&ls->paths, error);
         else if (place.type != BW_FILE_DIRECTORY)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
-        else if (bw_choice_enters(&ls->options->choice, 0))
+        else if (enters(ls, 0))
             BW_TRY(wait_for_named(ls, names[i], &place));
     }
     return NULL;
@@ -242,8 +258,9 @@ static void free_ls(struct ls *ls)
     for (size_t i = 0; i < ls->waiting_count; i++)
         free(ls->waiting[i].path);
     free(ls->waiting);
-    for (size_t i = 0; ls->listed && i < ls->paths.session.fs->subvolumes.count; i++)
+    for (size_t i = 0; i < ls->listed_count; i++)
         bw_map_free(&ls->listed[i]);
+    bw_map_free(&ls->subvolumes);
     free(ls->listed);
 }
 
@@ -261,8 +278,11 @@ static int list_image(const struct cmd_common *common, const struct ls_state *st
 static int run(const struct cmd_common *common, void *state)
 {
     struct ls_state *ls = state;
-    struct bw_error *error = ls_selection_start(ls);
-    int status = error ? cmd_fail(common, error) : list_image(common, ls);
+    const struct cmd_selection *selection = &ls->selection;
+    ls->selects = selection->types || selection->has_maxdepth || selection->selection;
+    int status = ls->selects && !ls->recursive
+                     ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "filters need -R"))
+                     : list_image(common, ls);
     cmd_selection_free(&ls->selection);
     return status;
 }
@@ -272,17 +292,15 @@ const struct command cmd_ls = {
     .operands = "IMAGE [PATH]...",
     .summary = "Lists directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS
-    "Without a PATH, the top is listed. Names are sorted by their bytes, one a line; users and "
-    "groups are\n"
-    "numbers, times are in UTC.\n"
-    "\nWith -R, filters in the words of find(1) leave of the entries those that meet all of them "
-    "(of\n"
-    "several --name one), and only the directories in which there are some.\n" CMD_PATHS_STATUS,
+    "Without a PATH, the top directory is listed. Names are sorted by their bytes, one a line;\n"
+    "users and groups are numbers, times are in UTC.\n"
+    "\nWith -R, the filters of find(1) select entries: those that meet all of them (of several\n"
+    "--name one). Directories in which nothing is selected are left out.\n" CMD_PATHS_STATUS,
     .examples =
         "  btrfs-walk ls disk.img                  the top directory\n"
-        "  btrfs-walk ls -la disk.img /users/me     one directory, with all that ls -l tells\n"
-        "  btrfs-walk ls -R --subvol @ disk.img    one subvolume and all below it\n"
-        "  btrfs-walk ls -lR --size +1M disk.img   what is larger than a mebibyte\n",
+        "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
+        "  btrfs-walk ls -R --subvol @ disk.img    one subvolume, with everything below it\n"
+        "  btrfs-walk ls -lR --size +1M disk.img   files larger than a mebibyte\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct ls_state),

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of the ls command: a listing, which is gathered, sorted and then written as a whole. */
+/* The parts of the ls command: ls.c decides what is listed, ls_listing.c gathers, filters and
+ * sorts the entries of a directory, ls_print.c writes them. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
 #include "cmd/common/paths.h"
 #include "cmd/common/selection.h"
-#include "select/choice.h"
 
 /** What the options have set. */
 struct ls_state {
     const char *subvolume;
     bool all, lines, people, inodes, recursive;
     struct cmd_selection selection;
-    struct bw_choice choice; /**< made of it */
-    bool selects;            /**< whether there are filters */
+    bool selects; /**< whether there are filters */
 };
 
 /** One line. */
@@ -26,7 +25,7 @@ struct ls_entry {
     size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or lost */
 };
 
-/** All zeros is an empty one. */
+/** Entries that are written together. All zeros is an empty one. */
 struct ls_listing {
     struct ls_entry *entries;
     size_t count, capacity;
@@ -49,24 +48,21 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
 /** Sorts by name, byte by byte. */
 void ls_listing_sort(struct ls_listing *listing);
 
-/** Reads inodes and, if wanted, targets of links. What is not there is said, and shown as '?'. */
+/** Reads inodes and, if wanted, targets of links. What cannot be read is reported, and printed as
+ * '?'. */
 struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets);
 
-/** Appends the lines; in front of long ones, if `total` is set, what they take on disk. */
-void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
-                      const struct ls_state *options, bool total, struct bw_buffer *text);
-
-/** Makes the filters ready. BW_ERROR_USAGE: one of them is wrong, or they are of no use without -R.
- */
-struct bw_error *ls_selection_start(struct ls_state *state);
-
-/** Leaves out "." and "..", and what --exclude names: such directories are not entered. `path` is
+/** Removes "." and "..", and what --exclude matches: such directories are not entered. `path` is
  * that of the listing's directory as the user sees it, "" if its names are paths themselves. */
 struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
-                                    const struct ls_state *state, const char *path);
+                                    const struct ls_state *options, const char *path);
 
-/** Leaves what all other filters select. */
+/** Keeps what all other filters select. Names are tried before any inode is read. */
 struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
-                                   const struct ls_state *state, const char *path);
+                                   const struct ls_state *options, const char *path);
+
+/** Appends the lines; before long ones, if `total` is set, what they take on disk. */
+void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
+                      const struct ls_state *options, bool total, struct bw_buffer *text);
 
 #endif

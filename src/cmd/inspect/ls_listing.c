@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Gathering what ls writes: the entries of a directory, and their inodes all at once. */
-#include <inttypes.h>
+/* Gathering what ls writes: the entries of a directory, their inodes all at once, and filters. */
+#include <sys/stat.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "btrfs-walk/directory.h"
 #include "cmd/inspect/ls.h"
-#include "fs/inode.h"
-#include "fs/lookup.h"
 
 void ls_listing_free(struct ls_listing *listing)
 {
@@ -28,37 +27,39 @@ struct bw_error *ls_listing_add(struct ls_listing *listing, const char *name, si
     return NULL;
 }
 
-struct gathering {
-    struct ls_listing *listing;
-    bool all;
-};
-
-static struct bw_error *take(void *context, const struct bw_listed *entry)
-{
-    const struct gathering *gathering = context;
-    if (entry->name[0] == '.' && !gathering->all)
-        return NULL;
-    return ls_listing_add(gathering->listing, entry->name, entry->name_length, &entry->place);
-}
-
 static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_place *directory,
                                  const struct bw_place *parent)
 {
     BW_TRY(ls_listing_add(listing, ".", 1, directory));
     BW_TRY(ls_listing_add(listing, "..", 2, parent));
-    listing->entries[listing->count - 1].is_dots = listing->entries[listing->count - 2].is_dots =
-        true;
+    listing->entries[0].is_dots = listing->entries[1].is_dots = true;
     return NULL;
 }
 
+static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
+                                    bool all)
+{
+    const struct bw_directory_entry *entry;
+    for (;;) {
+        BW_TRY(bw_directory_next(directory, &entry));
+        if (!entry)
+            return NULL;
+        if (entry->name[0] != '.' || all)
+            BW_TRY(ls_listing_add(listing, entry->name, entry->name_length, &entry->place));
+    }
+}
+
 struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *paths,
-                                 const struct ls_state *options, const struct bw_place *directory,
+                                 const struct ls_state *options, const struct bw_place *place,
                                  const struct bw_place *parent)
 {
-    struct gathering gathering = {listing, options->all};
+    struct bw_directory *directory;
     if (options->all)
-        BW_TRY(add_dots(listing, directory, parent));
-    return bw_directory_read(paths->session.fs, directory, take, &gathering);
+        BW_TRY(add_dots(listing, place, parent));
+    BW_TRY(bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, &directory));
+    struct bw_error *error = add_entries(listing, directory, options->all);
+    bw_directory_close(directory);
+    return error;
 }
 
 static int by_name(const void *a, const void *b, void *context)
@@ -86,7 +87,8 @@ static const struct bw_subvolume *main_subvolume(const struct ls_listing *listin
 
 static bool is_together(const struct ls_listing *listing, const struct ls_entry *entry)
 {
-    return entry->place.subvolume == main_subvolume(listing) && !bw_place_is_empty(&entry->place);
+    return entry->place.subvolume == main_subvolume(listing) &&
+           entry->place.inode != BW_EMPTY_DIRECTORY;
 }
 
 static int by_number(const void *a, const void *b)
@@ -95,7 +97,7 @@ static int by_number(const void *a, const void *b)
     return (left->number > right->number) - (left->number < right->number);
 }
 
-/* Hard links have the same number: once is enough. Returns how many are left. */
+/* Sorts and makes hard links, which have the same number, one. Returns how many are left. */
 static size_t sort_numbers(struct bw_wanted_inode *wanted, size_t count)
 {
     size_t left = 0;
@@ -104,6 +106,13 @@ static size_t sort_numbers(struct bw_wanted_inode *wanted, size_t count)
         if (!left || wanted[left - 1].number != wanted[i].number)
             wanted[left++] = wanted[i];
     return left;
+}
+
+static void take_inode(struct ls_entry *entry, const struct bw_wanted_inode *wanted)
+{
+    entry->inode = wanted->inode;
+    entry->has_inode = true;
+    entry->has_acl = wanted->has_acl;
 }
 
 static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
@@ -116,28 +125,15 @@ static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *
         if (is_together(listing, &listing->entries[i]))
             wanted[count++].number = listing->entries[i].place.inode;
     count = sort_numbers(wanted, count);
-    BW_TRY(bw_inodes_read(fs, &main_subvolume(listing)->tree, wanted, count, true));
+    BW_TRY(bw_inodes_get(fs, main_subvolume(listing), wanted, count, true));
     for (size_t i = 0; i < listing->count; i++) {
         struct ls_entry *entry = &listing->entries[i];
         const struct bw_wanted_inode key = {.number = entry->place.inode};
         const struct bw_wanted_inode *found =
             bsearch(&key, wanted, count, sizeof *wanted, by_number);
-        if (!is_together(listing, entry) || !found || !found->found)
-            continue;
-        entry->inode = found->inode;
-        entry->has_inode = true;
-        entry->has_acl = found->has_acl;
+        if (is_together(listing, entry) && found && found->found)
+            take_inode(entry, found);
     }
-    return NULL;
-}
-
-static struct bw_error *read_target(struct ls_listing *listing, const struct cmd_paths *paths,
-                                    struct ls_entry *entry)
-{
-    entry->target = listing->bytes.length;
-    BW_TRY(bw_symlink_read(paths->session.fs, &entry->place.subvolume->tree, entry->place.inode,
-                           &listing->bytes));
-    entry->target_length = listing->bytes.length - entry->target;
     return NULL;
 }
 
@@ -145,23 +141,26 @@ static struct bw_error *read_target(struct ls_listing *listing, const struct cmd
 static struct bw_error *read_alone(struct bw_fs *fs, struct ls_entry *entry)
 {
     struct bw_wanted_inode wanted = {.number = entry->place.inode};
-    if (!bw_place_is_empty(&entry->place))
-        BW_TRY(bw_inodes_read(fs, &entry->place.subvolume->tree, &wanted, 1, true));
+    if (entry->place.inode != BW_EMPTY_DIRECTORY)
+        BW_TRY(bw_inodes_get(fs, entry->place.subvolume, &wanted, 1, true));
     if (!wanted.found)
         BW_TRY(bw_inode_get(fs, &entry->place, &wanted.inode));
-    entry->inode = wanted.inode;
-    entry->has_acl = wanted.has_acl;
-    entry->has_inode = true;
+    take_inode(entry, &wanted);
     return NULL;
 }
 
-static struct bw_error *fill(struct ls_listing *listing, const struct cmd_paths *paths,
-                             struct ls_entry *entry, bool targets)
+static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
+                                   struct ls_entry *entry, bool targets)
 {
+    BW_AUTO_FREE char *target = NULL;
     if (!entry->has_inode)
-        BW_TRY(read_alone(paths->session.fs, entry));
-    return targets && (entry->inode.mode & 0170000) == 0120000 ? read_target(listing, paths, entry)
-                                                               : NULL;
+        BW_TRY(read_alone(fs, entry));
+    if (!targets || !S_ISLNK(entry->inode.mode))
+        return NULL;
+    BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
+    entry->target = listing->bytes.length;
+    bw_buffer_append(&listing->bytes, target, entry->target_length);
+    return listing->bytes.failed ? bw_error_no_memory() : NULL;
 }
 
 struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets)
@@ -171,7 +170,7 @@ struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *p
     BW_TRY(read_together(listing, paths->session.fs));
     for (size_t i = 0; i < listing->count; i++) {
         struct ls_entry *entry = &listing->entries[i];
-        struct bw_error *error = fill(listing, paths, entry, targets);
+        struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
         if (error)
@@ -179,4 +178,80 @@ struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *p
                                                   listing->bytes.data + entry->name));
     }
     return NULL;
+}
+
+/* Filters. */
+
+/* A filter: whether an entry stays. */
+typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
+
+/* Keeps the entries that pass a filter. The path that conditions see begins at the top-level
+ * subvolume. */
+static struct bw_error *keep(struct ls_listing *listing, const struct cmd_paths *paths,
+                             const struct cmd_selection *selection, const char *directory,
+                             filter *passes)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    size_t count = 0;
+    BW_TRY(cmd_paths_absolute(paths, directory, &path));
+    if (path.data[path.length - 1] != '/')
+        bw_buffer_append_byte(&path, '/');
+    const size_t above = path.length;
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct ls_entry *entry = &listing->entries[i];
+        const char *name = listing->bytes.data + entry->name;
+        size_t slashes = 0; /* at the begin of a path that was given */
+        while (slashes < entry->name_length && name[slashes] == '/')
+            slashes++;
+        path.length = above;
+        bw_buffer_append(&path, name + slashes, entry->name_length - slashes);
+        bw_buffer_append_byte(&path, '\0');
+        if (path.failed)
+            return bw_error_no_memory();
+        const struct bw_entry named = {path.data, path.length - 1, entry->place,
+                                       entry->has_inode ? &entry->inode : NULL};
+        if (passes(selection, &named))
+            listing->entries[count++] = *entry;
+    }
+    listing->count = count;
+    return NULL;
+}
+
+static bool is_not_excluded(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    return !selection->selection || !bw_selection_excludes_entry(selection->selection, entry);
+}
+
+static bool has_name(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    const unsigned type = entry->place.type <= BW_FILE_SYMLINK ? entry->place.type : 0;
+    return (!selection->types || selection->types >> type & 1) &&
+           (!selection->selection || bw_selection_accepts_name(selection->selection, entry));
+}
+
+static bool has_inode(const struct cmd_selection *selection, const struct bw_entry *entry)
+{
+    return bw_selection_accepts_inode(selection->selection, entry);
+}
+
+struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
+                                    const struct ls_state *options, const char *path)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++)
+        if (!listing->entries[i].is_dots)
+            listing->entries[count++] = listing->entries[i];
+    listing->count = count;
+    return keep(listing, paths, &options->selection, path, is_not_excluded);
+}
+
+struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
+                                   const struct ls_state *options, const char *path)
+{
+    const struct cmd_selection *selection = &options->selection;
+    BW_TRY(keep(listing, paths, selection, path, has_name));
+    if (!selection->selection || !bw_selection_needs_inode(selection->selection))
+        return NULL;
+    BW_TRY(ls_listing_fill(listing, paths, false));
+    return keep(listing, paths, selection, path, has_inode);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing a listing: columns as wide as what stands in them, as `ls -ln --time-style=full-iso`
+/* Writing a listing: columns as wide as their widest value, as `ls -ln --time-style=full-iso`
  * does. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
+#include "base/decimal.h"
 #include "base/human.h"
-#include "cmd/inspect/inode_text.h"
 #include "cmd/inspect/ls.h"
-#include "fs/fs.h"
 
 /* Bytes of the widest value of each column. */
 struct widths {
@@ -16,27 +16,39 @@ struct widths {
 
 static void widen(int *width, uint64_t value)
 {
-    int digits = 1;
-    for (; value >= 10; value /= 10)
-        digits++;
-    if (digits > *width)
-        *width = digits;
+    char digits[BW_DECIMAL_ROOM];
+    int length = (int)(bw_decimal(digits, value) - digits);
+    if (length > *width)
+        *width = length;
+}
+
+static bool is_device(const struct bw_inode *inode)
+{
+    return S_ISCHR(inode->mode) || S_ISBLK(inode->mode);
+}
+
+/* Writes a size, ended by NUL, and returns its length. */
+static int write_size(char text[BW_SIZE_ROOM], uint64_t size, bool people)
+{
+    char *end = (people ? bw_write_short_size : bw_decimal)(text, size);
+    *end = '\0';
+    return (int)(end - text);
 }
 
 static void widen_for_inode(struct widths *widths, const struct bw_inode *inode, bool people)
 {
-    char size[CMD_SIZE_LENGTH];
+    char size[BW_SIZE_ROOM];
     widen(&widths->links, inode->link_count);
     widen(&widths->uid, inode->uid);
     widen(&widths->gid, inode->gid);
-    if (cmd_mode_is_device(inode->mode)) {
+    if (is_device(inode)) {
         widen(&widths->major, bw_inode_major(inode));
         widen(&widths->minor, bw_inode_minor(inode));
         return;
     }
-    cmd_size_text(inode->size, people, size);
-    if ((int)strlen(size) > widths->size)
-        widths->size = (int)strlen(size);
+    int length = write_size(size, inode->size, people);
+    if (length > widths->size)
+        widths->size = length;
 }
 
 static struct widths widths_of(const struct ls_listing *listing, bool people)
@@ -48,7 +60,7 @@ static struct widths widths_of(const struct ls_listing *listing, bool people)
         if (listing->entries[i].has_inode)
             widen_for_inode(&widths, &listing->entries[i].inode, people);
     }
-    /* "major, minor" stands in the column of the size. */
+    /* "major, minor" is in the column of the size. */
     int device = widths.major ? widths.major + 2 + widths.minor : 0;
     if (device > widths.size)
         widths.size = device;
@@ -58,51 +70,47 @@ static struct widths widths_of(const struct ls_listing *listing, bool people)
 static void append_size(const struct bw_inode *inode, const struct widths *widths, bool people,
                         struct bw_buffer *text)
 {
-    char size[CMD_SIZE_LENGTH];
-    if (cmd_mode_is_device(inode->mode)) {
-        bw_buffer_format(text, " %*" PRIu32 ", %*" PRIu32, widths->size - 2 - widths->minor,
-                         bw_inode_major(inode), widths->minor, bw_inode_minor(inode));
+    char size[BW_SIZE_ROOM];
+    if (is_device(inode)) {
+        bw_buffer_format(text, " %*u, %*u", widths->size - 2 - widths->minor, bw_inode_major(inode),
+                         widths->minor, bw_inode_minor(inode));
         return;
     }
-    cmd_size_text(inode->size, people, size);
+    write_size(size, inode->size, people);
     bw_buffer_format(text, " %*s", widths->size, size);
-}
-
-/* "2024-02-29 12:00:00.000000000 +0000" */
-static void append_time(int64_t time, struct bw_buffer *text)
-{
-    char value[BW_DATE_LENGTH];
-    bw_write_date(value, time, ' ');
-    bw_buffer_format(text, " %.*s +0000 ", BW_DATE_LENGTH, value);
 }
 
 static void append_columns(const struct ls_entry *entry, const struct widths *widths, bool people,
                            struct bw_buffer *text)
 {
     const struct bw_inode *inode = &entry->inode;
-    char mode[CMD_MODE_LENGTH + 1];
+    char mode[BW_MODE_LENGTH], time[BW_DATE_LENGTH];
     if (!entry->has_inode) {
         bw_buffer_format(text, "??????????%*s %*s %*s %*s %*s %35s ", widths->acl, "",
                          widths->links, "?", widths->uid, "?", widths->gid, "?", widths->size, "?",
                          "?");
         return;
     }
-    cmd_mode_text(inode->mode, mode);
-    bw_buffer_format(text, "%s%*s %*" PRIu32 " %*" PRIu32 " %*" PRIu32, mode, widths->acl,
-                     entry->has_acl ? "+" : "", widths->links, inode->link_count, widths->uid,
-                     inode->uid, widths->gid, inode->gid);
+    bw_write_mode(mode, inode->mode);
+    bw_buffer_format(text, "%.*s%*s %*" PRIu32 " %*" PRIu32 " %*" PRIu32, BW_MODE_LENGTH, mode,
+                     widths->acl, entry->has_acl ? "+" : "", widths->links, inode->link_count,
+                     widths->uid, inode->uid, widths->gid, inode->gid);
     append_size(inode, widths, people, text);
-    append_time(bw_time_nanoseconds(&inode->mtime), text);
+    bw_write_date(time, bw_time_nanoseconds(&inode->mtime), ' ');
+    bw_buffer_format(text, " %.*s +0000 ", BW_DATE_LENGTH, time);
 }
 
 static void append_total(const struct ls_listing *listing, const struct cmd_paths *paths,
                          bool people, struct bw_buffer *text)
 {
-    uint64_t total = 0, sector = paths->session.fs->superblock.sectorsize;
-    char size[CMD_SIZE_LENGTH];
+    struct bw_superblock_info superblock;
+    uint64_t total = 0;
+    char size[BW_SIZE_ROOM];
+    bw_fs_superblock(paths->session.fs, &superblock);
     for (size_t i = 0; i < listing->count; i++)
-        total += (listing->entries[i].inode.bytes + sector - 1) / sector * sector;
-    cmd_size_text(people ? total : total / 1024, people, size);
+        total += (listing->entries[i].inode.bytes + superblock.sectorsize - 1) /
+                 superblock.sectorsize * superblock.sectorsize;
+    write_size(size, people ? total : total / 1024, people);
     bw_buffer_format(text, "total %s\n", size);
 }
 

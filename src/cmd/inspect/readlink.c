@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The readlink command: what symbolic links point to. */
+/* The readlink command: the targets of symbolic links. */
 #include "base/cleanup.h"
 #include "cmd/common/paths.h"
-#include "fs/inode.h"
 
 struct readlink_state {
     const char *subvolume;
@@ -20,34 +19,30 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
                                const struct bw_place *place, struct bw_buffer *text)
 {
     const struct readlink_state *readlink = context;
-    struct bw_buffer target = {0};
+    BW_AUTO_FREE char *target = NULL;
+    size_t length = 0;
     (void)path;
     if (place->type != BW_FILE_SYMLINK)
         return bw_error_create(BW_ERROR_NOT_FOUND, "not a symbolic link");
-    struct bw_error *error =
-        bw_symlink_read(paths->session.fs, &place->subvolume->tree, place->inode, &target);
+    BW_TRY(bw_inode_readlink(paths->session.fs, place, &target, &length));
     if (readlink->null_terminated)
-        bw_buffer_append(text, target.data, target.length);
+        bw_buffer_append(text, target, length);
     else
-        cmd_paths_append_name(paths, target.data, target.length, text);
+        cmd_paths_append_name(paths, target, length, text);
     bw_buffer_append_byte(text, readlink->null_terminated ? '\0' : '\n');
-    bw_buffer_free(&target);
-    return error;
+    return NULL;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct readlink_state *readlink = state;
-    struct cmd_paths paths;
-    int status = cmd_paths_open(common, readlink->subvolume, &paths);
-    return status ? status
-                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, false, answer, readlink));
+    const struct readlink_state *readlink = state;
+    return cmd_paths_run(common, readlink->subvolume, false, answer, state);
 }
 
 const struct command cmd_readlink = {
     .name = "readlink",
     .operands = "IMAGE PATH...",
-    .summary = "Prints what symbolic links point to.",
+    .summary = "Prints the targets of symbolic links.",
     .details = CMD_PATHS_DETAILS CMD_PATHS_STATUS,
     .examples = "  btrfs-walk readlink disk.img /etc/os-release   one link\n",
     .options = options,

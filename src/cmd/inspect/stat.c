@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The stat command: all that the inode of a file tells, and what hangs on it. */
-#include "cmd/inspect/stat.h"
-
+/*
+ * The stat command: the inode of a file, its attributes, and how many extents it has; as lines of
+ * "Name: value", or as JSON. In the lines, names from the image are escaped even if stdout is no
+ * terminal, so that each stays in its line.
+ */
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "fs/lookup.h"
-#include "fs/inode.h"
-#include "record/file.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "btrfs-walk/file.h"
+#include "cmd/common/paths.h"
 
 struct stat_state {
     const char *subvolume;
     bool json, follow;
-    bool not_first; /* an answer stands above the next one */
+    bool not_first; /* an answer has been written */
 };
 
 static const struct cmd_option options[] = {
@@ -23,90 +28,290 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *take_xattr(void *context, const struct bw_xattr *xattr)
+/* What is known of a file. */
+struct known {
+    const char *path; /* as the user wrote it */
+    struct bw_place place;
+    struct bw_inode inode;
+    char *subvolume; /* path of the subvolume; NULL: it has none */
+    char *target;    /* of a symbolic link */
+    size_t target_length;
+    const struct bw_xattr *xattrs;
+    size_t xattr_count;
+    const struct bw_xattr *compression; /* the one that is BW_COMPRESSION_PROPERTY */
+    struct bw_extent_count extents;
+};
+
+static void find_compression(struct known *known)
 {
-    static const char property[] = BW_COMPRESSION_PROPERTY;
-    struct cmd_stat *stat = context;
-    bw_buffer_append(&stat->xattrs, &xattr->name_length, sizeof xattr->name_length);
-    bw_buffer_append(&stat->xattrs, xattr->name, xattr->name_length);
-    if (stat->has_compression || xattr->name_length != sizeof property - 1 ||
-        memcmp(xattr->name, property, xattr->name_length) != 0)
+    static const char name[] = BW_COMPRESSION_PROPERTY;
+    for (size_t i = known->xattr_count; i-- > 0;)
+        if (known->xattrs[i].name_length == sizeof name - 1 &&
+            memcmp(known->xattrs[i].name, name, sizeof name - 1) == 0)
+            known->compression = &known->xattrs[i];
+}
+
+static struct bw_error *gather(struct bw_fs *fs, struct bw_xattr_reader *reader,
+                               struct known *known)
+{
+    const struct bw_place *place = &known->place;
+    size_t length;
+    BW_TRY(bw_inode_get(fs, place, &known->inode));
+    /* A subvolume that has no path can be named by its id. */
+    bw_error_free(bw_subvolume_path(fs, place->subvolume, &known->subvolume, &length));
+    if (place->inode == BW_EMPTY_DIRECTORY)
         return NULL;
-    stat->has_compression = true;
-    bw_buffer_append(&stat->compression, xattr->value, xattr->value_length);
+    BW_TRY(bw_xattr_reader_read(reader, place, &known->xattrs, &known->xattr_count));
+    find_compression(known);
+    BW_TRY(bw_file_count_extents(fs, place, &known->extents));
+    return S_ISLNK(known->inode.mode)
+               ? bw_inode_readlink(fs, place, &known->target, &known->target_length)
+               : NULL;
+}
+
+static bool is_device(const struct known *known)
+{
+    return S_ISCHR(known->inode.mode) || S_ISBLK(known->inode.mode);
+}
+
+static const char *type_name(const struct known *known)
+{
+    return bw_file_type_name(bw_file_type_of_mode(known->inode.mode));
+}
+
+/* JSON. */
+
+static void add_time(struct bw_json *json, const char *name, const struct timespec *time)
+{
+    bw_json_signed(json, name, bw_time_nanoseconds(time));
+}
+
+/* The members of the record fileinfo, in its order: what a walk writes of a file. */
+static void add_inode(struct bw_json *json, const struct known *known,
+                      const struct bw_buffer *absolute)
+{
+    const struct bw_inode *inode = &known->inode;
+    bw_json_bytes(json, "path", absolute->data, absolute->length);
+    bw_json_number(json, "subvolume", bw_subvolume_id(known->place.subvolume));
+    bw_json_number(json, "inode", known->place.inode);
+    bw_json_text(json, "type", type_name(known));
+    bw_json_number(json, "mode", inode->mode);
+    bw_json_number(json, "uid", inode->uid);
+    bw_json_number(json, "gid", inode->gid);
+    bw_json_number(json, "size", inode->size);
+    bw_json_number(json, "bytes", inode->bytes);
+    bw_json_number(json, "nlink", inode->link_count);
+    add_time(json, "atime", &inode->atime);
+    add_time(json, "mtime", &inode->mtime);
+    add_time(json, "ctime", &inode->ctime);
+    add_time(json, "otime", &inode->otime);
+    bw_json_number(json, "generation", inode->generation);
+    bw_json_number(json, "transid", inode->transid);
+    bw_json_number(json, "sequence", inode->sequence);
+    bw_json_number(json, "flags", inode->flags);
+    if (known->compression)
+        bw_json_bytes(json, "compression", known->compression->value,
+                      known->compression->value_length);
+}
+
+static void add_extents(struct bw_json *json, const struct bw_extent_count *extents)
+{
+    bw_json_begin_object(json, "extents");
+    bw_json_number(json, "total", extents->total);
+    bw_json_number(json, "inline", extents->inlined);
+    bw_json_number(json, "regular", extents->regular);
+    bw_json_number(json, "preallocated", extents->unwritten);
+    bw_json_number(json, "holes", extents->holes);
+    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
+        bw_json_number(json, bw_compression_name(i), extents->compressions[i]);
+    bw_json_end(json);
+}
+
+static void add_lists(struct bw_json *json, const struct known *known)
+{
+    bw_json_begin_array(json, "flag_names");
+    for (unsigned bit = 0; bit < 64; bit++)
+        if (known->inode.flags >> bit & 1 && bw_inode_flag_name(bit))
+            bw_json_text(json, NULL, bw_inode_flag_name(bit));
+    bw_json_end(json);
+    bw_json_begin_array(json, "xattrs");
+    for (size_t i = 0; i < known->xattr_count; i++)
+        bw_json_bytes(json, NULL, known->xattrs[i].name, known->xattrs[i].name_length);
+    bw_json_end(json);
+}
+
+static struct bw_error *write_json(const struct cmd_paths *paths, const struct known *known,
+                                   struct bw_buffer *text)
+{
+    BW_AUTO_BUFFER struct bw_buffer absolute = {0};
+    BW_TRY(cmd_paths_absolute(paths, known->path, &absolute));
+    struct bw_json json = bw_json_start(text, false);
+    bw_json_begin_object(&json, NULL);
+    add_inode(&json, known, &absolute);
+    if (known->subvolume)
+        bw_json_bytes(&json, "subvolume_path", known->subvolume, strlen(known->subvolume));
+    if (known->target_length)
+        bw_json_bytes(&json, "target", known->target, known->target_length);
+    if (is_device(known)) {
+        bw_json_number(&json, "device_major", bw_inode_major(&known->inode));
+        bw_json_number(&json, "device_minor", bw_inode_minor(&known->inode));
+    }
+    add_lists(&json, known);
+    add_extents(&json, &known->extents);
+    bw_json_end(&json);
+    bw_buffer_append_byte(text, '\n');
     return NULL;
 }
 
-bool cmd_stat_next_xattr(const struct cmd_stat *stat, size_t *position, const char **name,
-                         size_t *length)
+/* Lines. */
+
+static void append_bytes(const char *label, const void *bytes, size_t length,
+                         struct bw_buffer *text)
 {
-    uint16_t name_length;
-    if (*position == stat->xattrs.length)
-        return false;
-    memcpy(&name_length, stat->xattrs.data + *position, sizeof name_length);
-    *name = stat->xattrs.data + *position + sizeof name_length;
-    *length = name_length;
-    *position += sizeof name_length + name_length;
-    return true;
+    bw_buffer_format(text, "%s: ", label);
+    bw_escape_append(text, bytes, length);
+    bw_buffer_append_byte(text, '\n');
 }
 
-/* What hangs on an inode that is really there. */
-static struct bw_error *gather_rest(struct bw_fs *fs, struct cmd_stat *stat)
+static void append_number(const char *label, uint64_t number, struct bw_buffer *text)
 {
-    const struct bw_tree *tree = &stat->place.subvolume->tree;
-    BW_TRY(bw_xattrs_read(fs, tree, stat->place.inode, take_xattr, stat));
-    BW_TRY(bw_extents_count(fs, tree, stat->place.inode, &stat->extents));
-    return S_ISLNK(stat->inode.mode) ? bw_symlink_read(fs, tree, stat->place.inode, &stat->target)
-                                     : NULL;
+    bw_buffer_format(text, "%s: %" PRIu64 "\n", label, number);
 }
 
-static struct bw_error *gather(const struct cmd_paths *paths, struct cmd_stat *stat)
+static void append_time(const char *label, const struct timespec *time, struct bw_buffer *text)
 {
-    struct bw_fs *fs = paths->session.fs;
-    BW_TRY(bw_inode_get(fs, &stat->place, &stat->inode));
-    BW_TRY(cmd_paths_absolute(paths, stat->path, &stat->absolute));
-    /* A subvolume that hangs nowhere can be asked for by its id. */
-    bw_error_free(bw_path_of_subvolume(fs, stat->place.subvolume->tree.id, &stat->subvolume_path));
-    if (!bw_place_is_empty(&stat->place))
-        BW_TRY(gather_rest(fs, stat));
-    bool failed = stat->absolute.failed || stat->xattrs.failed || stat->compression.failed;
-    return failed ? bw_error_no_memory() : NULL;
+    char value[BW_DATE_LENGTH];
+    bw_write_date(value, bw_time_nanoseconds(time), 'T');
+    bw_buffer_format(text, "%s: %.*sZ\n", label, BW_DATE_LENGTH, value);
 }
 
-static struct bw_error *write(struct stat_state *state, const struct cmd_paths *paths,
-                              const struct cmd_stat *stat, struct bw_buffer *text)
+static void append_flags(uint64_t flags, struct bw_buffer *text)
+{
+    const char *separator = " (";
+    bw_buffer_format(text, "Flags: 0x%" PRIx64, flags);
+    for (unsigned bit = 0; bit < 64; bit++) {
+        if (!(flags >> bit & 1))
+            continue;
+        const char *name = bw_inode_flag_name(bit);
+        if (name)
+            bw_buffer_format(text, "%s%s", separator, name);
+        else
+            bw_buffer_format(text, "%s0x%" PRIx64, separator, UINT64_C(1) << bit);
+        separator = ", ";
+    }
+    bw_buffer_format(text, "%s\n", flags ? ")" : "");
+}
+
+static void append_xattrs(const struct known *known, struct bw_buffer *text)
+{
+    for (size_t i = 0; i < known->xattr_count; i++) {
+        bw_buffer_format(text, "%s", i ? ", " : "Attributes: ");
+        bw_escape_append(text, known->xattrs[i].name, known->xattrs[i].name_length);
+    }
+    if (known->xattr_count)
+        bw_buffer_append_byte(text, '\n');
+    if (known->compression)
+        append_bytes("Compression", known->compression->value, known->compression->value_length,
+                     text);
+}
+
+static void append_part(const char **separator, uint64_t number, const char *what,
+                        struct bw_buffer *text)
+{
+    if (!number)
+        return;
+    bw_buffer_format(text, "%s%" PRIu64 " %s", *separator, number, what);
+    *separator = ", ";
+}
+
+static void append_extents(const struct bw_extent_count *extents, struct bw_buffer *text)
+{
+    const char *separator = " (";
+    if (!extents->total)
+        return;
+    bw_buffer_format(text, "Extents: %" PRIu64, extents->total);
+    append_part(&separator, extents->inlined, "inline", text);
+    append_part(&separator, extents->regular, "regular", text);
+    append_part(&separator, extents->unwritten, "preallocated", text);
+    append_part(&separator, extents->holes, extents->holes == 1 ? "hole" : "holes", text);
+    separator = "; ";
+    for (unsigned i = BW_COMPRESS_NONE + 1; i < BW_COMPRESS_TYPES; i++)
+        append_part(&separator, extents->compressions[i], bw_compression_name(i), text);
+    bw_buffer_format(text, ")\n");
+}
+
+static void append_place(const struct known *known, struct bw_buffer *text)
+{
+    append_bytes("Path", known->path, strlen(known->path), text);
+    bw_buffer_format(text, "Subvolume: %" PRIu64, bw_subvolume_id(known->place.subvolume));
+    if (known->subvolume) {
+        bw_buffer_append_byte(text, ' ');
+        bw_escape_append(text, known->subvolume, strlen(known->subvolume));
+    }
+    bw_buffer_append_byte(text, '\n');
+    append_number("Inode", known->place.inode, text);
+    bw_buffer_format(text, "Type: %s\n", type_name(known));
+    if (known->target_length)
+        append_bytes("Target", known->target, known->target_length, text);
+}
+
+static void append_inode(const struct known *known, struct bw_buffer *text)
+{
+    const struct bw_inode *inode = &known->inode;
+    char mode[BW_MODE_LENGTH];
+    bw_write_mode(mode, inode->mode);
+    bw_buffer_format(text, "Mode: %04o %.*s\n", inode->mode & 07777, BW_MODE_LENGTH, mode);
+    append_number("User", inode->uid, text);
+    append_number("Group", inode->gid, text);
+    append_number("Links", inode->link_count, text);
+    append_number("Size", inode->size, text);
+    append_number("Allocated", inode->bytes, text);
+    if (is_device(known))
+        bw_buffer_format(text, "Device: %u, %u\n", bw_inode_major(inode), bw_inode_minor(inode));
+    append_time("Accessed", &inode->atime, text);
+    append_time("Modified", &inode->mtime, text);
+    append_time("Changed", &inode->ctime, text);
+    append_time("Created", &inode->otime, text);
+    append_number("Generation", inode->generation, text);
+    append_number("Transid", inode->transid, text);
+    append_number("Sequence", inode->sequence, text);
+    append_flags(inode->flags, text);
+}
+
+static struct bw_error *write_answer(struct stat_state *state, const struct cmd_paths *paths,
+                                     const struct known *known, struct bw_buffer *text)
 {
     if (state->json)
-        return cmd_stat_json(paths, stat, text);
+        return write_json(paths, known, text);
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
-    cmd_stat_text(stat, text);
+    append_place(known, text);
+    append_inode(known, text);
+    append_xattrs(known, text);
+    append_extents(&known->extents, text);
     return NULL;
 }
 
 static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
                                const struct bw_place *place, struct bw_buffer *text)
 {
-    struct cmd_stat stat = {.path = path, .place = *place};
-    struct bw_error *error = gather(paths, &stat);
+    struct known known = {.path = path, .place = *place};
+    struct bw_xattr_reader *reader;
+    BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
+    struct bw_error *error = gather(paths->session.fs, reader, &known);
     if (!error)
-        error = write(context, paths, &stat, text);
-    bw_buffer_free(&stat.absolute);
-    bw_buffer_free(&stat.subvolume_path);
-    bw_buffer_free(&stat.target);
-    bw_buffer_free(&stat.xattrs);
-    bw_buffer_free(&stat.compression);
+        error = write_answer(context, paths, &known, text);
+    bw_xattr_reader_destroy(reader);
+    free(known.subvolume);
+    free(known.target);
     return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct stat_state *stat = state;
-    struct cmd_paths paths;
-    int status = cmd_paths_open(common, stat->subvolume, &paths);
-    return status ? status
-                  : cmd_paths_close(&paths, cmd_paths_answer(&paths, stat->follow, answer, stat));
+    const struct stat_state *stat = state;
+    return cmd_paths_run(common, stat->subvolume, stat->follow, answer, state);
 }
 
 const struct command cmd_stat = {
@@ -114,9 +319,9 @@ const struct command cmd_stat = {
     .operands = "IMAGE PATH...",
     .summary = "Prints all that is known of a file or directory.",
     .details = CMD_PATHS_DETAILS
-    "Told are the fields of the inode, times in UTC, its flags, the subvolume, the names of the "
+    "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
     "extended\n"
-    "attributes, and how many extents of which kind there are.\n" CMD_PATHS_STATUS,
+    "attributes, and how many extents of each kind there are.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,

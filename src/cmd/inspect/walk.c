@@ -72,15 +72,6 @@ static bool is_usage(const struct bw_error *error)
     return error && (error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE);
 }
 
-/* The first of two errors; frees the other. */
-static struct bw_error *first_of(struct bw_error *first, struct bw_error *second)
-{
-    if (!first)
-        return second;
-    bw_error_free(second);
-    return first;
-}
-
 static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk,
                                        struct bw_walk_summary *summary)
 {
@@ -91,8 +82,8 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
     walk->options.context = stream.rows ? (void *)&stream : &output;
     struct bw_error *error = bw_walk(fs, &walk->options, summary);
     if (stream.rows && !is_usage(error))
-        error = first_of(error, bw_rows_end(&stream));
-    return first_of(error, cmd_flush(&output));
+        error = bw_error_first(error, bw_rows_end(&stream));
+    return bw_error_first(error, cmd_flush(&output));
 }
 
 static int walk_image(const struct cmd_common *common, struct walk_state *walk)

@@ -6,8 +6,6 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cmd/common/paths.h"
-#include "format/acl.h"
-#include "fs/inode.h"
 
 struct xattr_state {
     const char *subvolume;
@@ -71,51 +69,61 @@ static void append_value(struct bw_buffer *text, const struct bw_xattr *xattr)
     bw_buffer_append_byte(text, '"');
 }
 
+/* A name or path, escaped for a terminal or for setfattr, which must not find `special` in it. */
+static void append_name(const struct answer *answer, const void *name, size_t length, char special)
+{
+    if (answer->paths->terminal)
+        cmd_paths_append_name(answer->paths, name, length, answer->text);
+    else
+        append_quoted(answer->text, name, length, special);
+}
+
+/* An access control list once more, as comments. */
+static void append_comments(struct bw_buffer *text, const struct bw_xattr *xattr, const char *list)
+{
+    static const char name[] = BW_ACL_DEFAULT;
+    bool is_default =
+        xattr->name_length == sizeof name - 1 && memcmp(xattr->name, name, xattr->name_length) == 0;
+    for (size_t length; *list; list += length) {
+        length = strcspn(list, "\n") + 1;
+        bw_buffer_format(text, "# %s%.*s", is_default ? "default:" : "", (int)length, list);
+    }
+}
+
 static struct bw_error *take_text(void *context, const struct bw_xattr *xattr)
 {
     struct answer *answer = context;
-    bool is_default;
-    if (answer->paths->terminal)
-        cmd_paths_append_name(answer->paths, xattr->name, xattr->name_length, answer->text);
-    else
-        append_quoted(answer->text, xattr->name, xattr->name_length, '=');
+    BW_AUTO_FREE char *list = NULL;
+    append_name(answer, xattr->name, xattr->name_length, '=');
     bw_buffer_append_byte(answer->text, '=');
     append_value(answer->text, xattr);
     bw_buffer_append_byte(answer->text, '\n');
-    if (bw_acl_is_one(xattr, &is_default))
-        bw_acl_append_text(xattr->value, xattr->value_length, is_default ? "# default:" : "# ",
-                           answer->text);
+    BW_TRY(bw_acl_text(xattr, &list));
+    if (list)
+        append_comments(answer->text, xattr, list);
     return NULL;
-}
-
-static void append_acl(struct bw_json *json, const struct bw_xattr *xattr)
-{
-    struct bw_buffer list = {0};
-    bool is_default;
-    if (bw_acl_is_one(xattr, &is_default) &&
-        bw_acl_append_text(xattr->value, xattr->value_length, "", &list) && list.length)
-        bw_json_bytes(json, "acl", list.data, list.length - 1);
-    json->buffer->failed |= list.failed;
-    bw_buffer_free(&list);
 }
 
 static struct bw_error *take_json(void *context, const struct bw_xattr *xattr)
 {
     const struct answer *answer = context;
+    BW_AUTO_FREE char *list = NULL;
+    BW_TRY(bw_acl_text(xattr, &list));
     struct bw_json json = bw_json_start(answer->text, false);
     bw_json_begin_object(&json, NULL);
     bw_json_bytes(&json, "path", answer->absolute.data, answer->absolute.length);
-    bw_json_number(&json, "subvolume", answer->place->subvolume->tree.id);
+    bw_json_number(&json, "subvolume", bw_subvolume_id(answer->place->subvolume));
     bw_json_number(&json, "inode", answer->place->inode);
     bw_json_bytes(&json, "name", xattr->name, xattr->name_length);
     bw_json_bytes(&json, "value", xattr->value, xattr->value_length);
-    append_acl(&json, xattr);
+    if (list && *list)
+        bw_json_bytes(&json, "acl", list, strlen(list) - 1);
     bw_json_end(&json);
     bw_buffer_append_byte(answer->text, '\n');
     return NULL;
 }
 
-/* As getfattr does, without the first '/', and an empty line behind the last attribute. */
+/* As getfattr does, without the first '/', and with an empty line after the last attribute. */
 static struct bw_error *answer_text(struct answer *answer, const char *path)
 {
     struct bw_buffer *text = answer->text;
@@ -123,14 +131,10 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
     if (!*path)
         path = ".";
     bw_buffer_format(text, "# file: ");
-    if (answer->paths->terminal)
-        cmd_paths_append_name(answer->paths, path, strlen(path), text);
-    else
-        append_quoted(text, (const uint8_t *)path, strlen(path), '\\');
+    append_name(answer, path, strlen(path), '\\');
     bw_buffer_append_byte(text, '\n');
     size_t head = text->length;
-    BW_TRY(bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree,
-                          answer->place->inode, take_text, answer));
+    BW_TRY(bw_inode_xattrs(answer->paths->session.fs, answer->place, take_text, answer));
     if (text->length == head)
         text->length = 0;
     else
@@ -140,12 +144,8 @@ static struct bw_error *answer_text(struct answer *answer, const char *path)
 
 static struct bw_error *answer_json(struct answer *answer, const char *path)
 {
-    struct bw_error *error = cmd_paths_absolute(answer->paths, path, &answer->absolute);
-    if (!error)
-        error = bw_xattrs_read(answer->paths->session.fs, &answer->place->subvolume->tree,
-                               answer->place->inode, take_json, answer);
-    bw_buffer_free(&answer->absolute);
-    return error;
+    BW_TRY(cmd_paths_absolute(answer->paths, path, &answer->absolute));
+    return bw_inode_xattrs(answer->paths->session.fs, answer->place, take_json, answer);
 }
 
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
@@ -153,19 +153,15 @@ static struct bw_error *answer_path(void *context, struct cmd_paths *paths, cons
 {
     const struct xattr_state *state = context;
     struct answer answer = {.paths = paths, .place = place, .text = text};
-    if (bw_place_is_empty(place))
-        return NULL;
-    return state->json ? answer_json(&answer, path) : answer_text(&answer, path);
+    struct bw_error *error = state->json ? answer_json(&answer, path) : answer_text(&answer, path);
+    bw_buffer_free(&answer.absolute);
+    return error;
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
-    struct xattr_state *xattr = state;
-    struct cmd_paths paths;
-    int status = cmd_paths_open(common, xattr->subvolume, &paths);
-    if (status)
-        return status;
-    return cmd_paths_close(&paths, cmd_paths_answer(&paths, xattr->follow, answer_path, xattr));
+    const struct xattr_state *xattr = state;
+    return cmd_paths_run(common, xattr->subvolume, xattr->follow, answer_path, state);
 }
 
 const struct command cmd_xattr = {
@@ -173,9 +169,10 @@ const struct command cmd_xattr = {
     .operands = "IMAGE PATH...",
     .summary = "Prints the extended attributes of files, with their values.",
     .details = CMD_PATHS_DETAILS
-    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is no text; "
+    "The form is that of getfattr: name=\"text\", or hexadecimal where the value is not text; "
     "setfattr\n"
-    "--restore reads it. Access control lists are told once more in comments.\n" CMD_PATHS_STATUS,
+    "--restore reads it. Access control lists are repeated in words, as "
+    "comments.\n" CMD_PATHS_STATUS,
     .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
                 "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,
