@@ -2,7 +2,6 @@
 /* One open file: its inode, and a reader and a list of extents that are made when first used. */
 #include "btrfs-walk/file.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,8 +29,7 @@ struct bw_error *bw_file_open(struct bw_fs *fs, const struct bw_place *place,
         BW_TRY(BW_TAKE_OPTIONS(&options, given));
     BW_TRY(bw_inode_get(fs, place, &inode));
     if (!S_ISREG(inode.mode) && !S_ISLNK(inode.mode))
-        return bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a regular file",
-                               place->inode);
+        return bw_error_create(BW_ERROR_USAGE, "not a regular file");
     struct bw_file *result = calloc(1, sizeof *result);
     if (!result)
         return bw_error_no_memory();
