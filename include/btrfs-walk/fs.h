@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening an unmounted btrfs file system from its image files or block devices. Nothing is ever
- * written to them.
+ * Opening an unmounted btrfs file system from its image files or block devices, and what it
+ * consists of: superblocks, devices and chunks. Nothing is ever written to an image.
+ *
+ * The functions that take an open file system may be called by several threads at once, except for
+ * bw_fs_close() and where a header says otherwise.
  */
 #ifndef BTRFS_WALK_FS_H
 #define BTRFS_WALK_FS_H
@@ -32,42 +35,44 @@ struct bw_fs_options {
     size_t path_count;                    /**< at least 1; may be 0 if a volfile names the images */
     int superblock_copy;                  /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
     const struct bw_graph_options *graph; /**< NULL: the default graph */
-    struct bw_probes *probes; /**< with who watches them (probe.h), must outlive it; NULL: nobody
-                                 does */
-    /** Called, if not NULL, when it is known which files will be read (bw_fs_is_input()) and before
-     * the first image is opened: the time to open outputs, and to add consumers to `probes`. Its
-     * error ends it all. */
+    struct bw_probes *probes; /**< probes and their consumers (probe.h), which must outlive the file
+                                 system; NULL: none */
+    /** Called before the first image is opened, when it is known which files will be read: outputs
+     * can be opened and checked with bw_fs_is_input(), and consumers added to `probes`. An error
+     * that it returns ends the opening. May be NULL. */
     struct bw_error *(*planned)(void *context, const struct bw_fs *fs);
     void *planned_context;       /**< passed to planned */
-    struct bw_reporter reporter; /**< its context must outlive the file system; its function may be
-                                    NULL */
+    struct bw_reporter reporter; /**< receives warnings and reports of damage; its context must
+                                    outlive the file system, its function may be NULL */
 };
 
-/** What opening found out about the whole. */
+/** The state of an open file system. */
 struct bw_fs_status {
     size_t missing_devices; /**< devices of the file system that were not given */
-    size_t unused_images;   /**< images given that are no part of the file system, or have no
-                               superblock; a second image of a device does not count */
-    bool log_tree;          /**< there are changes that were fsynced but not committed */
+    size_t unused_images;   /**< images that do not belong to the file system, or have no good
+                               superblock; a second image of the same device does not count */
+    bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
 };
 
 /**
  * Opens a file system: reads the superblocks, the chunk tree and the root tree. On success the
- * caller owns
- * `*fs`. BW_ERROR_SYSTEM: an image cannot be opened; BW_ERROR_NOT_BTRFS: none has a good
- * superblock; BW_ERROR_UNSUPPORTED: unknown feature bits; BW_ERROR_CORRUPT: chunk tree or root tree
- * cannot be read at all; BW_ERROR_USAGE: the graph asked for cannot be made.
+ * caller owns `*fs` and closes it with bw_fs_close().
+ *
+ * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
+ * superblock; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
+ * neither the present chunk or root tree nor an older one can be read; BW_ERROR_USAGE if the
+ * options are wrong or the graph cannot be built.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 
-/** Closes a file system; NULL is allowed. */
+/** Closes a file system, after everything that was opened from it; NULL is allowed. */
 void bw_fs_close(struct bw_fs *fs);
 
-/** What is known so far; walking may add to it. Safe from any thread, as is bw_fs_bytes_read(). */
+/** The present state. Later reads may find more damage. */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
-/** Bytes of metadata that were asked of the image files so far. */
+/** How many bytes of the images have been read so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 
 /** A copy of a superblock. Sizes are in bytes, addresses are logical. */

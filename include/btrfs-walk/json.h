@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing JSON, member by member. A layer gets a writer in its `dump` operation and adds what its
- * private state has to tell; the library owns the writer.
+ * Writing JSON, value by value. A layer receives a writer in its `dump` operation and adds members
+ * that describe its private state; the library owns the writer.
  *
- * In an object every value has a name, in an array `name` is NULL. Values, names and ends must
- * match; memory that runs out is remembered and reported by whoever made the writer.
+ * In an object every value has a name; in an array `name` is NULL. Each object and array that is
+ * begun must be ended. The writer remembers if memory runs out, and its owner reports it.
  */
 #ifndef BTRFS_WALK_JSON_H
 #define BTRFS_WALK_JSON_H

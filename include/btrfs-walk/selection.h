@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Selections: which of the files that a walk comes past are listed, in the words of find(1). What
- * only needs names is tried first; only for what passes, and only if a condition asks for it, is an
- * inode looked up.
+ * Selections: conditions that files must meet to be listed, with the names that find(1) uses. The
+ * conditions on names are tested first; an inode is looked up only for files that meet those, and
+ * only if another condition needs it.
  */
 #ifndef BTRFS_WALK_SELECTION_H
 #define BTRFS_WALK_SELECTION_H
@@ -16,36 +16,35 @@
 extern "C" {
 #endif
 
-/** Conditions that all have to be met. While it is not changed, any number of threads may use it.
- */
+/** A set of conditions, all of which a file must meet. Several threads may use it at once, as long
+ * as it is not changed. */
 struct bw_selection;
 
-/** Makes an empty one, which selects all. "mtime" counts from now on. BW_ERROR_NO_MEMORY. */
+/** Creates an empty selection, which every file meets. The condition "mtime" is relative to the
+ * time of this call. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_create(struct bw_selection **selection);
 
-/** Frees it, after the last walk that uses it; NULL is allowed. */
+/** Frees a selection, after the last walk that uses it; NULL is allowed. */
 void bw_selection_destroy(struct bw_selection *selection);
 
 /**
- * Adds a condition; `argument` is its text, copied.
+ * Adds a condition. `argument` is copied.
  *
- * - "name", "iname": pattern for the last name of the path, with case or without; of several one
- * has to match
- * - "path": pattern for the whole path; '*' stands for '/', too
- * - "regex": extended regular expression for the whole path, by bytes
- * - "exclude": what matches this pattern by name or by path is left out, a directory with all that
- * is in it
- * - "size": [+-]N, in blocks of 512 bytes or with one of the letters c w b k M G T; rounded up as
- * find does
- * - "newer": changed after a date, YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM], in UTC unless it says
- * otherwise; or @SECONDS since 1970
- * - "mtime": [+-]N days ago
+ * - "name", "iname": a pattern for the last component of the path; "iname" ignores case. Of several
+ *   such patterns a file must match at least one.
+ * - "path": a pattern for the whole path, in which '*' also matches '/'
+ * - "regex": an extended regular expression for the whole path, matched byte by byte
+ * - "exclude": leave out files whose name or path matches this pattern, and for directories also
+ *   everything in them
+ * - "size": [+-]N in blocks of 512 bytes, or with a suffix c w b k M G T; rounded up as find does
+ * - "newer": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or @SECONDS
+ * - "mtime": modified [+-]N days ago
  * - "uid", "gid", "links", "inum": [+-]N
- * - "perm": octal MODE, exactly; -MODE: all of its bits; /MODE: any of them
- * - "empty": a file of size 0 or a directory without entries; no argument
+ * - "perm": MODE in octal: exactly these permissions; -MODE: all of them; /MODE: any of them
+ * - "empty": a file of size 0 or a directory without entries; takes no argument
  *
- * What is known of no file whose inode is lost does not count as met. BW_ERROR_USAGE: no condition
- * has that name, or its argument makes no sense; BW_ERROR_NO_MEMORY.
+ * A file whose inode is lost does not meet conditions that need the inode. BW_ERROR_USAGE if there
+ * is no such condition or its argument is wrong; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);

@@ -20,19 +20,20 @@ struct bw_fs;
 struct bw_rows;
 struct bw_selection;
 
-/** An entry that a walk comes to. All pointers are views that end with the call. */
+/** An entry that a walk finds. All pointers are valid during the call only. */
 struct bw_entry {
-    const char *path; /**< absolute from the top-level subvolume, without a '/' at its end but for
-                         "/" itself; raw bytes, not terminated */
+    const char *path; /**< absolute from the top-level subvolume, raw bytes, not terminated; only
+                         "/" itself ends with a '/' */
     size_t path_length;
     struct bw_place place;        /**< what it is */
-    const struct bw_inode *inode; /**< NULL: lost, which has been reported, or not asked for */
+    const struct bw_inode *inode; /**< NULL if it was not asked for, or is lost (and reported) */
 };
 
-/** Receives an entry. An error ends the walk; BW_ERROR_STOPPED says that there is enough. */
+/** Receives an entry. An error that it returns ends the walk and becomes the result of bw_walk();
+ * BW_ERROR_STOPPED is meant for callers that have seen enough. */
 typedef struct bw_error *bw_entry_visitor(void *context, const struct bw_entry *entry);
 
-/** Types of files; flags. A subvolume's top directory is a directory. */
+/** Types of files, as flags. The top directory of a subvolume is a directory. */
 enum bw_walk_types {
     BW_WALK_FILES = 1 << 1, /**< regular ones */
     BW_WALK_DIRECTORIES = 1 << 2,
@@ -41,45 +42,44 @@ enum bw_walk_types {
     BW_WALK_FIFOS = 1 << 5,
     BW_WALK_SOCKETS = 1 << 6,
     BW_WALK_SYMLINKS = 1 << 7,
-    BW_WALK_ALL = 0xff, /**< also what has a type that is unknown */
+    BW_WALK_ALL = 0xff, /**< all of these, and entries with an unknown type */
 };
 
-/** Order of the entries. To sort, all of them are held in memory until the last is known. */
+/** Order of the entries. Sorting keeps all of them in memory until the last one is known. */
 enum bw_walk_order {
-    BW_WALK_UNSORTED, /**< as the walk meets them: a directory before what is in it */
+    BW_WALK_UNSORTED, /**< as the walk finds them: a directory before its contents */
     BW_WALK_BY_PATH,  /**< by the bytes of the path */
-    BW_WALK_BY_SIZE,  /**< smallest first, then as the walk meets them; what is not known comes last
-                       */
-    BW_WALK_BY_MTIME, /**< oldest first, likewise */
+    BW_WALK_BY_SIZE,  /**< smallest first, unknown sizes last; equal ones as the walk finds them */
+    BW_WALK_BY_MTIME, /**< oldest first, otherwise like BW_WALK_BY_SIZE */
 };
 
-/** What to walk, and who receives it. All zeros but `struct_size` and `consume` or `visit` is a
- * walk of everything. */
+/** What to walk, and who receives the result. A walk of all regular files needs no more than
+ * `struct_size` and either `consume` or `visit`. */
 struct bw_walk_options {
     size_t struct_size; /**< sizeof(struct bw_walk_options) */
-    /** Only this subvolume, without those nested in it: "default", an id, or an absolute path
-     * ("/256" is a path); NULL: all. */
+    /** List only this subvolume, without those nested in it: "default", an id, or an absolute path
+     * ("/256" is a path). NULL: list all subvolumes. */
     const char *subvolume;
     /**
-     * Where to start: the path of a directory or of a single file, within `subvolume` or else from
-     * the top-level one. Only what is below it is listed, and itself, and with it the subvolumes
-     * nested there, even if `subvolume` is given. A link in it is followed, at its end only if a
-     * '/' is behind it. NULL: at the top.
+     * Where to start: the path of a directory or of a single file, within `subvolume` if that is
+     * given, otherwise from the top-level subvolume. Lists that file, everything below it, and the
+     * subvolumes nested there (even if `subvolume` is given). Symbolic links on the way are
+     * followed; one at the end is only if a '/' comes after it. NULL: start at the top.
      */
     const char *start;
     bool no_snapshots; /**< leave out the files of snapshots */
     unsigned types;    /**< what to list: enum bw_walk_types; 0: BW_WALK_FILES */
-    bool has_maxdepth; /**< whether maxdepth means anything */
-    unsigned maxdepth; /**< how many directories deep; 0 is the start alone */
-    /** Which of those (selection.h); NULL: all. It must not be changed during the walk. */
+    bool has_maxdepth; /**< whether `maxdepth` is used */
+    unsigned maxdepth; /**< how many directories to descend; 0 lists the start alone */
+    /** Conditions that entries must meet (selection.h), unchanged during the walk; NULL: none. */
     const struct bw_selection *selection;
     enum bw_walk_order order;
     bool escape;     /**< write unprintable bytes, spaces and backslashes as `ls -b` does */
-    char terminator; /**< byte behind each path, usually '\n' or 0 */
-    /** What to write of each file: rows of the record fileinfo (bw_rows_create()); NULL: its path,
-     * as `escape` and `terminator` say. */
+    char terminator; /**< byte after each path, usually '\n' or 0 */
+    /** Write each file as a row of the record fileinfo (bw_rows_create()); NULL: write its path,
+     * subject to `escape` and `terminator`. */
     const struct bw_rows *rows;
-    bool long_lines;  /**< without rows: lines as `ls -l` writes them, with times in UTC */
+    bool long_lines;  /**< without rows: write lines in the format of `ls -l`, with times in UTC */
     unsigned threads; /**< threads that read, at most 32; 0: one per processor, at most 8 */
     /**
      * Receives text: runs of whole paths or rows, in order, never from two threads at once, but not
@@ -93,20 +93,22 @@ struct bw_walk_options {
     void *context;     /**< passed to consume or visit */
 };
 
-/** What a walk came past. */
+/** What a walk has found. */
 struct bw_walk_summary {
-    uint64_t files;       /**< what was listed: regular files, unless other types were asked for */
+    uint64_t files;       /**< entries listed: regular files, unless other types were asked for */
     uint64_t directories; /**< directories entered, top directories of subvolumes included */
     uint64_t subvolumes;  /**< subvolumes entered */
-    uint64_t lost_blocks; /**< tree blocks that could not be read, counted once a subvolume */
+    uint64_t lost_blocks; /**< tree blocks that could not be read, counted once per subvolume */
 };
 
 /**
- * Walks. Damage does not end it: it is reported through the file system's reporter (each lost block
- * once a file system), and what can be read is listed. Returns an error only if nothing more can be
- * done: BW_ERROR_NOT_FOUND if `subvolume` or `start` names nothing, BW_ERROR_NO_MEMORY, or what
- * consume returned. `summary` may be NULL. The order of the paths depends on the image and the
- * options, not on the number of threads. One walk of a file system at a time.
+ * Walks. Damage does not end a walk: everything that can be read is listed, and each lost block is
+ * reported once to the reporter of the file system. The order of the entries depends on the image
+ * and the options, not on the number of threads. `summary` may be NULL.
+ *
+ * Errors: BW_ERROR_NOT_FOUND if `subvolume` or `start` does not exist, BW_ERROR_USAGE for wrong
+ * options, BW_ERROR_NO_MEMORY, or what `consume` or `visit` returned. Only one walk of a file
+ * system may run at a time.
  */
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *options,
                          struct bw_walk_summary *summary);
