@@ -120,10 +120,10 @@ $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
 $(BUILD)/tests/test_plugin: override LDFLAGS += $(EXPORTS)
 $(BUILD)/tests/test_plugin: | $(BUILD)/tests/plugin/toys/rot13.so
 
-$(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
+$(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
-$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(STATIC)
+$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

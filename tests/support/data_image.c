@@ -242,3 +242,39 @@ void data_result_free(struct data_result *result)
 {
     bw_buffer_free(&result->bytes);
 }
+
+struct data_image *data_image_begin(void)
+{
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    data_image_checksums(image, 0, 100);
+    return image;
+}
+
+void data_image_read_all(struct data_image *image, uint64_t size, struct data_result *result)
+{
+    data_image_inode(image, size, 0);
+    if (!image->fs)
+        data_image_open(image, NULL);
+    const struct bw_data_file file = data_image_file(image, size, false);
+    data_image_read(image, &file, 0, UINT64_MAX, result);
+}
+
+void data_image_finish(struct data_image *image, struct data_result *result)
+{
+    data_result_free(result);
+    data_image_free(image);
+}
+
+void data_expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes,
+                       size_t length)
+{
+    assert_true(result->bytes.length >= offset + length);
+    assert_memory_equal(result->bytes.data + offset, bytes, length);
+}
+
+void data_expect_all(const struct data_result *result, uint64_t offset, char byte, size_t length)
+{
+    assert_true(result->bytes.length >= offset + length);
+    for (size_t i = 0; i < length; i++)
+        assert_int_equal(result->bytes.data[offset + i], byte);
+}

@@ -66,4 +66,15 @@ void data_image_read(struct data_image *image, const struct bw_data_file *file, 
                      uint64_t length, struct data_result *result);
 void data_result_free(struct data_result *result);
 
+/* An image with checksums of its first blocks. */
+struct data_image *data_image_begin(void);
+/* Reads a file of that size, after giving it an inode. */
+void data_image_read_all(struct data_image *image, uint64_t size, struct data_result *result);
+/* Frees both. */
+void data_image_finish(struct data_image *image, struct data_result *result);
+/* What was read at an offset: these bytes, or this one everywhere. */
+void data_expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes,
+                       size_t length);
+void data_expect_all(const struct data_result *result, uint64_t offset, char byte, size_t length);
+
 #endif

@@ -7,14 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "support/fake_layer.h"
-#include "support/image_writer_internal.h"
+#include "support/chunk_bench.h"
 
-static const struct shape {
-    uint64_t profile;
-    unsigned devices;
-    unsigned expendable; /* devices that may be missing, whichever they are */
-} shapes[] = {
+static const struct chunk_shape shapes[] = {
     {0, 1, 0},
     {0, 2, 0},
     {BW_GROUP_DUP, 1, 0},
@@ -37,120 +32,26 @@ static const struct shape {
     {BW_GROUP_RAID6, 7, 2},
 };
 
-/* Two data chunks of one shape side by side, full of bytes. */
-struct bench {
-    struct iw_image *image;
-    uint64_t start, length;
-    uint8_t *bytes;
-};
-
-static struct bench make_bench(const struct shape *shape)
-{
-    struct bench bench = {.image =
-                              iw_create(&(struct iw_options){.data_chunks = 2,
-                                                             .data_profile = shape->profile,
-                                                             .device_count = shape->devices,
-                                                             .device_extent_length = 5 << 16})};
-    iw_write_memory(bench.image);
-    const struct iw_chunk *chunk = iw_chunk(bench.image, 0);
-    bench.start = chunk->logical;
-    bench.length = 2 * chunk->length;
-    bench.bytes = malloc(bench.length);
-    uint32_t random = 1;
-    for (uint64_t i = 0; i < bench.length; i++)
-        bench.bytes[i] = (uint8_t)((random = random * 1664525u + 1013904223u) >> 24);
-    iw_store(bench.image, bench.start, NULL, bench.bytes, bench.length);
-    return bench;
-}
-
-static void free_bench(struct bench *bench)
-{
-    iw_destroy(bench->image);
-    free(bench->bytes);
-}
-
-static void describe(struct bw_xlator *map, const struct iw_image *image, unsigned missing,
-                     unsigned stale)
-{
-    size_t child = 0;
-    for (unsigned i = 0; i < iw_device_count(image); i++) {
-        struct bw_control_device device = {
-            .devid = iw_devid(image, i), .child = child, .stale = stale >> i & 1};
-        iw_uuid(image, IW_UUID_DEVICE, iw_devid(image, i), device.uuid);
-        if (missing >> i & 1)
-            continue;
-        expect_success(tell_device(map, &device));
-        child++;
-    }
-    for (size_t i = 0; i < iw_chunk_count(image); i++) {
-        uint8_t item[2048];
-        struct bw_chunk chunk;
-        size_t size = iw_chunk_item(image, iw_chunk(image, i), item);
-        expect_success(bw_chunk_decode(iw_chunk(image, i)->logical, item, size, &chunk));
-        expect_success(tell_chunk(map, &chunk));
-    }
-}
-
-/* The chunk map of a bench, without the devices of one bit mask, those of another being stale;
- * `spoiled`: and nothing on those is as it should be. */
-static struct bw_xlator *add_map_with_stale(struct bw_graph *graph, const struct bench *bench,
-                                            unsigned missing, unsigned stale, const char *spoiled)
-{
-    struct bw_xlator *children[IW_MAX_DEVICES], *map = NULL;
-    struct bw_layer layer = {.type = "cluster/chunk-map", .name = "map", .children = children};
-    for (unsigned i = 0; i < iw_device_count(bench->image); i++) {
-        const char *path = spoiled && stale >> i & 1 ? spoiled : iw_path(bench->image, i);
-        const struct bw_option_value options[] = {{"path", path}, {0}};
-        if (!(missing >> i & 1))
-            children[layer.child_count++] = add_layer(graph, "storage/file", NULL, options);
-    }
-    expect_success(bw_graph_add(graph, &layer, &map));
-    describe(map, bench->image, missing, stale);
-    return map;
-}
-
-static struct bw_xlator *add_map(struct bw_graph *graph, const struct bench *bench,
-                                 unsigned missing)
-{
-    return add_map_with_stale(graph, bench, missing, 0, NULL);
-}
-
-/* Reads a range of one copy and compares. */
-static void check_range(struct bw_xlator *map, const struct bench *bench, uint64_t offset,
-                        uint32_t length, unsigned copy)
-{
-    uint8_t *buffer = malloc(length);
-    struct bw_request request = {.kind = BW_REQUEST_RAW,
-                                 .copy = (uint8_t)copy,
-                                 .address = bench->start + offset,
-                                 .length = length,
-                                 .buffer = buffer};
-    bw_wind(NULL, map, &request, 1);
-    expect_success(request.error);
-    assert_memory_equal(buffer, bench->bytes + offset, length);
-    free(buffer);
-}
-
 /* Ranges inside stripes, over their borders, over many of them, and from one chunk to the next. */
-static void check_ranges(struct bw_xlator *map, const struct bench *bench)
+static void check_ranges(struct bw_xlator *map, const struct chunk_bench *bench)
 {
     for (uint64_t at = 0; at + 16384 <= bench->length; at += 13 << 12)
-        check_range(map, bench, at, 16384, 0);
+        chunk_bench_check_range(map, bench, at, 16384, 0);
     for (uint64_t border = 1 << 16; border < bench->length; border += 1 << 16)
-        check_range(map, bench, border - 100, 333, 0);
-    check_range(map, bench, 0, (uint32_t)bench->length, 0);
-    check_range(map, bench, bench->length / 2 - 70000, 140001, 0);
-    check_range(map, bench, bench->length - 1, 1, 0);
-    check_range(map, bench, 7, 31, 0);
+        chunk_bench_check_range(map, bench, border - 100, 333, 0);
+    chunk_bench_check_range(map, bench, 0, (uint32_t)bench->length, 0);
+    chunk_bench_check_range(map, bench, bench->length / 2 - 70000, 140001, 0);
+    chunk_bench_check_range(map, bench, bench->length - 1, 1, 0);
+    chunk_bench_check_range(map, bench, 7, 31, 0);
 }
 
 static void test_addresses(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
-        struct bw_xlator *map = add_map(graph, &bench, 0);
+        struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
         for (uint64_t at = 0; at < bench.length; at += 4096 * 3 + 17) {
             struct bw_map_reply reply;
             unsigned device, copy = 1;
@@ -176,7 +77,7 @@ static void test_addresses(void **state)
             }
         }
         bw_graph_destroy(graph);
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
 }
 
@@ -184,19 +85,19 @@ static void test_reads(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
-        struct bw_xlator *map = add_map(graph, &bench, 0);
+        struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
         check_ranges(map, &bench);
         struct bw_map_reply reply;
         expect_success(bw_wind_map(NULL, map, bench.start, 1, 1, &reply));
         for (unsigned copy = 1; copy <= reply.copies; copy++) {
-            check_range(map, &bench, 60000, 10000, copy);
-            check_range(map, &bench, (3 << 16) + 5, 60000, copy);
-            check_range(map, &bench, 4096, 3, copy);
+            chunk_bench_check_range(map, &bench, 60000, 10000, copy);
+            chunk_bench_check_range(map, &bench, (3 << 16) + 5, 60000, copy);
+            chunk_bench_check_range(map, &bench, 4096, 3, copy);
         }
         bw_graph_destroy(graph);
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
 }
 
@@ -205,9 +106,9 @@ static void test_batch(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         struct bw_graph *graph = fake_graph(NULL);
-        struct bw_xlator *map = add_map(graph, &bench, 0);
+        struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
         struct bw_request requests[150];
         uint8_t *buffers = malloc(150 * 3000);
         for (size_t at = 0; at < COUNT(requests); at++)
@@ -230,7 +131,7 @@ static void test_batch(void **state)
         }
         free(buffers);
         bw_graph_destroy(graph);
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
 }
 
@@ -239,15 +140,15 @@ static void test_missing_devices(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         for (unsigned missing = 1; missing + 1 < 1u << shapes[i].devices; missing++) {
             if ((unsigned)__builtin_popcount(missing) > shapes[i].expendable)
                 continue;
             struct bw_graph *graph = fake_graph(NULL);
-            check_ranges(add_map(graph, &bench, missing), &bench);
+            check_ranges(chunk_bench_add_map(graph, &bench, missing), &bench);
             bw_graph_destroy(graph);
         }
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
 }
 
@@ -261,19 +162,20 @@ static void test_stale_devices(void **state)
     assert_int_equal(ftruncate(zeros, 1 << 30), 0);
     snprintf(path, sizeof path, "/proc/self/fd/%d", zeros);
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         unsigned all = (1u << shapes[i].devices) - 1;
         for (unsigned stale = 1; stale < all; stale++) {
             if ((unsigned)__builtin_popcount(stale) > shapes[i].expendable)
                 continue;
             struct bw_graph *graph = fake_graph(NULL);
-            check_ranges(add_map_with_stale(graph, &bench, 0, stale, path), &bench);
+            check_ranges(chunk_bench_add_map_with_stale(graph, &bench, 0, stale, path), &bench);
             bw_graph_destroy(graph);
             graph = fake_graph(NULL);
-            check_ranges(add_map_with_stale(graph, &bench, stale, all & ~stale, NULL), &bench);
+            check_ranges(chunk_bench_add_map_with_stale(graph, &bench, stale, all & ~stale, NULL),
+                         &bench);
             bw_graph_destroy(graph);
         }
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
     close(zeros);
 }
@@ -284,14 +186,14 @@ static void test_too_many_missing(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(shapes); i++) {
-        struct bench bench = make_bench(&shapes[i]);
+        struct chunk_bench bench = chunk_bench_make(&shapes[i]);
         unsigned lost = shapes[i].expendable + 1, failed = 0;
         if (lost >= shapes[i].devices || shapes[i].profile == BW_GROUP_RAID10) {
-            free_bench(&bench);
+            chunk_bench_free(&bench);
             continue;
         }
         struct bw_graph *graph = fake_graph(NULL);
-        struct bw_xlator *map = add_map(graph, &bench, (1u << lost) - 1);
+        struct bw_xlator *map = chunk_bench_add_map(graph, &bench, (1u << lost) - 1);
         for (uint64_t at = 0; at < bench.length; at += 4096) {
             uint8_t buffer[4096];
             struct bw_error *error = read_range(map, bench.start + at, buffer, sizeof buffer);
@@ -303,7 +205,7 @@ static void test_too_many_missing(void **state)
         }
         assert_true(failed > 0);
         bw_graph_destroy(graph);
-        free_bench(&bench);
+        chunk_bench_free(&bench);
     }
 }
 
@@ -316,12 +218,12 @@ static void test_too_many_unreadable(void **state)
         for (size_t i = 0; i < COUNT(shapes); i++) {
             if (!(shapes[i].profile & (BW_GROUP_RAID5 | BW_GROUP_RAID6)) || shapes[i].devices < 3)
                 continue;
-            struct bench bench = make_bench(&shapes[i]);
+            struct chunk_bench bench = chunk_bench_make(&shapes[i]);
             unsigned lost = shapes[i].expendable + 1, failed = 0;
             for (unsigned device = missing; device < lost; device++)
                 iw_truncate_device(bench.image, device, 1 << 20);
             struct bw_graph *graph = fake_graph(NULL);
-            struct bw_xlator *map = add_map(graph, &bench, missing);
+            struct bw_xlator *map = chunk_bench_add_map(graph, &bench, missing);
             for (uint64_t at = 0; at < bench.length; at += 4096) {
                 uint8_t buffer[4096];
                 struct bw_request request = {.kind = BW_REQUEST_RAW,
@@ -336,53 +238,28 @@ static void test_too_many_unreadable(void **state)
             }
             assert_true(failed > 0);
             bw_graph_destroy(graph);
-            free_bench(&bench);
+            chunk_bench_free(&bench);
         }
-}
-
-/* Where there is no chunk, the answer tells how far there is none. */
-static void test_length_of_nowhere(void **state)
-{
-    (void)state;
-    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID0, 2, 0});
-    struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *map = add_map(graph, &bench, 0);
-    struct bw_map_reply reply;
-    uint64_t end = 0;
-    for (size_t i = 0; i < iw_chunk_count(bench.image); i++) {
-        const struct iw_chunk *chunk = iw_chunk(bench.image, i);
-        end = end > chunk->logical + chunk->length ? end : chunk->logical + chunk->length;
-    }
-    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 4096, 1, &reply), BW_ERROR_CORRUPT,
-                 "no chunk");
-    assert_int_equal(reply.length, 4096);
-    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 1 << 20, 1, &reply), BW_ERROR_CORRUPT,
-                 NULL);
-    assert_int_equal(reply.length, 8192);
-    expect_error(bw_wind_map(NULL, map, end, UINT32_MAX, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
-    assert_int_equal(reply.length, UINT32_MAX);
-    bw_graph_destroy(graph);
-    free_bench(&bench);
 }
 
 /* The second half of a mirror of stripes: one of each pair may be missing. */
 static void test_raid10_half(void **state)
 {
     (void)state;
-    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID10, 6, 1});
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID10, 6, 1});
     struct bw_graph *graph = fake_graph(NULL);
-    check_ranges(add_map(graph, &bench, 0), &bench);
+    check_ranges(chunk_bench_add_map(graph, &bench, 0), &bench);
     bw_graph_destroy(graph);
-    free_bench(&bench);
+    chunk_bench_free(&bench);
 }
 
 /* With RAID6, any one stripe of a row that returns wrong bytes is left out by one of the copies. */
 static void test_raid6_copies_leave_each_stripe_out(void **state)
 {
     (void)state;
-    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID6, 5, 2});
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID6, 5, 2});
     struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *map = add_map(graph, &bench, 0);
+    struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
     for (unsigned device = 0; device < 5; device++) {
         uint8_t before[65536], noise[65536], buffer[4096];
         unsigned own, good = 0;
@@ -406,92 +283,7 @@ static void test_raid6_copies_leave_each_stripe_out(void **state)
         iw_device_write(bench.image, device, place, before, sizeof before);
     }
     bw_graph_destroy(graph);
-    free_bench(&bench);
-}
-
-static void test_copies_that_are_none(void **state)
-{
-    (void)state;
-    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID1, 2, 1});
-    struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *map = add_map(graph, &bench, 0);
-    uint8_t byte;
-    struct bw_request request = {
-        .kind = BW_REQUEST_RAW, .copy = 3, .address = bench.start, .length = 1, .buffer = &byte};
-    bw_wind(NULL, map, &request, 1);
-    expect_error(request.error, BW_ERROR_USAGE, "there is no copy 3");
-    expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT,
-                 "no chunk holds logical address 0");
-    expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT, "no chunk holds");
-    bw_graph_destroy(graph);
-    free_bench(&bench);
-}
-
-/* Chunks that overlap are refused; the same one may come again. */
-static void test_overlapping_chunks(void **state)
-{
-    (void)state;
-    static const struct {
-        uint64_t logical, length;
-        const char *text;
-    } cases[] = {
-        {1 << 20, 1 << 20, NULL},
-        {3 << 20, 1 << 20, NULL},
-        {1 << 20, 1 << 20, NULL},
-        {(1 << 20) + 4096, 4096, "lies in chunk 1048576"},
-        {(2 << 20) - 4096, 8192, "lies in chunk 1048576"},
-        {1 << 19, 1 << 20, "overlaps chunk 1048576"},
-        {0, UINT64_C(1) << 62, "overlaps chunk"},
-        {1 << 20, 3 << 20, "overlaps chunk 3145728"},
-        {2 << 20, 1 << 20, NULL},
-        {1 << 20, 4096, NULL},
-        {4 << 20, (uint64_t) - (5 << 20), NULL},
-    };
-    struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *device = add_layer(graph, "test/device", NULL, NULL);
-    struct bw_xlator *map = add_layer(graph, "cluster/chunk-map", device, NULL);
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct {
-            struct bw_disk_chunk chunk;
-            struct bw_disk_stripe stripe;
-        } item = {.chunk = {.length = bw_put64(cases[i].length),
-                            .stripe_length = bw_put64(BW_STRIPE_LENGTH),
-                            .stripe_count = bw_put16(1)}};
-        struct bw_chunk chunk;
-        expect_success(bw_chunk_decode(cases[i].logical, (const void *)&item, sizeof item, &chunk));
-        struct bw_error *error = tell_chunk(map, &chunk);
-        if (cases[i].text)
-            expect_error(error, BW_ERROR_CORRUPT, cases[i].text);
-        else
-            expect_success(error);
-    }
-    bw_graph_destroy(graph);
-}
-
-static void test_hints_go_to_the_devices(void **state)
-{
-    (void)state;
-    struct bench bench = make_bench(&(struct shape){BW_GROUP_RAID0, 2, 0});
-    struct fake_layer fakes[2] = {0};
-    struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *children[2], *map = NULL;
-    for (size_t i = 0; i < 2; i++) {
-        children[i] = add_layer(graph, "test/device", NULL, NULL);
-        bw_xlator_set_private(children[i], &fakes[i]);
-    }
-    const struct bw_layer layer = {
-        .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
-    expect_success(bw_graph_add(graph, &layer, &map));
-    describe(map, bench.image, 0, 0);
-    const struct bw_range ranges[] = {{bench.start + 60000, 80000},
-                                      {0, 4096},
-                                      {bench.start, UINT64_MAX},
-                                      {bench.start + 4096, 0}};
-    bw_wind_advise(NULL, map, ranges, 1);
-    assert_int_equal(fakes[0].hint_count + fakes[1].hint_count, 3);
-    bw_wind_advise(NULL, map, ranges, COUNT(ranges));
-    bw_graph_destroy(graph);
-    free_bench(&bench);
+    chunk_bench_free(&bench);
 }
 
 int main(void)
@@ -504,12 +296,8 @@ int main(void)
         cmocka_unit_test(test_stale_devices),
         cmocka_unit_test(test_too_many_missing),
         cmocka_unit_test(test_too_many_unreadable),
-        cmocka_unit_test(test_length_of_nowhere),
         cmocka_unit_test(test_raid10_half),
         cmocka_unit_test(test_raid6_copies_leave_each_stripe_out),
-        cmocka_unit_test(test_copies_that_are_none),
-        cmocka_unit_test(test_overlapping_chunks),
-        cmocka_unit_test(test_hints_go_to_the_devices),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

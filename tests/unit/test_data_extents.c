@@ -5,46 +5,10 @@
 
 #include "support/data_image.h"
 
-static struct data_image *begin(void)
-{
-    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
-    data_image_checksums(image, 0, 100);
-    return image;
-}
-
-static void read_all(struct data_image *image, uint64_t size, struct data_result *result)
-{
-    data_image_inode(image, size, 0);
-    if (!image->fs)
-        data_image_open(image, NULL);
-    const struct bw_data_file file = data_image_file(image, size, false);
-    data_image_read(image, &file, 0, UINT64_MAX, result);
-}
-
-static void finish(struct data_image *image, struct data_result *result)
-{
-    data_result_free(result);
-    data_image_free(image);
-}
-
-static void expect_bytes(const struct data_result *result, uint64_t offset, const void *bytes,
-                         size_t length)
-{
-    assert_true(result->bytes.length >= offset + length);
-    assert_memory_equal(result->bytes.data + offset, bytes, length);
-}
-
-static void expect_all(const struct data_result *result, uint64_t offset, char byte, size_t length)
-{
-    assert_true(result->bytes.length >= offset + length);
-    for (size_t i = 0; i < length; i++)
-        assert_int_equal(result->bytes.data[offset + i], byte);
-}
-
 static void test_holes_and_parts(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, 2 * SECTOR);
     /* A gap; a hole that is written down; a part of an extent; one never written; the end inside a
@@ -68,42 +32,42 @@ static void test_holes_and_parts(void **state)
                                                    .ram = 2 * SECTOR,
                                                    .length = 2 * SECTOR});
     data_image_plain(image, 11 * SECTOR, 50 * SECTOR, 4 * SECTOR);
-    read_all(image, 12 * SECTOR + 5, &result);
+    data_image_read_all(image, 12 * SECTOR + 5, &result);
     assert_int_equal(result.bytes.length, 12 * SECTOR + 5);
     assert_int_equal(result.bad, 0);
     assert_int_equal(result.holes, 6 * SECTOR);
-    expect_bytes(&result, 0, image->data, 2 * SECTOR);
-    expect_all(&result, 2 * SECTOR, 0, 4 * SECTOR);
-    expect_bytes(&result, 6 * SECTOR, image->data + 15 * SECTOR, 3 * SECTOR);
-    expect_all(&result, 9 * SECTOR, 0, 2 * SECTOR);
-    expect_bytes(&result, 11 * SECTOR, image->data + 50 * SECTOR, SECTOR + 5);
-    finish(image, &result);
+    data_expect_bytes(&result, 0, image->data, 2 * SECTOR);
+    data_expect_all(&result, 2 * SECTOR, 0, 4 * SECTOR);
+    data_expect_bytes(&result, 6 * SECTOR, image->data + 15 * SECTOR, 3 * SECTOR);
+    data_expect_all(&result, 9 * SECTOR, 0, 2 * SECTOR);
+    data_expect_bytes(&result, 11 * SECTOR, image->data + 50 * SECTOR, SECTOR + 5);
+    data_image_finish(image, &result);
 }
 
 static void test_sparse(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     const uint64_t far = UINT64_C(1) << 60;
     data_image_plain(image, far, 0, SECTOR);
-    read_all(image, far + far + 1, &result);
+    data_image_read_all(image, far + far + 1, &result);
     assert_int_equal(result.bytes.length, SECTOR + 0);
     assert_int_equal(result.holes, 2 * far + 1 - SECTOR);
     assert_int_equal(result.bad, 0);
-    finish(image, &result);
+    data_image_finish(image, &result);
 }
 
 static void test_inline(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_inline(image, BW_COMPRESS_NONE, 100, image->data, 100);
-    read_all(image, 150, &result);
-    expect_bytes(&result, 0, image->data, 100);
-    expect_all(&result, 100, 0, 50);
-    finish(image, &result);
+    data_image_read_all(image, 150, &result);
+    data_expect_bytes(&result, 0, image->data, 100);
+    data_expect_all(&result, 100, 0, 50);
+    data_image_finish(image, &result);
 }
 
 /* A zstd stream of a text, stored at the beginning of the data; returns the bytes it takes. */
@@ -153,14 +117,14 @@ static void test_compressed_parts(void **state)
     data_image_extent(image, &extent);
     extent = compressed(24 * SECTOR, stored, TEXT, 0, TEXT);
     data_image_extent(image, &extent);
-    read_all(image, 24 * SECTOR + TEXT, &result);
+    data_image_read_all(image, 24 * SECTOR + TEXT, &result);
     assert_int_equal(result.bad, 0);
-    expect_bytes(&result, 0, text + 8 * SECTOR, 4 * SECTOR);
-    expect_bytes(&result, 4 * SECTOR, image->data + 60 * SECTOR, SECTOR);
-    expect_bytes(&result, 5 * SECTOR, text + 13 * SECTOR, 19 * SECTOR);
-    expect_bytes(&result, 24 * SECTOR, text, TEXT);
+    data_expect_bytes(&result, 0, text + 8 * SECTOR, 4 * SECTOR);
+    data_expect_bytes(&result, 4 * SECTOR, image->data + 60 * SECTOR, SECTOR);
+    data_expect_bytes(&result, 5 * SECTOR, text + 13 * SECTOR, 19 * SECTOR);
+    data_expect_bytes(&result, 24 * SECTOR, text, TEXT);
     free(text);
-    finish(image, &result);
+    data_image_finish(image, &result);
 }
 
 /* Streams that are longer or shorter than their extents say: the extent counts. */
@@ -179,52 +143,52 @@ static void test_wrong_lengths(void **state)
     extent = compressed(4 * SECTOR, stored, 2 * SECTOR, SECTOR, 2 * SECTOR);
     data_image_extent(image, &extent);
     data_image_plain(image, 6 * SECTOR, 70 * SECTOR, SECTOR);
-    read_all(image, 7 * SECTOR, &result);
-    expect_bytes(&result, 0, text, 2 * SECTOR);
-    expect_all(&result, 2 * SECTOR, '!', 4 * SECTOR);
-    expect_bytes(&result, 6 * SECTOR, image->data + 70 * SECTOR, SECTOR);
+    data_image_read_all(image, 7 * SECTOR, &result);
+    data_expect_bytes(&result, 0, text, 2 * SECTOR);
+    data_expect_all(&result, 2 * SECTOR, '!', 4 * SECTOR);
+    data_expect_bytes(&result, 6 * SECTOR, image->data + 70 * SECTOR, SECTOR);
     assert_non_null(strstr(result.first_error, "too long"));
     free(text);
-    finish(image, &result);
+    data_image_finish(image, &result);
 }
 
 static void test_broken_stream(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     const struct data_extent extent = compressed(0, 4 * SECTOR, TEXT, 0, TEXT);
     data_image_extent(image, &extent);
     data_image_plain(image, TEXT, 9 * SECTOR, SECTOR);
-    read_all(image, TEXT + SECTOR, &result);
+    data_image_read_all(image, TEXT + SECTOR, &result);
     assert_int_equal(result.bad, TEXT);
     assert_non_null(strstr(result.first_error, "(copy 1 on device 1 at "));
     assert_non_null(strstr(result.first_error, "zstd: "));
-    expect_bytes(&result, TEXT, image->data + 9 * SECTOR, SECTOR);
-    finish(image, &result);
+    data_expect_bytes(&result, TEXT, image->data + 9 * SECTOR, SECTOR);
+    data_image_finish(image, &result);
 }
 
 static void test_overlap(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, SECTOR);
     data_image_plain(image, SECTOR, 10 * SECTOR, 5 * SECTOR);
     data_image_plain(image, 3 * SECTOR, 20 * SECTOR, 2 * SECTOR);
-    read_all(image, 8 * SECTOR, &result);
-    expect_bytes(&result, 0, image->data, SECTOR);
-    expect_all(&result, SECTOR, '!', 2 * SECTOR);
+    data_image_read_all(image, 8 * SECTOR, &result);
+    data_expect_bytes(&result, 0, image->data, SECTOR);
+    data_expect_all(&result, SECTOR, '!', 2 * SECTOR);
     assert_non_null(strstr(result.first_error, "reaches into the next extent"));
-    expect_bytes(&result, 3 * SECTOR, image->data + 20 * SECTOR, 2 * SECTOR);
-    expect_all(&result, 5 * SECTOR, 0, 3 * SECTOR);
-    finish(image, &result);
+    data_expect_bytes(&result, 3 * SECTOR, image->data + 20 * SECTOR, 2 * SECTOR);
+    data_expect_all(&result, 5 * SECTOR, 0, 3 * SECTOR);
+    data_image_finish(image, &result);
 }
 
 static void test_nonsense(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, SECTOR);
     data_image_plain(image, SECTOR, 0, 0);                   /* of no length */
@@ -234,26 +198,26 @@ static void test_nonsense(void **state)
     iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 6 * SECTOR}, "short",
             5);
     data_image_plain(image, 7 * SECTOR, 98 * SECTOR, 4 * SECTOR); /* half without checksums */
-    read_all(image, 20 * SECTOR, &result);
-    expect_bytes(&result, 0, image->data, SECTOR);
-    expect_all(&result, SECTOR, '!', 6 * SECTOR);
-    expect_bytes(&result, 7 * SECTOR, image->data + 98 * SECTOR, 2 * SECTOR);
-    expect_all(&result, 9 * SECTOR, '!', 2 * SECTOR);
-    expect_all(&result, 11 * SECTOR, 0, 9 * SECTOR);
-    finish(image, &result);
+    data_image_read_all(image, 20 * SECTOR, &result);
+    data_expect_bytes(&result, 0, image->data, SECTOR);
+    data_expect_all(&result, SECTOR, '!', 6 * SECTOR);
+    data_expect_bytes(&result, 7 * SECTOR, image->data + 98 * SECTOR, 2 * SECTOR);
+    data_expect_all(&result, 9 * SECTOR, '!', 2 * SECTOR);
+    data_expect_all(&result, 11 * SECTOR, 0, 9 * SECTOR);
+    data_image_finish(image, &result);
 }
 
 /* An extent that is huge, but could be: it ends with its chunk. */
 static void test_past_device(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     data_image_plain(image, 0, 0, UINT64_C(1) << 30);
-    read_all(image, UINT64_C(1) << 30, &result);
+    data_image_read_all(image, UINT64_C(1) << 30, &result);
     assert_int_equal(result.bad, (UINT64_C(1) << 30) - 100 * SECTOR);
-    expect_bytes(&result, 0, image->data, 100 * SECTOR);
-    finish(image, &result);
+    data_expect_bytes(&result, 0, image->data, 100 * SECTOR);
+    data_image_finish(image, &result);
 }
 
 static void swap_keys(uint8_t *block, uint32_t nodesize, void *closure)
@@ -271,7 +235,7 @@ static void swap_keys(uint8_t *block, uint32_t nodesize, void *closure)
 static void test_disorder(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     for (unsigned i = 0; i < 4; i++)
         data_image_plain(image, i * SECTOR, (90 - 7 * i) * SECTOR, SECTOR);
@@ -285,16 +249,16 @@ static void test_disorder(void **state)
     const struct bw_data_file file = data_image_file(image, 4 * SECTOR, false);
     data_image_read(image, &file, 0, UINT64_MAX, &result);
     for (unsigned i = 0; i < 4; i++)
-        expect_bytes(&result, i * SECTOR, image->data + (90 - 7 * i) * SECTOR, SECTOR);
+        data_expect_bytes(&result, i * SECTOR, image->data + (90 - 7 * i) * SECTOR, SECTOR);
     assert_int_equal(report_log_count(&image->log, "its keys are out of order"), 1);
-    finish(image, &result);
+    data_image_finish(image, &result);
 }
 
 /* A lost leaf takes the ranges it told of along. */
 static void test_lost_leaf(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     iw_shape(image->image, FS, 4, 0, 0);
     for (unsigned i = 0; i < 40; i++)
@@ -310,10 +274,10 @@ static void test_lost_leaf(void **state)
     const struct bw_data_file file = data_image_file(image, 40 * SECTOR, false);
     data_image_read(image, &file, 0, UINT64_MAX, &result);
     assert_int_equal(result.bad, end - first);
-    expect_bytes(&result, 0, image->data, first);
-    expect_all(&result, first, '!', end - first);
-    expect_bytes(&result, end, image->data + end, 40 * SECTOR - end);
-    finish(image, &result);
+    data_expect_bytes(&result, 0, image->data, first);
+    data_expect_all(&result, first, '!', end - first);
+    data_expect_bytes(&result, end, image->data + end, 40 * SECTOR - end);
+    data_image_finish(image, &result);
 }
 
 static void test_lost_checksums(void **state)
@@ -323,126 +287,12 @@ static void test_lost_checksums(void **state)
     struct data_result result;
     data_image_plain(image, 0, 0, 10 * SECTOR);
     data_image_checksums(image, 2, 3);
-    read_all(image, 10 * SECTOR, &result);
-    expect_all(&result, 0, '!', 2 * SECTOR);
-    expect_bytes(&result, 2 * SECTOR, image->data + 2 * SECTOR, 3 * SECTOR);
-    expect_all(&result, 5 * SECTOR, '!', 5 * SECTOR);
+    data_image_read_all(image, 10 * SECTOR, &result);
+    data_expect_all(&result, 0, '!', 2 * SECTOR);
+    data_expect_bytes(&result, 2 * SECTOR, image->data + 2 * SECTOR, 3 * SECTOR);
+    data_expect_all(&result, 5 * SECTOR, '!', 5 * SECTOR);
     assert_non_null(strstr(result.first_error, "the checksum tree has no checksum"));
-    finish(image, &result);
-}
-
-/* Extents where there is no chunk: nothing is read for them, however long they are. */
-static void test_nowhere(void **state)
-{
-    (void)state;
-    const uint64_t huge = UINT64_C(10) << 30;
-    struct data_image *image = begin();
-    struct data_result result;
-    for (unsigned i = 0; i < 20; i++)
-        data_image_plain(image, i * huge, UINT64_C(1) << 50, huge);
-    data_image_plain(image, 20 * huge, 0, SECTOR);
-    data_image_inode(image, 20 * huge + SECTOR, BW_INODE_NODATASUM);
-    data_image_open(image, NULL);
-    const struct bw_data_file file = data_image_file(image, 20 * huge + SECTOR, true);
-    data_image_read(image, &file, 0, UINT64_MAX, &result);
-    assert_int_equal(result.bad, 20 * huge);
-    assert_true(result.bad_parts <= 20);
-    assert_non_null(strstr(result.first_error, "no chunk holds logical address"));
-    assert_memory_equal(result.bytes.data, image->data, SECTOR);
-    assert_in_range(bw_xlator_counters(image->fs->reader.top, BW_REQUEST_DATA).requests, 1, 3);
-    finish(image, &result);
-}
-
-/* One that begins before the first chunk is bad up to that, and no further. */
-static void test_before_chunk(void **state)
-{
-    (void)state;
-    const uint64_t first_chunk = 22020096;
-    struct data_image *image = begin();
-    struct data_result result;
-    data_image_plain(image, 0, first_chunk - 2 * SECTOR - image->logical, 5 * SECTOR);
-    data_image_inode(image, 5 * SECTOR, BW_INODE_NODATASUM);
-    data_image_open(image, NULL);
-    const struct bw_data_file file = data_image_file(image, 5 * SECTOR, true);
-    data_image_read(image, &file, 0, UINT64_MAX, &result);
-    assert_int_equal(result.bytes.length, 5 * SECTOR);
-    assert_int_equal(result.bad, 2 * SECTOR);
-    expect_all(&result, 0, '!', 2 * SECTOR);
-    finish(image, &result);
-}
-
-/* One that goes on behind its chunk: from the next block of data on nothing is read. */
-static void test_behind_chunk(void **state)
-{
-    (void)state;
-    struct data_image *image = begin();
-    struct data_result result;
-    data_image_plain(image, 0, 0, UINT64_C(10) << 30);
-    data_image_inode(image, UINT64_C(10) << 30, BW_INODE_NODATASUM);
-    data_image_open(image, NULL);
-    const struct bw_data_file file = data_image_file(image, UINT64_C(10) << 30, true);
-    data_image_read(image, &file, 0, UINT64_MAX, &result);
-    assert_int_equal(result.bytes.length + result.bad, UINT64_C(10) << 30);
-    assert_true(bw_xlator_counters(image->fs->reader.top, BW_REQUEST_DATA).requests < 3 * 1024);
-    finish(image, &result);
-}
-
-/* All pieces up to the end of all that there can be; the answer is the end of the last that is not
- * a hole. */
-static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
-{
-    const struct bw_data_file file = data_image_file(image, size, false);
-    struct bw_extent_cursor cursor;
-    struct bw_extent_piece piece;
-    uint64_t at = 0, end = 0;
-    bool got;
-    *bad = 0;
-    bw_extents_init(&cursor, image->fs);
-    bw_extents_seek(&cursor, &file, 0, INT64_MAX);
-    for (;;) {
-        expect_success(bw_extents_next(&cursor, &piece, &got));
-        if (!got)
-            break;
-        assert_int_equal(piece.offset, at);
-        assert_true(piece.length > 0);
-        at += piece.length;
-        end = piece.kind == BW_PIECE_HOLE ? end : at;
-        *bad += piece.kind == BW_PIECE_BAD;
-        bw_error_free(piece.error);
-    }
-    assert_int_equal(at, INT64_MAX);
-    bw_extents_free(&cursor);
-    return end;
-}
-
-/* What is bad at the end of a file ends with it. */
-static void test_bad_end(void **state)
-{
-    (void)state;
-    struct data_image *image = begin();
-    const uint64_t size = 39 * SECTOR + 5;
-    unsigned bad;
-    iw_shape(image->image, FS, 4, 0, 0);
-    for (unsigned i = 0; i < 40; i++)
-        data_image_plain(image, i * SECTOR, i * SECTOR, SECTOR);
-    iw_item(image->image, FS, (struct bw_key){image->inode, BW_EXTENT_DATA, 44 * SECTOR}, "short",
-            5);
-    data_image_inode(image, size, 0);
-    data_image_open(image, NULL);
-    /* A bad item behind the end is told, with one sector. */
-    assert_int_equal(last_end(image, size, &bad), 45 * SECTOR);
-    assert_int_equal(bad, 1);
-    /* One inside ends with the file. */
-    assert_int_equal(last_end(image, 47 * SECTOR, &bad), 47 * SECTOR);
-    bw_fs_close(image->fs);
-    const struct bw_key key = {image->inode, BW_EXTENT_DATA, 44 * SECTOR};
-    iw_corrupt(image->image, iw_block_of_key(image->image, FS, key)->logical, IW_ALL_COPIES, 0, 100,
-               IW_FLIP);
-    expect_success(open_image(image->image, &image->log, &image->fs));
-    assert_int_equal(last_end(image, size, &bad), 40 * SECTOR);
-    assert_int_equal(last_end(image, 47 * SECTOR - 1, &bad), 47 * SECTOR);
-    assert_int_equal(bad, 1);
-    data_image_free(image);
+    data_image_finish(image, &result);
 }
 
 static void spoil_checksum_tree(struct data_image *image)
@@ -455,7 +305,7 @@ static void spoil_checksum_tree(struct data_image *image)
 static void test_lost_checksum_leaf(void **state)
 {
     (void)state;
-    struct data_image *image = begin();
+    struct data_image *image = data_image_begin();
     struct data_result result;
     char expected[128];
     data_image_plain(image, 0, 0, 10 * SECTOR);
@@ -492,10 +342,6 @@ int main(void)
         cmocka_unit_test(test_disorder),
         cmocka_unit_test(test_lost_leaf),
         cmocka_unit_test(test_lost_checksums),
-        cmocka_unit_test(test_nowhere),
-        cmocka_unit_test(test_before_chunk),
-        cmocka_unit_test(test_behind_chunk),
-        cmocka_unit_test(test_bad_end),
         cmocka_unit_test(test_lost_checksum_leaf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

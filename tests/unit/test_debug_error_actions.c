@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* debug/error-gen: what its actions make of a reply. Whom a rule hits is in test_debug_error_gen.c.
+/* debug/error-gen: what its actions make of a reply, and options that are refused. Whom a rule hits
+ * is in test_debug_error_gen.c.
  */
 #include "support/block_bench.h"
 #include "support/debug_bench.h"
@@ -278,6 +279,29 @@ static void test_under_verify(void **state)
     }
 }
 
+static void test_refused_options(void **state)
+{
+    (void)state;
+    struct bw_graph *graph = threads_graph(NULL);
+    struct bw_xlator *child = bw_graph_layer(graph, 0), *made = NULL;
+    const struct bw_option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
+    const struct bw_layer layer = {.type = "debug/error-gen",
+                                   .name = "rule",
+                                   .options = options,
+                                   .children = &child,
+                                   .child_count = 1};
+    expect_error(bw_graph_add(graph, &layer, &made), BW_ERROR_USAGE,
+                 "start 8192 is not below end 8192");
+    expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE,
+                 "'256'");
+    expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE,
+                 "'101%'");
+    expect_error(try_option(graph, "debug/error-gen", child, "action", "explode"), BW_ERROR_USAGE,
+                 "'explode' is not one of: eio, flip, zero, short, stale");
+    assert_int_equal(bw_graph_size(graph), 1);
+    bw_graph_destroy(graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_errors_from_below),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_under_verify),
+        cmocka_unit_test(test_refused_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -129,29 +129,6 @@ static void test_open_ranges(void **state)
     free_bench(bench);
 }
 
-static void test_refused_options(void **state)
-{
-    (void)state;
-    struct bw_graph *graph = threads_graph(NULL);
-    struct bw_xlator *child = bw_graph_layer(graph, 0), *made = NULL;
-    const struct bw_option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
-    const struct bw_layer layer = {.type = "debug/error-gen",
-                                   .name = "rule",
-                                   .options = options,
-                                   .children = &child,
-                                   .child_count = 1};
-    expect_error(bw_graph_add(graph, &layer, &made), BW_ERROR_USAGE,
-                 "start 8192 is not below end 8192");
-    expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE,
-                 "'256'");
-    expect_error(try_option(graph, "debug/error-gen", child, "rate", "101%"), BW_ERROR_USAGE,
-                 "'101%'");
-    expect_error(try_option(graph, "debug/error-gen", child, "action", "explode"), BW_ERROR_USAGE,
-                 "'explode' is not one of: eio, flip, zero, short, stale");
-    assert_int_equal(bw_graph_size(graph), 1);
-    bw_graph_destroy(graph);
-}
-
 /* Who takes any copy asks for the first. */
 static void test_copies(void **state)
 {
@@ -433,7 +410,6 @@ int main(void)
         cmocka_unit_test(test_kinds),
         cmocka_unit_test(test_range),
         cmocka_unit_test(test_open_ranges),
-        cmocka_unit_test(test_refused_options),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_nth_and_once),
         cmocka_unit_test(test_batch),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What export/ does without an image: hashes against known ones, the table of hard links, lines of
- * mtree. */
+ * mtree; times that are the same. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 #include "export/archive.h"
 #include "export/hash.h"
 #include "export/links.h"
+#include "export/target_file.h"
 
 static void test_hashes(void **state)
 {
@@ -124,13 +125,27 @@ static void test_mtree(void **state)
     bw_buffer_free(&text);
 }
 
+/* A hostile time, and one that has to be as it is. */
+static void test_times(void **state)
+{
+    static const struct timespec zero = {0, 0}, half = {0, 500000000}, second = {1, 0};
+    static const struct timespec first = {INT64_MIN, 0}, last = {INT64_MAX, 999999999};
+    (void)state;
+    assert_true(bw_target_is_same_time(&half, &half));
+    assert_true(bw_target_is_same_time(&zero, &half));
+    assert_true(bw_target_is_same_time(&zero, &second));
+    assert_false(bw_target_is_same_time(&half, &zero));
+    assert_false(bw_target_is_same_time(&second, &zero));
+    assert_false(bw_target_is_same_time(&zero, &first));
+    assert_false(bw_target_is_same_time(&zero, &last));
+    assert_false(bw_target_is_same_time(&first, &last));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hashes),
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_links),
-        cmocka_unit_test(test_mtree),
+        cmocka_unit_test(test_times), cmocka_unit_test(test_hashes), cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_links), cmocka_unit_test(test_mtree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,34 +392,6 @@ static void test_needs(void **state)
     }
 }
 
-static void test_bad_columns(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *columns, *message;
-    } cases[] = {
-        {"", "name of a column is empty"},
-        {"path,", "name of a column is empty"},
-        {",path", "name of a column is empty"},
-        {"path,,size", "name of a column is empty"},
-        {"pathx", "unknown column pathx"},
-        {"size,pat,path", "unknown column pat"},
-        {"path, size", "unknown column  size"},
-        {"Path", "unknown column Path"},
-        {"path,size,path", "column path is named twice"},
-    };
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct bw_rows_options options = {.members = cases[i].columns};
-        struct bw_rows *rows = NULL;
-        expect_error(bw_rows_create("fileinfo", &options, &rows), BW_ERROR_USAGE, cases[i].message);
-        assert_null(rows);
-    }
-    struct bw_rows *rows;
-    expect_error(bw_rows_create("nosuchinfo", &(struct bw_rows_options){0}, &rows), BW_ERROR_USAGE,
-                 "unknown record nosuchinfo");
-    bw_rows_destroy(NULL);
-}
-
 static struct bw_error *collect(void *context, const char *bytes, size_t length)
 {
     bw_buffer_append(context, bytes, length);
@@ -452,7 +424,7 @@ int main(void)
         cmocka_unit_test(test_terminal),      cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_sizes),         cmocka_unit_test(test_times),
         cmocka_unit_test(test_other_records), cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_bad_columns),   cmocka_unit_test(test_all_records),
+        cmocka_unit_test(test_all_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/record/rows.c: what comes before, between and after rows; and consumers that
- * refuse. */
+ * refuse; columns that do not exist. */
 #include "support/walk_helpers.h"
 
 #include "record/rows.h"
@@ -87,11 +87,40 @@ static void test_stream_errors(void **state)
     bw_rows_destroy(rows);
 }
 
+static void test_bad_columns(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *columns, *message;
+    } cases[] = {
+        {"", "name of a column is empty"},
+        {"path,", "name of a column is empty"},
+        {",path", "name of a column is empty"},
+        {"path,,size", "name of a column is empty"},
+        {"pathx", "unknown column pathx"},
+        {"size,pat,path", "unknown column pat"},
+        {"path, size", "unknown column  size"},
+        {"Path", "unknown column Path"},
+        {"path,size,path", "column path is named twice"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const struct bw_rows_options options = {.members = cases[i].columns};
+        struct bw_rows *rows = NULL;
+        expect_error(bw_rows_create("fileinfo", &options, &rows), BW_ERROR_USAGE, cases[i].message);
+        assert_null(rows);
+    }
+    struct bw_rows *rows;
+    expect_error(bw_rows_create("nosuchinfo", &(struct bw_rows_options){0}, &rows), BW_ERROR_USAGE,
+                 "unknown record nosuchinfo");
+    bw_rows_destroy(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream),
         cmocka_unit_test(test_stream_errors),
+        cmocka_unit_test(test_bad_columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "probe/probe.h"
 #include "probe/stats.h"
 #include "support/debug_bench.h"
+#include "support/stats_bench.h"
 
 static void expect_text(struct bw_buffer *text, const char *wanted)
 {
@@ -12,56 +13,28 @@ static void expect_text(struct bw_buffer *text, const char *wanted)
     bw_buffer_free(text);
 }
 
-static struct bw_probe_stats *make_stats(bool by_xlator, const char *patterns)
-{
-    struct bw_probe_stats *stats;
-    bool selected[BW_PROBES_MAX] = {false};
-    if (patterns)
-        expect_success(bw_probes_select(patterns, selected));
-    expect_success(bw_probe_stats_create(by_xlator, patterns ? selected : NULL, &stats));
-    return stats;
-}
-
-static struct bw_error *collect(void *context, const char *bytes, size_t length)
-{
-    bw_buffer_append(context, bytes, length);
-    return NULL;
-}
-
-/* An event as fire.c makes it. */
-static void fire(struct bw_probe_stats *stats, enum bw_probe_number number, const void *record)
-{
-    struct bw_probe_consumer *consumer = bw_probe_stats_consumer(stats);
-    const struct bw_probe *probe = &bw_probe_table(NULL)[number];
-    uint64_t wanted = bw_record_eager(probe->record) | consumer->lazy[number];
-    const struct bw_probe_event event = {
-        .probe = probe, .record = record, .members = wanted & bw_probe_members(probe)};
-    assert_true(consumer->selected[number]);
-    consumer->take(consumer, &event);
-}
-
 static void expect_report(const struct bw_probe_stats *stats, bool as_json, const char *wanted)
 {
     struct bw_buffer text = {0};
-    expect_success(bw_probe_stats_report(stats, as_json, collect, &text));
+    expect_success(bw_probe_stats_report(stats, as_json, stats_collect, &text));
     expect_text(&text, wanted);
 }
 
 static void test_selection(void **state)
 {
     (void)state;
-    struct bw_probe_stats *stats = make_stats(false, "cache-*,fop-unwind");
+    struct bw_probe_stats *stats = stats_make(false, "cache-*,fop-unwind");
     const struct bw_probe_consumer *consumer = bw_probe_stats_consumer(stats);
     assert_true(consumer->selected[BW_PROBE_cache__hit]);
     assert_false(consumer->selected[BW_PROBE_fop__wind]);
     assert_int_equal(consumer->lazy[BW_PROBE_fop__unwind], UINT64_C(1) << BW_fopinfo_bytes);
     bw_probe_stats_destroy(stats);
-    stats = make_stats(false, NULL);
+    stats = stats_make(false, NULL);
     consumer = bw_probe_stats_consumer(stats);
     for (unsigned i = 0; i < BW_PROBES_MAX; i++)
         assert_int_equal(consumer->selected[i], i < BW_PROBE_COUNT);
     bw_probe_stats_destroy(stats);
-    stats = make_stats(true, "cache-hit");
+    stats = stats_make(true, "cache-hit");
     consumer = bw_probe_stats_consumer(stats);
     for (unsigned i = 0; i < BW_PROBES_MAX; i++)
         assert_int_equal(consumer->selected[i], i == BW_PROBE_fop__unwind);
@@ -74,11 +47,11 @@ static void test_selection(void **state)
 static void test_nothing(void **state)
 {
     (void)state;
-    struct bw_probe_stats *stats = make_stats(false, NULL);
+    struct bw_probe_stats *stats = stats_make(false, NULL);
     expect_report(stats, false, "no probe has fired\n");
     expect_report(stats, true, "{\"mode\":\"probe\",\"probes\":[]}\n");
     bw_probe_stats_destroy(stats);
-    stats = make_stats(true, NULL);
+    stats = stats_make(true, NULL);
     expect_report(stats, false, "no layer was called\n");
     expect_report(stats, true, "{\"mode\":\"xlator\",\"layers\":[],\"uncounted\":0}\n");
     bw_probe_stats_destroy(stats);
@@ -86,16 +59,17 @@ static void test_nothing(void **state)
 
 static struct bw_probe_stats *stats_of_probes(void)
 {
-    struct bw_probe_stats *stats = make_stats(false, NULL);
-    fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 3, .bytes = 4096});
-    fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 9, .bytes = 8192, .error = -5});
-    fire(stats, BW_PROBE_decompress__done,
-         &(struct bw_codecinfo){.ns = 4, .bytes_in = 7, .bytes_out = 90});
-    fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
-    fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
+    struct bw_probe_stats *stats = stats_make(false, NULL);
+    stats_fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 3, .bytes = 4096});
+    stats_fire(stats, BW_PROBE_dev__read__done,
+               &(struct bw_ioinfo){.ns = 9, .bytes = 8192, .error = -5});
+    stats_fire(stats, BW_PROBE_decompress__done,
+               &(struct bw_codecinfo){.ns = 4, .bytes_in = 7, .bytes_out = 90});
+    stats_fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
+    stats_fire(stats, BW_PROBE_cache__hit, &(struct bw_cacheinfo){.bytes = 16384});
     /* Members that a probe has no translation for do not count, whatever is in them. */
-    fire(stats, BW_PROBE_path__emit, &(struct bw_pathinfo){.ns = 99, .error = -1});
-    fire(stats, BW_PROBE_error, &(struct bw_errinfo){.error = -5});
+    stats_fire(stats, BW_PROBE_path__emit, &(struct bw_pathinfo){.ns = 99, .error = -1});
+    stats_fire(stats, BW_PROBE_error, &(struct bw_errinfo){.error = -5});
     return stats;
 }
 
@@ -169,14 +143,14 @@ static void call_layer(struct bw_probe_stats *stats, const char *xlator, const c
                                     .bytes = 12288,
                                     .errors = 1,
                                     .error = -5};
-    fire(stats, BW_PROBE_fop__unwind, &call);
+    stats_fire(stats, BW_PROBE_fop__unwind, &call);
 }
 
 /* Three layers, one of them with a name that would colour a terminal. Of mappings and hints,
  * requests and bytes do not count. */
 static struct bw_probe_stats *stats_of_layers(void)
 {
-    struct bw_probe_stats *stats = make_stats(true, NULL);
+    struct bw_probe_stats *stats = stats_make(true, NULL);
     call_layer(stats, "map \033[1m", "cluster/chunk-map", "map", 300, 50);
     call_layer(stats, "file-1", "storage/file", "read", 600, 600);
     call_layer(stats, "map \033[1m", "cluster/chunk-map", "read", 700, 100);
@@ -246,44 +220,23 @@ static void test_layers_json(void **state)
     bw_probe_stats_destroy(stats);
 }
 
-/* The sum of all numbers of a name in a report. */
-static uint64_t sum_of(const char *text, const char *name)
-{
-    char quoted[64];
-    uint64_t sum = 0;
-    snprintf(quoted, sizeof quoted, "\"%s\":", name);
-    for (const char *at = text; (at = strstr(at, quoted));) {
-        at += strlen(quoted);
-        sum += strtoull(at, NULL, 10);
-    }
-    return sum;
-}
-
-static char *json_report(const struct bw_probe_stats *stats)
-{
-    struct bw_buffer text = {0};
-    expect_success(bw_probe_stats_report(stats, true, collect, &text));
-    bw_buffer_append_byte(&text, '\0');
-    assert_false(text.failed);
-    return text.data;
-}
-
 /* Shares of own time are all there is, but for rounding. */
 static void test_shares_add_up(void **state)
 {
     (void)state;
     enum { NAMES = 37 };
-    struct bw_probe_stats *stats = make_stats(true, NULL);
+    struct bw_probe_stats *stats = stats_make(true, NULL);
     uint64_t time = 1;
     for (unsigned i = 0; i < NAMES; i++) {
         char name[16];
         snprintf(name, sizeof name, "layer-%u", i);
         time = time * 31 % 10007;
-        fire(stats, BW_PROBE_fop__unwind,
-             &(struct bw_fopinfo){.xlator = name, .type = "a/b", .ns = 2 * time, .own_ns = time});
+        stats_fire(
+            stats, BW_PROBE_fop__unwind,
+            &(struct bw_fopinfo){.xlator = name, .type = "a/b", .ns = 2 * time, .own_ns = time});
     }
-    char *text = json_report(stats);
-    assert_in_range(sum_of(text, "share_permille"), 1000 - NAMES / 2, 1000 + NAMES / 2);
+    char *text = stats_json(stats);
+    assert_in_range(stats_sum_of(text, "share_permille"), 1000 - NAMES / 2, 1000 + NAMES / 2);
     free(text);
     struct bw_stats_table table;
     assert_true(bw_probe_stats_table(stats, &table));
@@ -298,16 +251,16 @@ static void test_shares_add_up(void **state)
 static void test_large_times(void **state)
 {
     (void)state;
-    struct bw_probe_stats *stats = make_stats(false, NULL);
-    fire(stats, BW_PROBE_dev__read__done,
-         &(struct bw_ioinfo){.ns = UINT64_MAX, .bytes = UINT64_MAX});
-    fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 2, .bytes = 2});
-    fire(stats, BW_PROBE_key__search__done, &(struct bw_keyinfo){.ns = UINT64_MAX});
-    char *text = json_report(stats);
+    struct bw_probe_stats *stats = stats_make(false, NULL);
+    stats_fire(stats, BW_PROBE_dev__read__done,
+               &(struct bw_ioinfo){.ns = UINT64_MAX, .bytes = UINT64_MAX});
+    stats_fire(stats, BW_PROBE_dev__read__done, &(struct bw_ioinfo){.ns = 2, .bytes = 2});
+    stats_fire(stats, BW_PROBE_key__search__done, &(struct bw_keyinfo){.ns = UINT64_MAX});
+    char *text = stats_json(stats);
     assert_non_null(strstr(text,
                            "\"share_permille\":500,\"total_ns\":18446744073709551615,\"count\":2,"
                            "\"errors\":0,\"bytes\":18446744073709551615,"));
-    assert_int_equal(sum_of(text, "share_permille"), 1000);
+    assert_int_equal(stats_sum_of(text, "share_permille"), 1000);
     free(text);
     bw_probe_stats_destroy(stats);
 }
@@ -317,12 +270,12 @@ static void test_many_layers(void **state)
 {
     (void)state;
     enum { ROOM = 4096, NAMES = ROOM + 10 };
-    struct bw_probe_stats *stats = make_stats(true, NULL);
+    struct bw_probe_stats *stats = stats_make(true, NULL);
     for (unsigned i = 0; i < 2 * NAMES; i++) {
         char name[16];
         snprintf(name, sizeof name, "%u", i % NAMES / 2);
-        fire(stats, BW_PROBE_fop__unwind,
-             &(struct bw_fopinfo){.xlator = name, .type = i % 2 ? "a/b" : "a/c"});
+        stats_fire(stats, BW_PROBE_fop__unwind,
+                   &(struct bw_fopinfo){.xlator = name, .type = i % 2 ? "a/b" : "a/c"});
     }
     struct bw_stats_table table;
     assert_true(bw_probe_stats_table(stats, &table));
@@ -335,7 +288,7 @@ static void test_many_layers(void **state)
     assert_string_equal(table.rows[1].type, "a/c");
     free(table.rows);
     struct bw_buffer text = {0};
-    expect_success(bw_probe_stats_report(stats, false, collect, &text));
+    expect_success(bw_probe_stats_report(stats, false, stats_collect, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_non_null(
         strstr(text.data, "\nnot counted, for want of room: 20 calls of other layers\n"));
@@ -356,34 +309,34 @@ static void call_in_thread(struct bw_xlator *xlator, unsigned thread)
     for (unsigned round = 0; round < ROUNDS; round++) {
         char name[16];
         snprintf(name, sizeof name, "layer-%u", round % 50);
-        fire(shared, BW_PROBE_fop__unwind,
-             &(struct bw_fopinfo){.xlator = name,
-                                  .type = "a/b",
-                                  .operation = "read",
-                                  .ns = round,
-                                  .own_ns = round / 2,
-                                  .requests = 2,
-                                  .bytes = 10,
-                                  .errors = round % 2});
+        stats_fire(shared, BW_PROBE_fop__unwind,
+                   &(struct bw_fopinfo){.xlator = name,
+                                        .type = "a/b",
+                                        .operation = "read",
+                                        .ns = round,
+                                        .own_ns = round / 2,
+                                        .requests = 2,
+                                        .bytes = 10,
+                                        .errors = round % 2});
         if (thread == 0 && round % 4000 == 0)
-            free(json_report(shared));
+            free(stats_json(shared));
     }
 }
 
 static void test_layers_in_threads(void **state)
 {
     (void)state;
-    shared = make_stats(true, NULL);
+    shared = stats_make(true, NULL);
     run_threads(call_in_thread, NULL);
-    char *text = json_report(shared);
+    char *text = stats_json(shared);
     const uint64_t calls = (uint64_t)THREADS * ROUNDS;
-    assert_int_equal(sum_of(text, "calls"), calls);
-    assert_int_equal(sum_of(text, "count"), calls);
-    assert_int_equal(sum_of(text, "requests"), 2 * calls);
-    assert_int_equal(sum_of(text, "bytes"), 10 * calls);
-    assert_int_equal(sum_of(text, "errors"), calls / 2);
-    assert_int_equal(sum_of(text, "total_ns"), calls * (ROUNDS - 1) / 2);
-    assert_int_equal(sum_of(text, "own_ns"), calls * (ROUNDS - 2) / 4);
+    assert_int_equal(stats_sum_of(text, "calls"), calls);
+    assert_int_equal(stats_sum_of(text, "count"), calls);
+    assert_int_equal(stats_sum_of(text, "requests"), 2 * calls);
+    assert_int_equal(stats_sum_of(text, "bytes"), 10 * calls);
+    assert_int_equal(stats_sum_of(text, "errors"), calls / 2);
+    assert_int_equal(stats_sum_of(text, "total_ns"), calls * (ROUNDS - 1) / 2);
+    assert_int_equal(stats_sum_of(text, "own_ns"), calls * (ROUNDS - 2) / 4);
     free(text);
     bw_probe_stats_destroy(shared);
 }
@@ -392,17 +345,18 @@ static void read_in_thread(struct bw_xlator *xlator, unsigned thread)
 {
     (void)xlator;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        fire(shared, BW_PROBE_dev__read__done,
-             &(struct bw_ioinfo){.ns = 100 + round, .bytes = 512, .error = round % 4 ? 0 : -5});
+        stats_fire(
+            shared, BW_PROBE_dev__read__done,
+            &(struct bw_ioinfo){.ns = 100 + round, .bytes = 512, .error = round % 4 ? 0 : -5});
         if (thread == 0 && round % 4000 == 0)
-            free(json_report(shared));
+            free(stats_json(shared));
     }
 }
 
 static void test_probes_in_threads(void **state)
 {
     (void)state;
-    shared = make_stats(false, "dev-read-done");
+    shared = stats_make(false, "dev-read-done");
     run_threads(read_in_thread, NULL);
     struct bw_stats_table table;
     assert_true(bw_probe_stats_table(shared, &table));
@@ -417,65 +371,6 @@ static void test_probes_in_threads(void **state)
     bw_probe_stats_destroy(shared);
 }
 
-/* The number of that name that comes first behind a text. */
-static uint64_t number_behind(const char *report, const char *text, const char *name)
-{
-    char quoted[64];
-    snprintf(quoted, sizeof quoted, "\"%s\":", name);
-    const char *at = strstr(report, text);
-    assert_non_null(at);
-    at = strstr(at, quoted);
-    assert_non_null(at);
-    return strtoull(at + strlen(quoted), NULL, 10);
-}
-
-/* Opens and walks an image, with who watches; returns how many bytes were read. */
-static uint64_t walk_watched(const struct iw_image *image, struct bw_probes *probes)
-{
-    struct bw_fs *fs;
-    const char *paths[IW_MAX_DEVICES];
-    const struct bw_fs_options options = {.struct_size = sizeof(struct bw_fs_options),
-                                          .paths = paths,
-                                          .path_count = iw_paths_of(image, paths),
-                                          .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-                                          .probes = probes};
-    expect_success(bw_fs_open(&options, &fs));
-    struct walk_result result = walk_fs(fs, &(struct bw_walk_options){0});
-    expect_paths(image, &result);
-    uint64_t bytes = bw_fs_bytes_read(fs);
-    walk_result_free(&result);
-    bw_fs_close(fs);
-    return bytes;
-}
-
-/* A walk: what is counted by probe and by layer is the same, and what the file system knows itself.
- * The report is written when the graph is gone. */
-static void test_walk(void **state)
-{
-    (void)state;
-    struct iw_image *image = sample_image(&(struct iw_options){0});
-    struct bw_probe_stats *of_probes = make_stats(false, "fop-unwind,cache-*");
-    struct bw_probe_stats *of_layers = make_stats(true, NULL);
-    struct bw_probes *probes;
-    expect_success(bw_probes_create(&probes));
-    bw_probes_add(probes, bw_probe_stats_consumer(of_probes));
-    bw_probes_add(probes, bw_probe_stats_consumer(of_layers));
-    uint64_t bytes = walk_watched(image, probes);
-    char *by_probe = json_report(of_probes), *by_layer = json_report(of_layers);
-    static const char unwind[] = "{\"probe\":\"fop-unwind\"";
-    assert_int_equal(number_behind(by_probe, unwind, "count"), sum_of(by_layer, "calls"));
-    assert_int_equal(number_behind(by_probe, unwind, "total_ns"), sum_of(by_layer, "total_ns"));
-    assert_int_equal(number_behind(by_layer, "\"type\":\"storage/file\"", "bytes"), bytes);
-    assert_int_equal(sum_of(by_layer, "errors"), 0);
-    assert_in_range(sum_of(by_layer, "share_permille"), 990, 1010);
-    free(by_layer);
-    free(by_probe);
-    bw_probes_destroy(probes);
-    bw_probe_stats_destroy(of_layers);
-    bw_probe_stats_destroy(of_probes);
-    iw_destroy(image);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,7 +379,7 @@ int main(void)
         cmocka_unit_test(test_layers_text),       cmocka_unit_test(test_layers_json),
         cmocka_unit_test(test_shares_add_up),     cmocka_unit_test(test_large_times),
         cmocka_unit_test(test_many_layers),       cmocka_unit_test(test_layers_in_threads),
-        cmocka_unit_test(test_probes_in_threads), cmocka_unit_test(test_walk),
+        cmocka_unit_test(test_probes_in_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* cluster/chunk-map: addresses without a chunk, copies that do not exist, chunks that overlap,
+ * hints.
+ */
+#include "support/chunk_bench.h"
+
+/* Where there is no chunk, the answer tells how far there is none. */
+static void test_length_of_nowhere(void **state)
+{
+    (void)state;
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID0, 2, 0});
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
+    struct bw_map_reply reply;
+    uint64_t end = 0;
+    for (size_t i = 0; i < iw_chunk_count(bench.image); i++) {
+        const struct iw_chunk *chunk = iw_chunk(bench.image, i);
+        end = end > chunk->logical + chunk->length ? end : chunk->logical + chunk->length;
+    }
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 4096, 1, &reply), BW_ERROR_CORRUPT,
+                 "no chunk");
+    assert_int_equal(reply.length, 4096);
+    expect_error(bw_wind_map(NULL, map, bench.start - 8192, 1 << 20, 1, &reply), BW_ERROR_CORRUPT,
+                 NULL);
+    assert_int_equal(reply.length, 8192);
+    expect_error(bw_wind_map(NULL, map, end, UINT32_MAX, 1, &reply), BW_ERROR_CORRUPT, "no chunk");
+    assert_int_equal(reply.length, UINT32_MAX);
+    bw_graph_destroy(graph);
+    chunk_bench_free(&bench);
+}
+
+static void test_copies_that_are_none(void **state)
+{
+    (void)state;
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *map = chunk_bench_add_map(graph, &bench, 0);
+    uint8_t byte;
+    struct bw_request request = {
+        .kind = BW_REQUEST_RAW, .copy = 3, .address = bench.start, .length = 1, .buffer = &byte};
+    bw_wind(NULL, map, &request, 1);
+    expect_error(request.error, BW_ERROR_USAGE, "there is no copy 3");
+    expect_error(read_range(map, 0, &byte, 1), BW_ERROR_CORRUPT,
+                 "no chunk holds logical address 0");
+    expect_error(read_range(map, UINT64_MAX, &byte, 1), BW_ERROR_CORRUPT, "no chunk holds");
+    bw_graph_destroy(graph);
+    chunk_bench_free(&bench);
+}
+
+/* Chunks that overlap are refused; the same one may come again. */
+static void test_overlapping_chunks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t logical, length;
+        const char *text;
+    } cases[] = {
+        {1 << 20, 1 << 20, NULL},
+        {3 << 20, 1 << 20, NULL},
+        {1 << 20, 1 << 20, NULL},
+        {(1 << 20) + 4096, 4096, "lies in chunk 1048576"},
+        {(2 << 20) - 4096, 8192, "lies in chunk 1048576"},
+        {1 << 19, 1 << 20, "overlaps chunk 1048576"},
+        {0, UINT64_C(1) << 62, "overlaps chunk"},
+        {1 << 20, 3 << 20, "overlaps chunk 3145728"},
+        {2 << 20, 1 << 20, NULL},
+        {1 << 20, 4096, NULL},
+        {4 << 20, (uint64_t) - (5 << 20), NULL},
+    };
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *device = add_layer(graph, "test/device", NULL, NULL);
+    struct bw_xlator *map = add_layer(graph, "cluster/chunk-map", device, NULL);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct {
+            struct bw_disk_chunk chunk;
+            struct bw_disk_stripe stripe;
+        } item = {.chunk = {.length = bw_put64(cases[i].length),
+                            .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+                            .stripe_count = bw_put16(1)}};
+        struct bw_chunk chunk;
+        expect_success(bw_chunk_decode(cases[i].logical, (const void *)&item, sizeof item, &chunk));
+        struct bw_error *error = tell_chunk(map, &chunk);
+        if (cases[i].text)
+            expect_error(error, BW_ERROR_CORRUPT, cases[i].text);
+        else
+            expect_success(error);
+    }
+    bw_graph_destroy(graph);
+}
+
+static void test_hints_go_to_the_devices(void **state)
+{
+    (void)state;
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID0, 2, 0});
+    struct fake_layer fakes[2] = {0};
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *children[2], *map = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        children[i] = add_layer(graph, "test/device", NULL, NULL);
+        bw_xlator_set_private(children[i], &fakes[i]);
+    }
+    const struct bw_layer layer = {
+        .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
+    expect_success(bw_graph_add(graph, &layer, &map));
+    chunk_bench_describe(map, bench.image, 0, 0);
+    const struct bw_range ranges[] = {{bench.start + 60000, 80000},
+                                      {0, 4096},
+                                      {bench.start, UINT64_MAX},
+                                      {bench.start + 4096, 0}};
+    bw_wind_advise(NULL, map, ranges, 1);
+    assert_int_equal(fakes[0].hint_count + fakes[1].hint_count, 3);
+    bw_wind_advise(NULL, map, ranges, COUNT(ranges));
+    bw_graph_destroy(graph);
+    chunk_bench_free(&bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_length_of_nowhere),
+        cmocka_unit_test(test_copies_that_are_none),
+        cmocka_unit_test(test_overlapping_chunks),
+        cmocka_unit_test(test_hints_go_to_the_devices),
+    };
+    return cmocka_run_group_tests(tests, limit_resources, NULL);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The folder of an extraction that goes on with what an earlier one has left. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "support/target_bench.h"
+
+static size_t count_unfinished(const struct folders *folders)
+{
+    DIR *directory = opendir(folders->inside);
+    size_t count = 0;
+    assert_non_null(directory);
+    for (const struct dirent *entry; (entry = readdir(directory));)
+        count += strncmp(entry->d_name, ".btrfs-walk-", 12) == 0;
+    closedir(directory);
+    return count;
+}
+
+/* What a run that was killed has left is removed by one that goes on; what belongs to one that is
+ * still running is not. */
+static void test_unfinished_files(void **state)
+{
+    struct folders folders;
+    struct bw_target_file running, other;
+    (void)state;
+    set_up(&folders, true);
+    assert_null(bw_target_file_begin(&folders.target, "file", 4, &plain, &running));
+    assert_int_equal(count_unfinished(&folders), 1);
+    bw_target_close(&folders.target);
+    open_target(&folders, true, true);
+    assert_null(bw_target_file_begin(&folders.target, "file", 4, &plain, &other));
+    assert_int_equal(count_unfinished(&folders), 2);
+    bw_target_file_abandon(&other);
+    assert_int_equal(count_unfinished(&folders), 1);
+    close(running.descriptor); /* as if it was killed */
+    assert_null(make_file(&folders, "file"));
+    assert_int_equal(count_unfinished(&folders), 0);
+    /* By a signal; only the name goes. */
+    assert_null(bw_target_file_begin(&folders.target, "other", 5, &plain, &other));
+    bw_target_file_remove(&other);
+    assert_int_equal(count_unfinished(&folders), 0);
+    bw_target_file_abandon(&other);
+    tear_down(&folders);
+}
+
+static void test_going_on(void **state)
+{
+    struct folders folders;
+    (void)state;
+    set_up(&folders, false);
+    bw_target_close(&folders.target);
+    open_target(&folders, false, true);
+    for (int i = 0; i < 2; i++) {
+        assert_null(make_symlink(&folders, "link", 4, "to"));
+        assert_null(make_fifo(&folders, "fifo", 4));
+        assert_null(bw_target_make_link(&folders.target, "again", 5, "fifo", 4));
+        assert_null(make_directory(&folders, "directory"));
+    }
+    expect_errno(make_symlink(&folders, "link", 4, "elsewhere"), EEXIST);
+    expect_errno(make_symlink(&folders, "fifo", 4, "to"), EEXIST);
+    expect_errno(bw_target_make_link(&folders.target, "link", 4, "fifo", 4), EEXIST);
+    expect_errno(make_directory(&folders, "fifo"), EEXIST);
+    tear_down(&folders);
+}
+
+/* The attributes of a symbolic link go on the link, and not on what it leads to. */
+static void test_symlink_itself(void **state)
+{
+    struct folders folders;
+    struct stat status;
+    int descriptor;
+    const struct bw_inode inode = {
+        .mode = S_IFLNK | 0777, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
+    const struct bw_target_attributes attributes = {.inode = &inode};
+    (void)state;
+    set_up(&folders, false);
+    assert_null(bw_target_make_symlink(&folders.target, "link", 4, "../outside", &descriptor));
+    bw_target_restore(&folders.target, descriptor, "link", 4, &attributes);
+    close(descriptor);
+    assert_int_equal(folders.missed, 0);
+    assert_true(is_there(&folders, "link", &status));
+    assert_int_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
+    assert_int_equal(stat(folders.outside, &status), 0);
+    assert_int_not_equal(status.st_mtim.tv_sec, plain.mtime.tv_sec);
+    tear_down(&folders);
+}
+
+static bool adopts(struct folders *folders, const char *name, mode_t mode,
+                   const struct bw_inode *inode)
+{
+    char path[128];
+    bool ours;
+    snprintf(path, sizeof path, "%s/%s", folders->inside, name);
+    assert_int_equal(chmod(path, mode), 0);
+    assert_null(bw_target_make_directory(&folders->target, name, strlen(name), inode, &ours));
+    return ours;
+}
+
+/* Which directories are taken for those that an earlier run has left. */
+static void test_directories_left(void **state)
+{
+    struct folders folders;
+    struct bw_inode inode = {
+        .mode = S_IFDIR | 0555, .uid = geteuid(), .gid = getegid(), PLAIN_TIMES};
+    struct stat status;
+    (void)state;
+    set_up(&folders, false);
+    assert_null(make_directory(&folders, "a"));
+    assert_false(adopts(&folders, "a", 0700, &inode)); /* not without skip_existing */
+    bw_target_close(&folders.target);
+    open_target(&folders, false, true);
+    folders.target.privileged = false;
+    assert_true(adopts(&folders, "a", 0700, &inode));
+    assert_true(adopts(&folders, "a", 0555, &inode)); /* nobody could have put anything into it */
+    assert_true(is_there(&folders, "a", &status));
+    assert_int_equal(status.st_mode & 07777, 0700);
+    assert_false(adopts(&folders, "a", 0500, &inode));
+    assert_false(adopts(&folders, "a", 0555, NULL));
+    inode.mode = S_IFDIR | 0755;
+    assert_false(adopts(&folders, "a", 0755, &inode)); /* its time is another */
+    inode.mtime = status.st_mtim;
+    assert_true(adopts(&folders, "a", 0755, &inode));
+    assert_true(is_there(&folders, "a", &status));
+    assert_int_equal(status.st_mode & 07777, 0755);
+    tear_down(&folders);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unfinished_files),
+        cmocka_unit_test(test_going_on),
+        cmocka_unit_test(test_symlink_itself),
+        cmocka_unit_test(test_directories_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
