@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bad parts. A request is for up to 64 KiB; of these no more is given up than the sectors that are
- * bad. */
-#include "data/bad_part.h"
+/* Bad parts. A request is for up to 64 KiB; only the sectors of it that are bad are given up. */
+#include "data/fetch.h"
 
 #include <inttypes.h>
 
 #include "base/cleanup.h"
-#include "data/fetch.h"
 #include "format/checksum.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -67,7 +65,7 @@ void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
     bw_fs_report(fs, BW_WARNING, warning);
 }
 
-/* Asks for a failed request again sector by sector: the rest may be good. */
+/* Repeats a failed request sector by sector: the rest may be good. */
 static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *whole,
                              struct bw_request *sectors)
 {
@@ -92,8 +90,8 @@ static unsigned read_sectors(const struct bw_fs *fs, const struct bw_request *wh
     return count;
 }
 
-/* Whether memory was short for one of the sectors: then nobody can say which of them are bad, and
- * the errors of all are freed. */
+/* Whether memory ran out for one of the sectors: then it is unknown which of them are bad, and the
+ * errors of all are freed. */
 static bool lacked_memory(struct bw_request *sectors, unsigned count)
 {
     bool lacked = false;
@@ -104,7 +102,7 @@ static bool lacked_memory(struct bw_request *sectors, unsigned count)
     return lacked;
 }
 
-/* Puts parts for single sectors in the place of the one that failed as a whole. */
+/* Replaces the part that failed as a whole by parts for single sectors. */
 static struct bw_error *divide(struct bw_fs *fs, const struct bw_request *failed,
                                struct bw_data_block *block, size_t at,
                                const struct bw_data_file *file)

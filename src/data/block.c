@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Blocks: the memory that parts of files are read into, and the list of the parts. */
-#include "data/block.h"
+#include "data/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +56,14 @@ uint8_t *bw_data_block_take(struct bw_data_block *block, size_t length)
 struct bw_error *bw_data_block_add(struct bw_data_block *block, struct bw_data_part part)
 {
     return bw_data_block_insert(block, block->count, &part, 1);
+}
+
+struct bw_error *bw_data_block_add_bad(struct bw_data_block *block, uint64_t offset,
+                                       uint64_t length, struct bw_error *error)
+{
+    return bw_data_block_add(
+        block, (struct bw_data_part){
+                   .kind = BW_DATA_BAD, .offset = offset, .length = length, .error = error});
 }
 
 struct bw_error *bw_data_block_insert(struct bw_data_block *block, size_t at,

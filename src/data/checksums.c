@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checksums of data. An item holds those of a run of sectors, packed; items of one leaf may follow
  * one another without a gap. */
-#include "data/checksums.h"
+#include "data/fetch.h"
 
 #include "base/cleanup.h"
 #include "format/checksum.h"
@@ -32,8 +32,7 @@ static bool is_checksum(const struct bw_key *key)
     return key->objectid == BW_EXTENT_CSUM_OBJECT && key->type == BW_EXTENT_CSUM;
 }
 
-/* The sectors of the item in a slot that lie from `logical` on: their checksums and how many; 0:
- * none. */
+/* The checksums of an item from `logical` on, and for how many sectors; 0: none. */
 static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t slot,
                                 uint64_t logical, const uint8_t **first)
 {
@@ -48,7 +47,7 @@ static uint64_t sectors_in_item(const struct bw_data_checksums *self, int64_t sl
     return item.size / self->size - before;
 }
 
-/* Where the next item begins behind `logical`, or the keys of the leaf end. */
+/* Where the next item after `logical` begins, or the keys of the leaf end. */
 static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical)
 {
     const struct bw_leaf_finder *finder = &self->finder;
@@ -58,7 +57,7 @@ static uint64_t next_item(const struct bw_data_checksums *self, uint64_t logical
     return is_checksum(&key) ? key.offset : UINT64_MAX;
 }
 
-/* Copies what one leaf has from the beginning of a range; the answer is for how many bytes. */
+/* Copies what one leaf has from the beginning of a range; returns for how many bytes. */
 static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t logical,
                                uint64_t length, uint8_t *result)
 {
@@ -103,7 +102,7 @@ static struct bw_error *find(struct bw_data_checksums *self, uint64_t logical)
     return NULL;
 }
 
-/* The answer of the tree that the finder is in. */
+/* The answer of the tree that the finder searches. */
 static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical,
                                       uint64_t length, uint8_t *result, struct bw_checksum_run *run)
 {
@@ -131,7 +130,7 @@ struct bw_error *bw_data_checksums_get(struct bw_data_checksums *self, uint64_t 
 {
     const struct bw_checksum_trees *trees = &self->fs->checksum_trees;
     *run = (struct bw_checksum_run){.length = length};
-    /* What comes next is of the same block group nearly always. */
+    /* The next range is nearly always in the same block group. */
     for (size_t tried = 0, at = self->tree; tried < trees->count && !run->known; tried++, at++) {
         struct bw_checksum_run answer;
         self->tree = at % trees->count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decompressing. An extent that is wanted as a whole goes where it is wanted; others go to a buffer
- * first. */
-#include "data/decode.h"
+/* Decompressing. An extent of which all is wanted is decoded in place; others go to a buffer first.
+ */
+#include "data/fetch.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The pieces of a file. Each answer is one question to a leaf: which item is the last that begins
- * at or before the offset, and which is the first behind it. An item that reaches into the next one
- * contradicts it, and is the one that is not believed.
+ * The pieces of a file. Each needs one leaf, and in it the last item that begins at or before the
+ * offset, and the first one after it. An item that reaches into the next one contradicts it, and is
+ * taken for damaged.
  */
 #include "data/extents.h"
 
@@ -51,8 +51,7 @@ static bool is_ours(const struct bw_extent_cursor *cursor, const struct bw_key *
     return key->objectid == cursor->file.inode && key->type == BW_EXTENT_DATA;
 }
 
-/* Where the next item of the file begins behind a key, as far as the leaf knows; at most `limit`.
- */
+/* Where the next item of the file after a key begins, as far as the leaf shows; at most `limit`. */
 static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct bw_key *key,
                            uint64_t limit)
 {
@@ -85,9 +84,9 @@ static uint64_t end_of_file(const struct bw_extent_cursor *cursor)
     return cursor->file.size + (over ? cursor->fs->superblock.sectorsize - over : 0);
 }
 
-/* Where a bad piece ends, if `next` is where the next item begins or the range ends. If there is no
- * next one, then with the file: behind that nobody misses anything, and the answer is the beginning
- * of the piece. */
+/* Where a bad piece ends, if the next item begins or the range ends at `next`. Without a next item
+ * it ends with the file: after that nothing is missing, and the result is the beginning of the
+ * piece. */
 static uint64_t end_of_bad(const struct bw_extent_cursor *cursor, uint64_t next)
 {
     uint64_t end = end_of_file(cursor);
@@ -107,12 +106,12 @@ static void take_gap(const struct bw_extent_cursor *cursor, uint64_t next,
     else
         take_bad(cursor, end,
                  bw_error_create(BW_ERROR_CORRUPT,
-                                 "tree block %" PRIu64 ", which tells of it, is lost", lost),
+                                 "tree block %" PRIu64 ", which describes it, is lost", lost),
                  piece);
 }
 
-/* A piece of an item that is not believed. Behind the end of the file it is told with its first
- * sector. */
+/* A piece of an item that is damaged. After the end of the file only its first sector is reported.
+ */
 static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start, uint64_t next,
                           struct bw_error *error, struct bw_extent_piece *piece)
 {
@@ -127,7 +126,7 @@ static void take_bad_item(const struct bw_extent_cursor *cursor, uint64_t start,
     take_hole(cursor, next, piece);
 }
 
-/* What is beyond doubt for one item may contradict its neighbours, or all that there can be. */
+/* An item that is valid by itself may contradict its neighbours, or any file system. */
 static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
                                      const struct bw_item *item,
                                      const struct bw_file_extent *extent)
@@ -147,7 +146,7 @@ static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
                  : NULL;
 }
 
-/* The piece that an item gives; `next` is where the one behind it begins. */
+/* The piece that an item gives; the one after it begins at `next`. */
 static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
                       struct bw_extent_piece *piece)
 {
@@ -235,7 +234,8 @@ struct bw_range bw_extent_stored(const struct bw_extent_piece *piece)
                              piece->length};
 }
 
-/* How far from its beginning no chunk holds a range; whole sectors. `error` gets the first one. */
+/* How many bytes at its beginning no chunk holds, in whole sectors. `error` is set to the first
+ * error. */
 static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
                                 struct bw_error **error)
 {
@@ -277,5 +277,56 @@ struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
     piece->length = compressed || nowhere > piece->length ? piece->length : nowhere;
     piece->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, stored.address);
     cursor->offset = piece->offset + piece->length;
+    return NULL;
+}
+
+/* Advice: as few calls as possible. */
+
+enum {
+    RANGES = 32,
+    PIECES = 4096, /* of one call: no file makes a hint expensive */
+};
+
+/* What of the disk a piece needs; length 0: nothing. */
+static struct bw_range needed_range(const struct bw_extent_piece *piece)
+{
+    return piece->extent.type == BW_FILE_EXTENT_REGULAR ? bw_extent_stored(piece)
+                                                        : (struct bw_range){0};
+}
+
+static void add_range(struct bw_range *ranges, size_t *count, struct bw_range range)
+{
+    struct bw_range *last = *count ? &ranges[*count - 1] : NULL;
+    if (last && last->address + last->length == range.address)
+        last->length += range.length;
+    else if (range.length)
+        ranges[(*count)++] = range;
+}
+
+struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw_data_file *file,
+                                uint64_t offset, uint64_t end)
+{
+    struct bw_extent_cursor *cursor = &advisor->cursor;
+    struct bw_range ranges[RANGES];
+    size_t count = 0;
+    if (offset >= end) /* nothing is wanted, perhaps not even of a file */
+        return NULL;
+    bool same = cursor->file.inode == file->inode &&
+                cursor->file.subvolume->tree.id == file->subvolume->tree.id;
+    bool got = true;
+    if (same && advisor->done > offset && advisor->done - offset <= UINT64_C(64) << 20)
+        offset = advisor->done;
+    bw_extents_seek(cursor, file, offset, end < file->size ? end : file->size);
+    for (unsigned i = 0; got && count < RANGES && i < PIECES; i++) {
+        struct bw_extent_piece piece;
+        BW_TRY(bw_extents_next(cursor, &piece, &got));
+        if (!got)
+            break;
+        bw_error_free(piece.error);
+        add_range(ranges, &count, needed_range(&piece));
+    }
+    advisor->done = cursor->offset;
+    if (count)
+        bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count);
     return NULL;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Fetching. Every piece becomes a job, or several: a job is one part of the block and the requests
- * it waits for. When there are enough of them all requests go down as one batch. Then the jobs are
- * ended from the last to the first, so that a part that falls into several does not move those that
- * are still to come.
+ * Fetching. Every piece becomes one job or several: a job is a part of the block and the requests
+ * that it needs. When there are enough of them, all requests go down as one batch. Then the jobs
+ * are ended, from the last to the first: a part that is divided into several moves only parts that
+ * are done.
  *
  * Requests are cut at multiples of 64 KiB, as the stripes of the RAID profiles are; the bottom
- * layer joins them again where they lie behind one another.
+ * layer joins them again where they are adjacent.
  */
 #include "data/fetch.h"
 
@@ -15,9 +15,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "data/bad_part.h"
-#include "data/checksums.h"
-#include "data/decode.h"
 #include "format/compression.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
@@ -104,7 +101,7 @@ static struct bw_error *no_checksum(uint64_t logical, const struct bw_checksum_r
         return bw_error_create(
             BW_ERROR_CORRUPT,
             "data at %" PRIu64 ": tree block %" PRIu64
-            " of the checksum tree, which would tell of them, is lost; they can only be "
+            " of the checksum tree, which has their checksums, is lost; they can only be "
             "read without checksums",
             logical, run->lost);
     return bw_error_create(BW_ERROR_CORRUPT,
@@ -132,7 +129,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* The next request of a plain piece, `length` bytes of which are left; or a bad part, if it has no
- * checksums. `step` gets how far that goes. */
+ * checksums. `step` is set to the bytes that this covers. */
 static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                        uint64_t logical, uint64_t offset, uint64_t length,
                                        uint8_t *bytes, struct bw_data_block *block, uint64_t *step)
@@ -143,19 +140,16 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
         BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, run.length,
                                      fetch->sums[fetch->request_count], &run));
     *step = run.length;
-    struct bw_data_part part = {
-        .kind = BW_DATA_BYTES, .offset = offset, .length = run.length, .bytes = bytes};
     bool checked = !file->unchecked && run.known;
-    if (!run.known && (run.lost || !file->may_lack_checksums)) {
-        part.kind = BW_DATA_BAD;
-        part.bytes = NULL;
-        part.error = bw_data_name_error(no_checksum(logical, &run), file, offset);
-        return bw_data_block_add(block, part);
-    }
+    if (!run.known && (run.lost || !file->may_lack_checksums))
+        return bw_data_block_add_bad(block, offset, run.length,
+                                     bw_data_name_error(no_checksum(logical, &run), file, offset));
     fetch->jobs[fetch->job_count++] = (struct job){
         .file = *file, .part = block->count, .first = fetch->request_count, .count = 1};
     add_request(fetch, logical, (uint32_t)run.length, bytes, checked);
-    return bw_data_block_add(block, part);
+    return bw_data_block_add(
+        block, (struct bw_data_part){
+                   .kind = BW_DATA_BYTES, .offset = offset, .length = run.length, .bytes = bytes});
 }
 
 static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_data_file *file,
@@ -174,7 +168,7 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 
 /* Compressed extents. */
 
-/* Names the extent, and its copy if there is but one: of several, nobody has said which it was. */
+/* Names the extent, and its copy if there is only one: of several, it is not known which it was. */
 static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job,
                                   struct bw_error *error)
 {
@@ -189,7 +183,7 @@ static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job 
                            job->extent.disk_bytenr, reply.location.devid, reply.location.offset);
 }
 
-/* Several jobs may wait for the same requests: the error stays with the request. */
+/* Several jobs may share requests: the error stays with the request. */
 static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
                                              const struct job *job)
 {
@@ -241,7 +235,7 @@ static const struct job *find_shared(const struct bw_data_fetch *fetch,
     return NULL;
 }
 
-/* Requests for all of a compressed extent. `missing` gets the error if a part of it has no
+/* Requests for all of a compressed extent. `missing` is set to an error if a part of it has no
  * checksum. */
 static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_error **missing)
@@ -313,10 +307,8 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     BW_TRY(start_compressed(fetch, &job, &missing));
     if (missing) {
         fetch->request_count = requests;
-        part.kind = BW_DATA_BAD;
-        part.bytes = NULL;
-        part.error = bw_data_name_error(missing, file, part.offset);
-        return bw_data_block_add(block, part);
+        return bw_data_block_add_bad(block, part.offset, part.length,
+                                     bw_data_name_error(missing, file, part.offset));
     }
     BW_TRY(bw_data_block_add(block, part));
     fetch->jobs[fetch->job_count++] = job;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Filling a block from the pieces of a file. Whatever has to be read becomes requests, which go
- * down in batches so that the layers below can join neighbours; fetch.c does that. Holes, inline
- * extents and bad ranges are answered at once.
+ * Filling a block with the pieces of a file. What has to be read becomes requests, which go down in
+ * batches so that the layers below can join neighbours (fetch.c). Holes and bad ranges need no
+ * request.
  */
 #include "data/reader.h"
 
@@ -11,12 +11,10 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "data/advise.h"
-#include "data/bad_part.h"
 #include "data/fetch.h"
 #include "fs/fs.h"
 
-/* How far ahead of what is read the layers below are told what comes. */
+/* How far ahead of the reading the layers below are advised. */
 enum { ADVISE_BYTES = 16 << 20 };
 
 struct bw_data_reader {
@@ -34,7 +32,7 @@ struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader *
         return bw_error_no_memory();
     reader->fs = fs;
     bw_extents_init(&reader->cursor, fs);
-    bw_data_advisor_init(&reader->advisor, fs);
+    bw_extents_init(&reader->advisor.cursor, fs);
     struct bw_error *error = bw_data_fetch_create(fs, &reader->fetch);
     if (error)
         bw_data_reader_destroy(reader);
@@ -48,7 +46,7 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
     if (!reader)
         return;
     bw_extents_free(&reader->cursor);
-    bw_data_advisor_free(&reader->advisor);
+    bw_extents_free(&reader->advisor.cursor);
     bw_data_fetch_destroy(reader->fetch);
     bw_data_block_free(&reader->block);
     free(reader);
@@ -68,17 +66,17 @@ static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_dat
 static struct bw_error *add_empty(const struct bw_data_reader *reader,
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    struct bw_error *error = NULL;
     if (piece->kind == BW_PIECE_BAD)
-        error = bw_data_name_error(piece->error, &reader->cursor.file, piece->offset);
-    return bw_data_block_add(block,
-                             (struct bw_data_part){.kind = error ? BW_DATA_BAD : BW_DATA_HOLE,
-                                                   .offset = piece->offset,
-                                                   .length = piece->length,
-                                                   .error = error});
+        return bw_data_block_add_bad(
+            block, piece->offset, piece->length,
+            bw_data_name_error(piece->error, &reader->cursor.file, piece->offset));
+    return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
+                                                          .offset = piece->offset,
+                                                          .length = piece->length});
 }
 
-/* Adds pieces up to the end of the cursor's range or that of the block; `end` gets where. */
+/* Adds pieces up to the end of the cursor's range or of the block; `end` is set to where it
+ * stopped. */
 static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data_block *block,
                                    uint64_t *end)
 {

@@ -1,29 +1,152 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The stream. Tasks are numbered and go through a ring: planned, under way, done, delivered. There
- * is no thread for any of these: a worker that looks for something to do delivers what is next in
- * order, plans ahead, or runs a task, in this order.
+ * The stream. Tasks are numbered and go through a ring: planned, under way, done, delivered. No
+ * thread is bound to one of these steps: a worker that looks for something to do delivers what is
+ * next in order, plans ahead, or runs a task, in this order.
+ *
+ * Planning cuts files into tasks. A file that fits what is left of a task goes into it as a whole.
+ * Of a larger one, long holes and ranges that are bad as a whole become entries of their own, which
+ * cost nothing; data come in pieces of a block. So the number of tasks depends on what is stored,
+ * not on the sizes of files.
  */
-#include "data/stream.h"
+#include "btrfs-walk/stream.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
-#include "base/struct_size.h"
 #include "base/pool.h"
-#include "data/plan.h"
+#include "base/struct_size.h"
+#include "data/reader.h"
+#include "fs/fs.h"
 
 enum {
     MOST_THREADS = 32,
+    DEFAULT_THREADS = 8,
     MORE_BLOCKS = 4, /* than threads: done, and waiting for their turn */
     MORE_TASKS = 16, /* than blocks: planned, and advised */
-    DEFAULT_THREADS = 8,
+    TASK_ENTRIES = 256,
+    ROUND = 4096,          /* a block is taken in pieces of it */
+    ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which goes on by itself */
 };
 
+/* A range of a file that a task reads. */
+struct entry {
+    struct bw_stream_file file;
+    uint64_t offset, end;
+    bool work;   /* the stream's `work` does it, instead of reading it into the block */
+    bool last;   /* the file ends with it */
+    size_t part; /* its first part in the block, once it was read */
+};
+
+/* What one worker does at a time. */
+struct task {
+    struct entry *entries;
+    size_t count, capacity;
+};
+
+/* How far the planning is. */
+struct planner {
+    const struct bw_stream *stream;
+    struct bw_data_advisor advisor;
+    uint32_t sectorsize;
+    struct bw_stream_file file; /* the one that is being cut */
+    uint64_t offset, end;       /* what is left of it */
+    bool has_file;
+    bool ended; /* there are no more */
+};
+
+static struct bw_error *next_file(struct planner *planner)
+{
+    struct bw_stream_file *file = &planner->file;
+    bool got = false;
+    BW_TRY(planner->stream->next(planner->stream->context, file, &got));
+    planner->ended = !got;
+    planner->has_file = got;
+    uint64_t size = file->data.size;
+    planner->offset = file->offset < size ? file->offset : size;
+    planner->end = file->length < size - planner->offset ? planner->offset + file->length : size;
+    return NULL;
+}
+
+/* Adds what lies before `end` to a task. */
+static struct bw_error *add_entry(struct planner *planner, struct task *task, uint64_t end,
+                                  bool work)
+{
+    if (!BW_ARRAY_RESERVE(task->entries, task->count, task->capacity))
+        return bw_error_no_memory();
+    bool last = end == planner->end;
+    task->entries[task->count++] =
+        (struct entry){planner->file, planner->offset, end, work, last, 0};
+    planner->offset = end;
+    planner->has_file = !last;
+    return NULL;
+}
+
+static struct bw_error *advise(struct planner *planner, uint64_t length)
+{
+    uint64_t left = planner->end - planner->offset;
+    if (!left) /* a directory, for example, which has no subvolume to read from */
+        return NULL;
+    return bw_data_advise(&planner->advisor, &planner->file.data, planner->offset,
+                          planner->offset + (left < length ? left : length));
+}
+
+/* Adds the beginning of a file that is too large for one task; `full` if that makes the task full.
+ */
+static struct bw_error *add_piece(struct planner *planner, struct task *task, bool *full)
+{
+    struct bw_extent_cursor *cursor = &planner->advisor.cursor;
+    struct bw_extent_piece piece;
+    bool got;
+    bw_extents_seek(cursor, &planner->file.data, planner->offset, planner->end);
+    BW_TRY(bw_extents_next_readable(cursor, &piece, &got));
+    bw_error_free(piece.error);
+    if (!bw_extent_is_data(&piece))
+        return add_entry(planner, task, piece.offset + piece.length, false);
+    BW_TRY(advise(planner, BW_DATA_BLOCK));
+    *full = true;
+    uint64_t end = planner->offset + BW_DATA_BLOCK;
+    end -= end % planner->sectorsize;
+    return add_entry(planner, task, end < planner->end ? end : planner->end, false);
+}
+
+/* Fills an empty task, and advises the layers below of what it is going to read. Empty at the end
+ * of all files. */
+static struct bw_error *fill_task(struct planner *planner, struct task *task)
+{
+    const struct bw_stream *stream = planner->stream;
+    uint64_t used = 0;
+    bool full = false;
+    while (!full && task->count < TASK_ENTRIES) {
+        if (!planner->has_file)
+            BW_TRY(next_file(planner));
+        if (planner->ended)
+            break;
+        uint64_t left = planner->end - planner->offset;
+        bool work = stream->work && left <= stream->work_limit &&
+                    (planner->offset == planner->file.offset || left == 0);
+        uint64_t room = left + 2 * planner->sectorsize + ROUND;
+        if (work || room <= BW_DATA_BLOCK - used) {
+            BW_TRY(advise(planner, work ? ADVISE_WORK : left));
+            BW_TRY(add_entry(planner, task, planner->end, work));
+            used = room < BW_DATA_BLOCK - used ? used + room : BW_DATA_BLOCK;
+        } else if (used) {
+            break;
+        } else {
+            BW_TRY(add_piece(planner, task, &full));
+        }
+        full |= used == BW_DATA_BLOCK;
+    }
+    return NULL;
+}
+
+/* The ring. */
+
 struct slot {
-    struct bw_stream_task task;
+    struct task task;
     struct bw_data_block block;
     bool done;
 };
@@ -31,13 +154,13 @@ struct slot {
 struct state {
     struct bw_fs *fs;
     const struct bw_stream *stream;
-    struct bw_stream_planner planner;
+    struct planner planner;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct slot *slots; /* the ring */
     size_t size, blocks;
     size_t head, started, planned; /* numbers: the next to be delivered, to be run, to be planned */
-    bool delivering, planning;     /* somebody is at it */
+    bool delivering, planning;     /* a worker is at it */
     bool ended;                    /* all is planned */
     struct bw_data_block *spare;   /* blocks with memory: `blocks` at most */
     size_t spare_count;
@@ -69,7 +192,7 @@ static void abandon(const struct state *state, const struct bw_stream_file *file
 
 /* Delivers the parts up to `last` of one entry. */
 static struct bw_error *deliver_parts(const struct bw_stream *stream, const struct slot *slot,
-                                      const struct bw_stream_entry *entry, size_t last)
+                                      const struct entry *entry, size_t last)
 {
     for (size_t part = entry->part; part < last && !entry->work; part++)
         BW_TRY(stream->take(stream->context, &entry->file, &slot->block.parts[part]));
@@ -81,7 +204,7 @@ static struct bw_error *deliver_task(const struct state *state, const struct slo
     const struct bw_stream *stream = state->stream;
     struct bw_error *error = NULL;
     for (size_t i = 0; i < slot->task.count; i++) {
-        const struct bw_stream_entry *entry = &slot->task.entries[i];
+        const struct entry *entry = &slot->task.entries[i];
         size_t last = i + 1 < slot->task.count ? entry[1].part : slot->block.count;
         if (!error)
             error = deliver_parts(stream, slot, entry, last);
@@ -128,7 +251,7 @@ static bool plan(struct state *state)
     struct slot *slot = slot_of(state, state->planned);
     state->planning = true;
     pthread_mutex_unlock(&state->lock);
-    struct bw_error *error = bw_stream_plan(&state->planner, &slot->task);
+    struct bw_error *error = fill_task(&state->planner, &slot->task);
     pthread_mutex_lock(&state->lock);
     fail(state, error);
     state->planning = false;
@@ -138,21 +261,18 @@ static bool plan(struct state *state)
 }
 
 /* What an entry should have and was not read, because the block had no room for it. */
-static struct bw_error *add_rest(const struct bw_stream_entry *entry, uint64_t from,
+static struct bw_error *add_rest(const struct entry *entry, uint64_t from,
                                  struct bw_data_block *block)
 {
     if (from >= entry->end)
         return NULL;
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_CORRUPT, "its extents changed while they were read");
-    return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BAD,
-                                                          .offset = from,
-                                                          .length = entry->end - from,
-                                                          .error = error});
+    return bw_data_block_add_bad(
+        block, from, entry->end - from,
+        bw_error_create(BW_ERROR_CORRUPT, "its extents changed while they were read"));
 }
 
 static struct bw_error *run_entry(const struct bw_stream *stream, struct bw_data_reader *reader,
-                                  struct bw_stream_entry *entry, struct bw_data_block *block)
+                                  struct entry *entry, struct bw_data_block *block)
 {
     uint64_t reached;
     entry->part = block->count;
@@ -211,7 +331,7 @@ static void work(void *context, unsigned worker, size_t task)
 static void abandon_rest(struct state *state)
 {
     for (; state->head < state->planned; state->head++) {
-        const struct bw_stream_task *task = &slot_of(state, state->head)->task;
+        const struct task *task = &slot_of(state, state->head)->task;
         for (size_t i = 0; i < task->count; i++)
             if (task->entries[i].last)
                 abandon(state, &task->entries[i].file);
@@ -230,7 +350,7 @@ static void free_state(struct state *state)
         bw_data_block_free(&state->spare[--state->spare_count]);
     free(state->slots);
     free(state->spare);
-    bw_stream_planner_free(&state->planner);
+    bw_extents_free(&state->planner.advisor.cursor);
     pthread_cond_destroy(&state->changed);
     pthread_mutex_destroy(&state->lock);
 }
@@ -245,14 +365,17 @@ static unsigned choose_threads(unsigned wanted)
                                           : DEFAULT_THREADS;
 }
 
-static struct bw_error *run_stream(struct bw_fs *fs, const struct bw_stream *stream)
+struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
 {
-    unsigned threads = choose_threads(stream->threads);
-    struct state state = {.fs = fs, .stream = stream, .blocks = threads + MORE_BLOCKS};
+    struct bw_stream stream;
+    BW_TRY(BW_TAKE_OPTIONS(&stream, given));
+    unsigned threads = choose_threads(stream.threads);
+    struct state state = {.fs = fs, .stream = &stream, .blocks = threads + MORE_BLOCKS};
     state.size = state.blocks + MORE_TASKS;
+    state.planner = (struct planner){.stream = &stream, .sectorsize = fs->superblock.sectorsize};
+    bw_extents_init(&state.planner.advisor.cursor, fs);
     pthread_mutex_init(&state.lock, NULL);
     pthread_cond_init(&state.changed, NULL);
-    bw_stream_planner_init(&state.planner, fs, stream);
     state.slots = calloc(state.size, sizeof *state.slots);
     state.spare = calloc(state.size, sizeof *state.spare);
     struct bw_pool *pool = bw_pool_create(threads);
@@ -263,14 +386,6 @@ static struct bw_error *run_stream(struct bw_fs *fs, const struct bw_stream *str
     bw_pool_destroy(pool);
     if (state.slots)
         abandon_rest(&state);
-    struct bw_error *error = BW_TAKE(state.error);
     free_state(&state);
-    return error;
-}
-
-struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
-{
-    struct bw_stream stream;
-    BW_TRY(BW_TAKE_OPTIONS(&stream, given));
-    return run_stream(fs, &stream);
+    return state.error;
 }

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
-#include "data/stream.h"
+#include "btrfs-walk/stream.h"
 #include "export/hash.h"
 #include "export/starts.h"
 

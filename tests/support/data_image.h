@@ -7,7 +7,7 @@
 #ifndef BW_TESTS_DATA_IMAGE_H
 #define BW_TESTS_DATA_IMAGE_H
 
-#include "data/stream.h"
+#include "data/reader.h"
 #include "fs/fs.h"
 #include "support/walk_helpers.h"
 

@@ -9,7 +9,7 @@
 #include "cmd/common/bad_ranges.h"
 #include "cmd/common/paths.h"
 #include "cmd/inspect/zeros.h"
-#include "data/stream.h"
+#include "btrfs-walk/stream.h"
 #include "fs/fs.h"
 #include "recovery/recovery.h"
 
