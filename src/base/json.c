@@ -53,7 +53,7 @@ static void append_string(struct bw_json *json, const uint8_t *bytes, size_t len
     bw_buffer_append_byte(json->buffer, '"');
 }
 
-/* What stands before a value: comma, line, name. */
+/* What comes before a value: comma, new line, name. */
 static void begin_value(struct bw_json *json, const char *name, const char *suffix)
 {
     if (!json->depth)

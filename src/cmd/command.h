@@ -13,7 +13,7 @@
 #include "btrfs-walk/fs.h"
 #include "cmd/probes/probes.h"
 
-/** Exit status of the commands that list something. */
+/** Exit statuses. */
 enum {
     STATUS_OK = 0,
     STATUS_PARTIAL = 1,     /**< part of the answer is missing, or could not be written */
@@ -33,13 +33,13 @@ struct cmd_option {
     const char *argument;    /**< name of its argument in the help text; NULL: it takes none;
                                 "[=WORD]": it is optional, and then follows a '=' */
     const char *description; /**< one line */
-    /** Stores the argument, which is NULL if there is none, at `target`: `offset` bytes into the
-     * settings that the table is for. BW_ERROR_USAGE: the argument makes no sense. */
+    /** Stores the argument (NULL if there is none) at `target`, which is `offset` bytes into the
+     * settings that the table is for. BW_ERROR_USAGE: the argument is invalid. */
     struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
     const char *const *words; /**< of cmd_take_word(): what may be given; ends with NULL */
-    /** Options that are handled instead of the command being run write to stdout here and return
-     * the exit status; or SHOWED_NOTHING, to go on. Not NULL: comes before `take`. */
+    /** For options like --help: writes something to stdout and returns the exit status, so that
+     * the command is not run; or SHOWED_NOTHING, to go on with `take`. May be NULL. */
     int (*show)(const struct command *command, const char *argument);
     const struct cmd_option *group; /**< this entry stands for a table that several commands
                                        share; its settings begin at `offset` */
@@ -47,7 +47,7 @@ struct cmd_option {
 
 enum { SHOWED_NOTHING = -1 };
 
-/* What an entry of a table ends with: where its argument goes. The member's type is checked. */
+/* The end of a table entry: where its argument is stored. The type of the member is checked. */
 #define CMD_AT(type, member, wanted) \
     (offsetof(type, member) + _Generic(((type *)0)->member, wanted : 0))
 /** A bool that becomes true. */
@@ -71,7 +71,7 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
                                   const char *argument);
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
 
-/** The error of a `take` function: the argument makes no sense. */
+/** The error of a `take` function for an invalid argument. */
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument);
 
 /** What the options common to all commands have set. */
@@ -79,7 +79,7 @@ struct cmd_common {
     const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments
                           */
     size_t image_count;
-    const char *const *paths; /**< of a command that takes paths: the operands behind IMAGE */
+    const char *const *paths; /**< for a command that takes paths: the operands after IMAGE */
     size_t path_count;
     int superblock_copy;
     struct bw_graph_options graph; /**< its edits are `edits` */
@@ -111,13 +111,11 @@ struct command {
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< bytes of the state: what the options set, for `run` */
     const void *defaults; /**< state before any option; NULL: zeros */
-    bool needs_no_image;  /**< its operands are not images; they come in cmd_common.images all the
-                             same */
-    /** Only its first operand is an image, or none if --graph names them; the rest come in
-     * cmd_common.paths.
-     */
+    bool needs_no_image;  /**< its operands are not images; they are in cmd_common.images anyway */
+    /** Only its first operand is an image, or none if --graph names the images; the rest are in
+     * cmd_common.paths. */
     bool takes_paths;
-    bool needs_path; /**< and at least one of those there must be */
+    bool needs_path; /**< and there must be at least one of those */
 };
 
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
@@ -142,53 +140,51 @@ int cmd_run(const struct command *command, int argc, char **argv);
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
                       unsigned long *number);
 
-/** Opens the file system; on failure says why on stderr and returns the exit status, otherwise
- * STATUS_OK. */
+/** Opens the file system and returns STATUS_OK; on failure prints why to stderr and returns the
+ * exit status. */
 int cmd_open(const struct cmd_common *common, struct cmd_session *session);
 
-/** The same without reading any tree: enough for the graph. */
+/** The same without reading any tree, which is enough to print the graph. */
 int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
 
 /** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL
  * if there was damage, an image was not used, or the statedump could not be written. */
 int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 
-/** Says on stderr what does not end a command; for a bw_reporter whose context is a struct
+/** Prints a note, warning or damage to stderr; for a bw_reporter whose context is a struct
  * cmd_common. */
 void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error);
 
-/** Says on stderr what ended a command, frees the error, and returns the exit status for it. */
+/** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
+ */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
 
-/** Holds back SIGUSR1 until somebody listens; before any thread is made. */
+/** Blocks SIGUSR1 until cmd_statedump_start(). To be called before any thread is created. */
 void cmd_statedump_prepare(void);
-/** Listens for SIGUSR1 and dumps to common->statedump, or stderr, each time it comes. */
+/** Waits for SIGUSR1 in a thread, and writes a statedump to common->statedump, or to stderr, each
+ * time it comes. */
 struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
                                      struct cmd_statedump **statedump);
-/** Ends that, after a last dump if there is a file for it; NULL is allowed. */
+/** Ends that, after a last statedump if there is a file for it; NULL is allowed. */
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
 
-/** Opens a file that is written besides the results. BW_ERROR_USAGE if it is one that `fs` reads,
- * or looks like an image, or is the file `taken` (NULL: none). */
+/** Opens an output file other than stdout. BW_ERROR_USAGE if it is a file that `fs` reads, looks
+ * like an image, or is the file `taken` (NULL: none). */
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
                                  int *descriptor);
 
 /** Writes all of it to a file. */
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length);
 
-/** Output on its way to stdout: what comes in small pieces is gathered. All zeros is empty.
- */
+/** Output to stdout, in which small pieces are gathered. All zeros is empty. */
 struct cmd_output {
     struct bw_buffer gathered;
-    bool at_once;    /**< do not gather: somebody is watching */
-    long long since; /**< when the oldest gathered byte came, in nanoseconds of the monotonic clock
-                      */
+    bool at_once;    /**< do not gather: it is a terminal */
+    long long since; /**< when the oldest gathered byte came, in nanoseconds (monotonic) */
 };
 
-/**
- * Takes bytes for stdout (`context` is a struct cmd_output), for use as a consumer of a walk.
- * SIGPIPE ends the program quietly, even if it was ignored.
- */
+/** Writes bytes to stdout; `context` is a struct cmd_output, so that this can be the consumer of a
+ * walk. If stdout is a pipe without a reader, SIGPIPE ends the program, even if it was ignored. */
 struct bw_error *cmd_write(void *context, const char *bytes, size_t length);
 
 /** Writes what is left, and frees the memory. */

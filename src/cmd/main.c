@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Where the program begins: choosing the command. */
+/* The start of the program: which command to run. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,8 +16,8 @@ const struct command *const cmd_table[] = {
     &cmd_cat,      &cmd_extents, &cmd_sum,     &cmd_tar,      &cmd_extract,
     &cmd_bodyfile, &cmd_graph,   &cmd_xlators, &cmd_blackbox, NULL};
 
-/* A stream that is closed must not become the number of an image. What is written to stdout still
- * fails. */
+/* An image must not get the number of a standard stream that is closed. Writing to a closed stdout
+ * still fails. */
 static void keep_standard_streams(void)
 {
     for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; descriptor++)
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
     keep_standard_streams();
     if (!have_stack())
         return STATUS_CANNOT;
-    signal(SIGPIPE, SIG_IGN); /* only that of stdout ends the program: see cmd_write() */
+    signal(SIGPIPE, SIG_IGN); /* only a broken stdout ends the program: see cmd_write() */
     for (size_t i = 0; argc > 1 && cmd_table[i]; i++)
         if (strcmp(argv[1], cmd_table[i]->name) == 0)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);

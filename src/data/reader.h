@@ -30,7 +30,7 @@ void bw_data_block_clear(struct bw_data_block *block);
 /** Frees all it holds. */
 void bw_data_block_free(struct bw_data_block *block);
 
-/* For those who fill it. */
+/* For filling it. */
 
 /** Makes sure that the block has memory; false if there is none. */
 bool bw_data_block_reserve(struct bw_data_block *block);

@@ -318,7 +318,7 @@ static void test_lost_checksum_leaf(void **state)
         const struct bw_data_file file = data_image_file(image, 10 * SECTOR + TEXT, false);
         data_image_read(image, &file, starts[i], 10 * SECTOR, &result);
         snprintf(expected, sizeof expected,
-                 ": tree block %llu of the checksum tree, which would tell",
+                 ": tree block %llu of the checksum tree, which has their",
                  (unsigned long long)iw_root_block(image->image, BW_CSUM_TREE)->logical);
         assert_non_null(strstr(result.first_error, expected));
         assert_int_equal(result.bad, 10 * SECTOR);

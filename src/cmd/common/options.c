@@ -146,10 +146,10 @@ const struct cmd_option cmd_image_options[] = {
 
 /* Of every command. */
 const struct cmd_option cmd_common_options[] = {
-    {'q', "quiet", NULL, "no warnings; only what ends the command is said",
+    {'q', "quiet", NULL, "no warnings: print only what ends the command",
      CMD_FLAG(struct cmd_common, quiet)},
     {'v', "verbose", NULL,
-     "also say which bad copies were replaced by good ones; -vv: the way of each error",
+     "also report bad copies that were replaced by good ones; -vv: the way of each error",
      .take = take_verbose},
     {'h', "help", NULL, "this text", .show = show_help},
     {'V', "version", NULL, "version of the program", .show = show_version},
@@ -242,7 +242,7 @@ enum { LONG_FORM = 256 };
 static void fill_tables(struct getopt_tables *tables, const struct option_list *list)
 {
     char *letter = tables->letters;
-    *letter++ = ':'; /* a missing argument is told from an unknown option */
+    *letter++ = ':'; /* distinguishes a missing argument from an unknown option */
     for (size_t i = 0; i < list->count; i++) {
         const struct cmd_option *option = list->items[i].option;
         int kind = !option->argument          ? no_argument
@@ -276,7 +276,7 @@ static int flush_stdout(const struct cmd_common *common)
     return STATUS_PARTIAL;
 }
 
-/* Uses one option; SHOWED_NOTHING if the command goes on, else the exit status to end with. */
+/* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
 static int use_option(const struct command *command, const struct cmd_common *common,
                       const struct option_list *list, size_t number, const char *argument)
 {
@@ -318,7 +318,7 @@ static int take_options(const struct command *command, int argc, char **argv,
     return status;
 }
 
-/* IMAGE comes first, so that its file system is the one meant; devices given by -d follow. */
+/* IMAGE comes first, because its file system is the one to open; devices given with -d follow. */
 static void take_operands(const struct command *command, struct cmd_common *common, char **operands,
                           size_t count)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* A file system that a command works on: opening it as the common options say, and closing it. */
+/* The file system of a command: opening it with the common options, and closing it. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ static const struct {
     const char *name;
 } streams[] = {{STDERR_FILENO, "stderr"}, {STDOUT_FILENO, "stdout"}};
 
-/* What goes into an image is refused; if it is stderr, without a word. */
+/* Output into an image is refused; without a message if it is stderr that goes there. */
 static struct bw_error *refuse_stream(size_t stream)
 {
     if (streams[stream].descriptor == STDERR_FILENO) {
@@ -27,8 +27,8 @@ static struct bw_error *refuse_stream(size_t stream)
                            streams[stream].name);
 }
 
-/* Holds the streams against all that a file system reads or, before it is open (NULL), the images
- * given. */
+/* Compares the streams with all files that a file system reads or, before it is open (NULL), with
+ * the images given. */
 static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_file_set *images)
 {
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
@@ -41,7 +41,8 @@ static struct bw_error *check_streams(const struct bw_fs *fs, const struct bw_fi
     return NULL;
 }
 
-/* Before anything is said: somebody may have sent the results, or the messages, into an image. */
+/* Before the first message: the results, or the messages, may have been redirected into an image.
+ */
 static struct bw_error *check_streams_first(const struct cmd_common *common)
 {
     struct bw_file_set images = {0};
@@ -53,7 +54,7 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
     return error;
 }
 
-/* What a session's file system needs to know of it while it is being opened. */
+/* While the file system is being opened: all files that will be read are known. */
 static struct bw_error *planned(void *context, const struct bw_fs *fs)
 {
     struct cmd_session *session = context;
@@ -110,7 +111,7 @@ int cmd_wire(const struct cmd_common *common, struct cmd_session *session)
     return open_session(common, session, bw_fs_wire);
 }
 
-/* Something besides the results could not be written. */
+/* An output other than stdout could not be written. */
 static int fail_output(const struct cmd_common *common, struct bw_error *error, int status)
 {
     if (!error)

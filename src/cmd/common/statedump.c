@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it,
- * so that a dump is written by ordinary code and not by a signal handler.
+ * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it:
+ * a statedump is written by ordinary code, not by a signal handler.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -45,7 +45,7 @@ static struct bw_error *write_to(void *context, const char *text, size_t length)
     return cmd_write_file(statedump->descriptor, name ? name : "stderr", text, length);
 }
 
-/* A file holds one dump: the last. */
+/* A file holds only the last statedump. */
 static struct bw_error *dump(struct cmd_statedump *statedump)
 {
     if (statedump->descriptor != STDERR_FILENO) {
@@ -103,7 +103,7 @@ struct bw_error *cmd_statedump_start(const struct cmd_common *common, const stru
     statedump->common = common;
     statedump->fs = fs;
     BW_TRY(open_file(statedump));
-    /* Without a thread there is still the dump at the end. */
+    /* Without a thread there is still the statedump at the end. */
     statedump->listening = bw_thread_start(&statedump->thread, listen_for_signals, statedump) == 0;
     *result = BW_TAKE(statedump);
     return NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What commands say: results on stdout, all else on stderr; and the exit status an error stands
- * for. */
+/* Output of commands: results to stdout, messages to stderr; and the exit status for an error. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -15,11 +14,12 @@
 #include "cmd/command.h"
 #include "cmd/common/last_words.h"
 
-/* Thousands of small subvolumes must not cost a system call each. What is older than this goes out
- * with the next. */
+/* Thousands of small subvolumes must not cost a system call each. Bytes older than this are written
+ * with the next ones. */
 enum { GATHER_BYTES = 64 << 10, GATHER_NANOSECONDS = 50000000 };
 
-/* " [features/verify]", or, where the name of the layer tells more, " [storage/file device-2]". */
+/* " [features/verify]" or, if the layer's name is not that of its type, " [storage/file device-2]".
+ */
 static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
 {
     const char *slash = strrchr(hop->layer, '/');
@@ -31,7 +31,7 @@ static void append_layer(struct bw_buffer *line, const struct bw_error_hop *hop)
     bw_buffer_append_byte(line, ']');
 }
 
-/* Where the error was born and what it came through; an address is only said when it changes. */
+/* Where the error originated and the layers it passed; an address is printed when it changes. */
 static void append_way(struct bw_buffer *line, const struct bw_error_hop *way)
 {
     const struct bw_error_hop *before = NULL;
@@ -51,7 +51,7 @@ static void print_line(const struct bw_buffer *line)
     fprintf(stderr, "btrfs-walk: %.*s\n", (int)line->length, line->data ? line->data : "");
 }
 
-/* The lines of -vv, below a message: the way, then the causes with theirs. */
+/* The lines of -vv after a message: its way through the layers, then its causes with theirs. */
 static void explain(const struct bw_error *error, int depth)
 {
     struct bw_buffer line = {0};
@@ -122,8 +122,8 @@ static struct bw_error *write_all(const char *bytes, size_t length)
 {
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
-        /* Ignored for all other files, the signal ends the program when nobody reads its results
-         * any more. */
+        /* The signal is ignored for all other files, and ends the program when its results are no
+         * longer read. */
         cmd_last_words();
         signal(SIGPIPE, SIG_DFL);
         raise(SIGPIPE);

@@ -140,8 +140,8 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
 }
 
-/* What is entered and what is shown differ with filters, and a directory in which nothing is
- * selected is not told of. */
+/* With filters, directories are entered that are not printed, and a directory in which nothing is
+ * selected has no heading. */
 static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
                                          const struct waiting *directory)
 {
@@ -190,8 +190,8 @@ static struct bw_error *list_waiting(struct ls *ls)
     return error;
 }
 
-/* As ls does: a link that is named leads to its directory, unless long lines tell of the link
- * itself. */
+/* As ls does: a link given as PATH is followed to its directory, unless long lines are about the
+ * link itself. */
 static struct bw_error *find(const struct ls *ls, const char *path, struct bw_place *place)
 {
     const struct cmd_paths *paths = &ls->paths;
@@ -206,8 +206,7 @@ static struct bw_error *find(const struct ls *ls, const char *path, struct bw_pl
     return NULL;
 }
 
-/* A directory that is named: nothing but a lookup tells what its ".." is. Below it, the listing
- * knows. */
+/* A directory given as PATH: what its ".." is needs a lookup. Below it, the listing knows. */
 static struct bw_error *wait_for_named(struct ls *ls, const char *path,
                                        const struct bw_place *place)
 {
@@ -219,7 +218,7 @@ static struct bw_error *wait_for_named(struct ls *ls, const char *path,
     return wait_for(ls, strdup(path), place, &parent, 0);
 }
 
-/* Files that are named come first, together; then the directories in their order. */
+/* Files given as PATH come first, together; then the directories in their order. */
 static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
                                  struct ls_listing *files)
 {
