@@ -182,7 +182,8 @@ struct bw_error *bw_probe_stats_report(const struct bw_probe_stats *stats, bool 
  * name of the probe.
  *
  * Numbers: == != < <= > >= and a value in decimal, 0x hexadecimal or 0 octal, which may be followed
- * by K, M, G, T, P or E (powers of 1024) for sizes and plain numbers, by ns, us, ms or s for times.
+ * by K, M, G, T, P or E (powers of 1024) for sizes and plain numbers, by ns, us, ms, s, m or h for
+ * times.
  *
  * Texts: == != and ~ !~ for patterns with `*`, `?`, `[a-z]`, `[!a-z]` and `[:alpha:]`. A value is a
  * word, in which all bytes stand for themselves, or is in double quotes, with \" \\ \n \r \t \xHH.

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Bytes as base64 (RFC 4648, with padding): how names that are no text leave in JSON. */
+/* Base64 (RFC 4648, with padding): for names in JSON that are not UTF-8. */
 #ifndef BW_BASE_BASE64_H
 #define BW_BASE_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/** Bytes that `length` bytes become. */
+/** The length of `length` bytes in base64. */
 static inline size_t bw_base64_length(size_t length)
 {
     return (length + 2) / 3 * 4;
 }
 
-/** Writes them where the caller has made room; returns the end. */
+/** Writes bytes in base64 at `at`, where there is room; returns the end. */
 static inline char *bw_base64(char *at, const void *bytes, size_t length)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

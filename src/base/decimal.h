@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Numbers as decimal text, for what is written a million times. Two digits at a time, from a table;
- * the caller has made room.
+ * Numbers as decimal text, for what is written a million times: two digits at a time, from a table.
+ * The caller makes room.
  */
 #ifndef BW_BASE_DECIMAL_H
 #define BW_BASE_DECIMAL_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/** Bytes of the longest: 2^64 - 1, or a sign and 2^63. */
+/** Bytes of the longest number: 2^64 - 1, or a sign and 2^63. */
 enum { BW_DECIMAL_ROOM = 20 };
 
 /** Writes exactly two digits of a value below 100; returns the end. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Escaping for terminals: nothing that a name holds may move the cursor or change a colour. */
+/* Escaping for terminals: no name may move the cursor or change a colour. */
 #include "base/escape.h"
 
 #include <string.h>

@@ -6,13 +6,13 @@
 #include "base/buffer.h"
 
 /**
- * Appends bytes: backslash and space with a backslash in front, control bytes and what is not valid
- * UTF-8 as \n, \t and the like or \ooo; valid UTF-8 outside the control characters as it is.
+ * Appends bytes: a backslash before each backslash and space, control characters and invalid UTF-8
+ * as \n, \t and the like or \ooo, everything else unchanged.
  */
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length);
 
-/** Appends a message, which may hold names and paths: it stays in its line, nothing in it is obeyed
- * by a terminal, and its spaces are left as they are. */
+/** Appends a message that may contain names and paths: it stays in one line, a terminal obeys
+ * nothing in it, and its spaces are unchanged. */
 void bw_escape_words(struct bw_buffer *buffer, const char *message);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Matching patterns, without recursion: on a mismatch only the last star has to be tried again, one
- * character further, because what stood before it has matched as early as it could.
+ * Matching patterns without recursion: on a mismatch only the last star is tried again, one
+ * character further, because everything before it has matched as early as possible.
  */
 #include "base/glob.h"
 
@@ -11,14 +11,14 @@
 
 #include "base/utf8.h"
 
-/* Bytes that are no UTF-8 are characters beyond all of Unicode's. */
+/* Bytes that are not UTF-8 become characters beyond Unicode. */
 enum { BARE_BYTE = 0x200000 };
 
 struct cursor {
     const uint8_t *next, *end;
 };
 
-/* What letters are, where case does not count. */
+/* How case is ignored. */
 struct folding {
     bool folds;
     locale_t locale; /* 0: only those of ASCII are known */
@@ -74,7 +74,7 @@ static uint32_t fold(const struct folding *folding, uint32_t character)
     return known ? (uint32_t)towlower_l((wint_t)character, folding->locale) : character;
 }
 
-/* Takes a character that may have a backslash in front of it; false at the end. */
+/* Takes a character, which may follow a backslash; false at the end. */
 static bool take_plain(struct cursor *pattern, uint32_t *character)
 {
     skip(pattern, '\\');
@@ -94,7 +94,7 @@ static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
     return !range || (skip(pattern, '-') && take_plain(pattern, last));
 }
 
-/* POSIX's, in its own locale: whatever the user's is, an image has the same answer. */
+/* The classes of POSIX, as in its own locale, so that results do not depend on the locale. */
 static const struct class *find_class(const uint8_t *name, size_t length)
 {
     static const struct class classes[] = {
@@ -125,8 +125,7 @@ static bool class_has(const struct class *class, uint32_t character)
     return found;
 }
 
-/* Takes `[:name:]`, in a set; what looks otherwise is no class, and what it is made of stands for
- * itself. */
+/* Takes `[:name:]`, in a set. Anything else is not a class but single characters. */
 static bool take_class(struct cursor *pattern, const struct class **class)
 {
     struct cursor ahead = *pattern;
@@ -143,11 +142,11 @@ static bool take_class(struct cursor *pattern, const struct class **class)
     return true;
 }
 
-/* A set as it is read, and what is known so far. */
+/* A set while it is read. */
 struct set {
     uint32_t character;
     bool found;
-    bool bad_class; /* it has one that does not exist */
+    bool bad_class; /* it has a class that does not exist */
 };
 
 static bool take_member(const struct folding *folding, struct cursor *pattern, struct set *set)
@@ -165,9 +164,8 @@ static bool take_member(const struct folding *folding, struct cursor *pattern, s
     return true;
 }
 
-/* What follows `[`, up to and with `]`; a `]` that is the first stands for itself. False if it does
- * not end.
- */
+/* Takes what follows `[`, including the `]`. A `]` that comes first is a member of the set. False
+ * if the set does not end. */
 static bool take_set(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
     bool inverted = skip(pattern, '!') || skip(pattern, '^');
@@ -179,7 +177,7 @@ static bool take_set(const struct folding *folding, struct cursor *pattern, stru
     return true;
 }
 
-/* Whether the next thing in the pattern, which is no star, stands for this character. */
+/* Whether the next element of the pattern, which is no star, matches this character. */
 static bool matches_one(const struct folding *folding, struct cursor *pattern, uint32_t character)
 {
     struct set set = {.character = character};
@@ -193,16 +191,16 @@ static bool matches_one(const struct folding *folding, struct cursor *pattern, u
 
 static bool matches(const struct folding *folding, struct cursor wanted, struct cursor given)
 {
-    struct cursor behind_star = {0}, retry = {0};
+    struct cursor after_star = {0}, retry = {0};
     while (given.next < given.end) {
         if (skip(&wanted, '*')) {
-            behind_star = wanted;
+            after_star = wanted;
             retry = given;
         } else if (!matches_one(folding, &wanted, take(&given))) {
-            if (!behind_star.next)
+            if (!after_star.next)
                 return false;
             take(&retry);
-            wanted = behind_star;
+            wanted = after_star;
             given = retry;
         }
     }
@@ -248,6 +246,6 @@ const char *bw_glob_problem(const char *pattern, size_t length)
         if (skip(&cursor, '['))
             problem = problem_of_set(&cursor);
         else if (!take_plain(&cursor, &unused))
-            problem = "a '\\' with nothing behind it";
+            problem = "a '\\' with nothing after it";
     return problem;
 }

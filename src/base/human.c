@@ -173,11 +173,11 @@ char *bw_write_date(char *at, int64_t nanoseconds, char between)
     return bw_decimal_eight(at, nanosecond % 100000000);
 }
 
-/* Parsing dates. strptime(3) also takes single digits and spaces, and days that a month does not
- * have: hence the shapes, in which 0 stands for any digit, and the look at what timegm(3) made of
- * the day. */
+/* Parsing dates. strptime(3) also accepts single digits, spaces, and days that a month does not
+ * have: so the text is compared with a shape before, in which 0 is any digit, and the day after
+ * timegm(3). */
 
-/* Moves on behind a shape, if it is there. */
+/* Skips a shape, if the text has it. */
 static bool skip(const char **text, const char *shape)
 {
     size_t i = 0;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* UTF-8 as the Unicode standard has it: names of files are bytes, and have to be looked at before
- * they are text. */
+/* UTF-8 as defined by the Unicode standard. Names of files are bytes, and need not be valid. */
 #ifndef BW_BASE_UTF8_H
 #define BW_BASE_UTF8_H
 
@@ -8,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Length of the valid UTF-8 sequence at `bytes` (at least one, at most `left` bytes); 0 if there
- * is none: too long a form, a surrogate, and what lies beyond U+10FFFF are not valid. */
+/** Length of the valid UTF-8 sequence at `bytes`, of which there are `left`, at least one; 0 if
+ * there is none. Overlong forms, surrogates and anything beyond U+10FFFF are not valid. */
 static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
 {
     uint8_t first = bytes[0];
@@ -27,7 +26,7 @@ static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
     return length;
 }
 
-/** Whether all of it is valid. */
+/** Whether all bytes are valid. */
 static inline bool bw_utf8_is_valid(const void *bytes, size_t length)
 {
     const uint8_t *next = bytes;

@@ -20,7 +20,7 @@
 #include "btrfs-walk/probe.h"
 
 enum bw_filter_operator {
-    BW_FILTER_IS, /**< the member stands alone */
+    BW_FILTER_IS, /**< a member without an operator */
     BW_FILTER_EQUAL,
     BW_FILTER_DIFFERENT,
     BW_FILTER_LIKE,

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The words of a filter: its operators, and its numbers with units. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/human.h"
 #include "probe/filter.h"
 
 /* Longer ones before their beginnings. */
@@ -54,62 +58,30 @@ struct bw_error *bw_filter_next(struct bw_lexer *lexer, bool value, struct bw_fi
                                           token->text, token->text, token->text);
 }
 
-static const struct unit {
-    const char *name;
-    enum bw_filter_unit unit;
-    uint64_t factor;
-} units[] = {
-    {"", BW_FILTER_NO_UNIT, 1},
-    {"K", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 10},
-    {"M", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 20},
-    {"G", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 30},
-    {"T", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 40},
-    {"P", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 50},
-    {"E", BW_FILTER_SIZE_UNIT, UINT64_C(1) << 60},
-    {"ns", BW_FILTER_TIME_UNIT, 1},
-    {"us", BW_FILTER_TIME_UNIT, 1000},
-    {"ms", BW_FILTER_TIME_UNIT, 1000000},
-    {"s", BW_FILTER_TIME_UNIT, 1000000000},
-};
-
-static const struct unit *find_unit(const char *name, size_t length)
+static const struct bw_unit *take_unit(const char *name, struct bw_filter_value *value)
 {
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strlen(units[i].name) == length && memcmp(units[i].name, name, length) == 0)
-            return &units[i];
-    return NULL;
+    const size_t length = strlen(name);
+    const struct bw_unit *unit = bw_unit_find(bw_size_units, name, length);
+    value->unit = !length ? BW_FILTER_NO_UNIT : unit ? BW_FILTER_SIZE_UNIT : BW_FILTER_TIME_UNIT;
+    return unit ? unit : bw_unit_find(bw_time_units, name, length);
 }
 
-/* Reads digits as C writes numbers; returns their end, which is the start if there are none. */
-static const char *read_digits(const char *text, const char *end, struct bw_filter_value *value)
-{
-    int base = 10, digit;
-    const char *next = text;
-    if (end - text > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X') &&
-        bw_digit_value(text[2]) >= 0) {
-        base = 16;
-        next += 2;
-    } else if (end - text > 1 && text[0] == '0') {
-        base = 8;
-    }
-    for (; next < end && (digit = bw_digit_value(*next)) >= 0 && digit < base; next++)
-        value->too_large |= __builtin_mul_overflow(value->number, (uint64_t)base, &value->number) ||
-                            __builtin_add_overflow(value->number, (uint64_t)digit, &value->number);
-    return next;
-}
-
+/* Numbers are written as in C, and may be followed by a unit. */
 static bool read_number(const struct bw_filter_token *token, struct bw_filter_value *value)
 {
-    const char *end = token->text + token->length;
     const char *digits = token->text + (*token->text == '-');
-    const char *behind = read_digits(digits, end, value);
-    const struct unit *unit = find_unit(behind, (size_t)(end - behind));
-    if (behind == digits || !unit)
+    char *end;
+    if (!isdigit((unsigned char)*digits))
         return false;
-    value->unit = unit->unit;
+    errno = 0;
+    value->number = strtoull(digits, &end, 0);
+    value->too_large = errno == ERANGE;
+    const struct bw_unit *unit = take_unit(end, value);
+    if (!unit)
+        return false;
     value->too_large |= __builtin_mul_overflow(value->number, unit->factor, &value->number);
     value->negative = digits != token->text && (value->number || value->too_large);
-    /* What is less than -2^63 has no form in two's complement. */
+    /* Numbers less than -2^63 have no form in two's complement. */
     value->too_large |= value->negative && value->number > UINT64_C(1) << 63;
     value->number = value->negative ? 0 - value->number : value->number;
     return true;

@@ -3,7 +3,7 @@
  * The grammar of filters, by recursive descent with one word of lookahead. What the names mean is
  * the business of filter_type.c.
  *
- * Where a test goes on is known only when what follows it was read. Until then the open ends of a
+ * The target of a test is known only when what follows it was read. Until then, the open ends of a
  * part of the filter are chains: each end holds the number of another one.
  */
 #include <ctype.h>
@@ -27,7 +27,7 @@ struct parser {
     struct bw_filter_token token; /* the next one */
     unsigned depth;               /* of `(` and `!` */
     unsigned open;                /* of `(` alone */
-    bool alone;                   /* what was read last is a member: an operator could follow */
+    bool alone;                   /* the last word was a member: an operator may follow */
 };
 
 static struct bw_error *parse_alternatives(struct parser *parser, struct ends *ends);
@@ -48,8 +48,8 @@ static struct bw_error *refuse(const struct parser *parser, const char *expected
                             BW_FILTER_SHOWN(token));
 }
 
-/* Nothing that could go on has come. */
-static struct bw_error *refuse_behind(const struct parser *parser)
+/* A complete test is followed by something that cannot follow. */
+static struct bw_error *refuse_next(const struct parser *parser)
 {
     static const char *const expected[2][2] = {
         {"'&&', '||' or the end", "'&&', '||' or ')'"},
@@ -86,8 +86,7 @@ static uint16_t joined(struct bw_filter *filter, uint16_t left, uint16_t right)
 
 /* Parts of a filter. */
 
-/* Adds a test with two open ends. The text is too short for more tests than their numbers have room
- * for. */
+/* Adds a test with two open ends. The text is too short for more tests than 16 bits can number. */
 static struct bw_error *add_test(struct parser *parser, const struct bw_filter_test *test,
                                  struct ends *ends)
 {
@@ -111,7 +110,7 @@ static struct bw_error *check_pattern(const struct bw_filter_test *test)
     return problem ? BW_FILTER_REFUSE(token->column, "in the pattern: %s", problem) : NULL;
 }
 
-/* The next word is an operator; its value is read as one. */
+/* The next word is an operator, which a value follows. */
 static struct bw_error *parse_comparison(struct parser *parser, struct bw_filter_test *test)
 {
     test->comparison = parser->token.comparison;
@@ -143,7 +142,7 @@ static struct bw_error *parse_parentheses(struct parser *parser, struct ends *en
     BW_TRY(advance(parser));
     BW_TRY(parse_alternatives(parser, ends));
     if (parser->token.kind != BW_FILTER_CLOSE)
-        return refuse_behind(parser);
+        return refuse_next(parser);
     parser->open--;
     parser->alone = false;
     return advance(parser);
@@ -169,8 +168,8 @@ static struct bw_error *parse_one(struct parser *parser, struct ends *ends)
     return NULL;
 }
 
-/* Parts with the same word between them. `decided` is how the left part ends if the right one does
- * not matter. */
+/* Parts joined by the same operator. `decided` is the result of the left part with which the right
+ * one does not matter. */
 static struct bw_error *
 parse_list(struct parser *parser, enum bw_filter_token_kind between, bool decided,
            struct bw_error *(*parse_part)(struct parser *parser, struct ends *ends),
@@ -206,7 +205,7 @@ static struct bw_error *parse_all(struct parser *parser)
         return bw_error_create(BW_ERROR_USAGE, "the filter is empty");
     BW_TRY(parse_alternatives(parser, &ends));
     if (parser->token.kind != BW_FILTER_END)
-        return refuse_behind(parser);
+        return refuse_next(parser);
     lead_to(parser->filter, ends.chain[false], BW_FILTER_NO_MATCH);
     lead_to(parser->filter, ends.chain[true], BW_FILTER_MATCH);
     return NULL;

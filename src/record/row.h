@@ -53,7 +53,7 @@ struct bw_rows {
     size_t room;           /**< of a row, without what values of unlimited size need */
     uint64_t members;      /**< mask of those that must be evaluated */
     struct bw_lead begin;  /**< what each row begins with */
-    struct bw_lead absent; /**< in text: what stands for a value that is absent */
+    struct bw_lead absent; /**< in text: what is written for an absent value */
     unsigned column_count;
     struct bw_column columns[]; /**< then the text of the leads */
 };

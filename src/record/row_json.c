@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, where a string
- * follows, a quote. Strings are what src/base/json.c makes of the same bytes, but most of them are
- * plain, and those are copied eight bytes at a time.
+ * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, before a string, a
+ * quote. Strings look as those of src/base/json.c, but most of them are plain, and are copied eight
+ * bytes at a time.
  */
 #include <uuid/uuid.h>
 
@@ -18,8 +18,8 @@ static bool is_plain(uint8_t byte)
     return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
 }
 
-/* Whether eight bytes are plain. May say no where they are, but only beside one that is not: a byte
- * too small for a subtraction borrows from the next. */
+/* Whether eight bytes are plain. May be false for plain bytes, but only next to one that is not: a
+ * byte too small for a subtraction borrows from the next. */
 static inline bool are_plain(uint64_t word)
 {
     uint64_t less = word - ones * 0x20;           /* control characters */
@@ -29,7 +29,7 @@ static inline bool are_plain(uint64_t word)
     return !((less | quote | slash | delete | word) & ones * 0x80);
 }
 
-/* Copies as many plain bytes as there are in front; may write seven more than that. */
+/* Copies the plain bytes at the beginning; may write seven bytes more. */
 static inline size_t copy_plain(char *at, const char *bytes, size_t length)
 {
     size_t done = 0;
@@ -53,7 +53,7 @@ static char *write_code(char *at, uint8_t code)
     return at + 6;
 }
 
-/* Valid UTF-8 as it stands in a string; at most six times as long. Terminals obey the control
+/* Writes valid UTF-8 as part of a string; at most six times as long. Terminals obey the control
  * characters U+0080 to U+009F, too. */
 static char *write_awkward(char *at, const uint8_t *bytes, size_t length)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Rows as columns of text: one writer a format. The lead of a column is the separator. */
+/* Rows as columns of text, and as words for events: a writer for each format. */
 #include <uuid/uuid.h>
 
 #include "base/base64.h"
@@ -8,7 +8,7 @@
 #include "base/human.h"
 #include "record/row.h"
 
-/* Numbers are read as unsigned unless their type says otherwise. */
+/* Values are read as unsigned numbers, whatever their sign. */
 static uint64_t number_at(const void *value)
 {
     return *(const uint64_t *)value;
@@ -129,7 +129,7 @@ static char *write_escaped(const struct bw_rows *rows, const struct bw_column *c
     return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
 }
 
-/* The same of text that ends with NUL. */
+/* The same for text that ends with NUL. */
 static char *write_raw_text(const struct bw_rows *rows, const struct bw_column *column,
                             const void *value, char *at, struct bw_buffer *buffer)
 {

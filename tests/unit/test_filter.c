@@ -86,6 +86,8 @@ static void test_numbers(void **state)
         {"ns > 1ms", true},
         {"ns > 2ms", false},
         {"ns < 1s", true},
+        {"ns < 1m", true},
+        {"ns > 1h", false},
         {"ns == 1500000ns", true},
         {"ns == 1500000", true},
         {"level", true},

@@ -81,7 +81,7 @@ static void test_grammar(void **state)
         {"error", "message ~ a[b", "column 11: in the pattern: a '[' without its ']'"},
         {"error", "message !~ \"[[:digits:]]\"",
          "column 12: in the pattern: no class has that name: they are like [:alpha:]"},
-        {"error", "message ~ a\\", "column 11: in the pattern: a '\\' with nothing behind it"},
+        {"error", "message ~ a\\", "column 11: in the pattern: a '\\' with nothing after it"},
         {"error", "code aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggg",
          "column 6: expected an operator, '&&', '||' or the end, not "
          "'aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggg'"},

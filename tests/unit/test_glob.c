@@ -197,8 +197,8 @@ static void test_problems(void **state)
         {"[[::]]", "no class has that name: they are like [:alpha:]"},
         {"[[=a=]]", "[.x.] and [=x=] are not known"},
         {"[[.a.]]", "[.x.] and [=x=] are not known"},
-        {"\\", "a '\\' with nothing behind it"},
-        {"\\\\\\", "a '\\' with nothing behind it"},
+        {"\\", "a '\\' with nothing after it"},
+        {"\\\\\\", "a '\\' with nothing after it"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_string_equal(bw_glob_problem(cases[i].pattern, strlen(cases[i].pattern)),

@@ -30,7 +30,7 @@ static bool separator_is_good(const char *text)
     return true;
 }
 
-/* Bytes that a separator stands for; room for as many as it has. */
+/* Decodes a separator; `bytes` has room for as many as the text has. */
 static size_t decode_separator(const char *text, char *bytes)
 {
     size_t length = 0;
