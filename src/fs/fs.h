@@ -67,7 +67,7 @@ struct bw_fs {
     uint64_t seed; /**< of hashes of names: random, so that no image can choose names that collide
                     */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
-    struct bw_map lost; /**< addresses of blocks whose loss was reported; under the lock */
+    struct bw_map lost;     /**< addresses of blocks whose loss was reported; under the lock */
     struct bw_map doubtful; /**< files of which bw_fs_first_doubt() was asked; under the lock */
 };
 

@@ -246,16 +246,16 @@ static void check_mounted(struct bw_fs *fs, const struct bw_image *image)
                                      image->path, point));
 }
 
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_xlator *map, int superblock_copy,
                                 struct bw_image_set *set)
 {
-    set->images = calloc(map->child_count, sizeof *set->images);
+    set->count = bw_xlator_child_count(map);
+    set->images = calloc(set->count, sizeof *set->images);
     if (!set->images)
         return bw_error_no_memory();
-    set->count = map->child_count;
     for (size_t i = 0; i < set->count; i++) {
         struct bw_image *image = &set->images[i];
-        image->storage = bw_graph_find(fs->graph, map->children[i].text);
+        image->storage = bw_xlator_child(map, i);
         image->path = path_below(image->storage);
         if (!image->path)
             return bw_error_no_memory();

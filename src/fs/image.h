@@ -7,7 +7,6 @@
 #define BW_FS_IMAGE_H
 
 #include "fs/fs.h"
-#include "graph/plan.h"
 
 /** What an image turned out to be. */
 enum bw_image_role {
@@ -30,9 +29,9 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Reads the superblock of every child of the volume `map`, each of which is a layer of fs->graph
- * already; `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_volume *map, int superblock_copy,
+/** Reads the superblock of every child of the chunk map, all of which are started;
+ * `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
+struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_xlator *map, int superblock_copy,
                                 struct bw_image_set *set);
 
 /** Reads superblock copy 0, 1 or 2 of an image, and tells where it is. BW_ERROR_NOT_FOUND if the

@@ -12,10 +12,9 @@ static struct bw_error *decode(const struct bw_item *item, uint64_t tree, struct
     if (bw_inode_decode(item, inode))
         return NULL;
     bool is_short = item->size < sizeof(struct bw_disk_inode_item);
-    return bw_error_create(BW_ERROR_CORRUPT,
-                           "tree %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, tree,
-                           item->key.objectid, is_short ? "item size" : "size",
-                           is_short ? item->size : inode->size);
+    return bw_error_create(
+        BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": invalid %s %" PRIu64, tree,
+        item->key.objectid, is_short ? "item size" : "size", is_short ? item->size : inode->size);
 }
 
 struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,

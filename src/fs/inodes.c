@@ -140,10 +140,10 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
         if (!wanted || !is_wanted_key(query, &item))
             continue;
         if (type == BW_INODE_ITEM)
-            wanted->inode_state =
-                !inside || item.size < sizeof(struct bw_disk_inode_item) ? BW_ITEM_CUT_OFF
-                : bw_inode_decode(&item, &wanted->inode)                 ? BW_ITEM_FOUND
-                                                                         : BW_ITEM_INVALID;
+            wanted->inode_state = !inside || item.size < sizeof(struct bw_disk_inode_item)
+                                      ? BW_ITEM_CUT_OFF
+                                  : bw_inode_decode(&item, &wanted->inode) ? BW_ITEM_FOUND
+                                                                           : BW_ITEM_INVALID;
         else if (inside)
             take_xattrs(query, wanted, &item);
         else

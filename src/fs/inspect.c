@@ -4,7 +4,6 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "fs/fs.h"
-#include "graph/print.h"
 
 static struct bw_error *deliver(struct bw_buffer *text, bw_consumer *consume, void *context)
 {

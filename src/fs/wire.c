@@ -1,33 +1,69 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Wiring. The devices have to be read before it is known which of them belong to the file system
- * and which layers it needs, so the plan is built in two steps: what is below the chunk map, then
- * the rest.
+ * Wiring. The devices have to be read before it is known which of them belong to the file system,
+ * and which layers that needs. So the graph is started in two steps: first what is below the chunk
+ * map, then the rest.
  */
 #include "fs/wire.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "format/features.h"
-#include "fs/default_plan.h"
-#include "graph/build.h"
-#include "graph/check.h"
-#include "graph/edit.h"
-#include "graph/volfile.h"
+
+#define CHUNK_MAP_TYPE "cluster/chunk-map"
+#define REMAP_TYPE     "cluster/remap"
+
+static const struct bw_text_place nowhere;
+
+/* Adds a layer on top of the others. */
+static struct bw_error *add(struct bw_graph *graph, const char *name, const char *type,
+                            struct bw_xlator **layer)
+{
+    BW_TRY(bw_graph_add(graph, bw_graph_size(graph), name, nowhere, layer));
+    return bw_layer_set_type(*layer, type, nowhere);
+}
+
+/* Adds a layer above the one that was the last, called after its type. */
+static struct bw_error *add_above(struct bw_graph *graph, const char *type)
+{
+    struct bw_xlator *below = bw_graph_layer(graph, bw_graph_size(graph) - 1), *layer;
+    BW_TRY(add(graph, strchr(type, '/') + 1, type, &layer));
+    return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
+}
+
+/* The default graph: a storage/file for each path, the chunk map above them, then one layer on the
+ * other. */
+static struct bw_error *describe_default(struct bw_graph *graph, const char *const *paths,
+                                         size_t count)
+{
+    struct bw_xlator *layer;
+    for (size_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "device-%zu", i + 1);
+        BW_TRY(add(graph, name, "storage/file", &layer));
+        BW_TRY(bw_layer_set_option(layer, "path", nowhere, paths[i], nowhere));
+    }
+    BW_TRY(add(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
+    for (size_t i = 0; i < count; i++)
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(bw_graph_layer(graph, i)), nowhere));
+    BW_TRY(add_above(graph, "features/verify"));
+    BW_TRY(add_above(graph, "performance/read-ahead"));
+    return add_above(graph, "performance/node-cache");
+}
 
 /* Images that were given take the place of those that the volfile names. */
-static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_options *options)
+static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs_options *options)
 {
     size_t used = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        struct bw_volume *volume = &plan->volumes[i];
-        if (volume->child_count)
+    for (size_t i = 0; i < bw_graph_size(graph); i++) {
+        struct bw_xlator *layer = bw_graph_layer(graph, i);
+        if (bw_xlator_child_count(layer))
             continue;
         if (used < options->path_count)
-            BW_TRY(bw_volume_set_option(volume, "path", (struct bw_text_place){0},
-                                        options->paths[used], (struct bw_text_place){0}));
+            BW_TRY(bw_layer_set_option(layer, "path", nowhere, options->paths[used], nowhere));
         used++;
     }
     if (used == options->path_count)
@@ -37,77 +73,73 @@ static struct bw_error *replace_paths(struct bw_plan *plan, const struct bw_fs_o
                            options->path_count == 1 ? " is" : "s are");
 }
 
-static struct bw_error *make_plan(struct bw_plan *plan, const struct bw_fs_options *options,
-                                  struct bw_file_set *inputs)
+static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_options *options,
+                                     struct bw_file_set *inputs)
 {
-    const struct bw_graph_options *graph = options->graph;
-    if (!graph->file)
-        BW_TRY(bw_default_plan(plan, options->paths, options->path_count));
-    else
-        BW_TRY(bw_volfile_read(graph->file, plan));
-    if (graph->file && !bw_file_set_add(inputs, graph->file))
+    BW_TRY(bw_volfile_read(graph, options->graph->file));
+    if (!bw_file_set_add(inputs, options->graph->file))
         return bw_error_no_memory();
-    if (graph->file && options->path_count)
-        BW_TRY(replace_paths(plan, options));
-    for (size_t i = 0; i < graph->edit_count; i++) {
-        const struct bw_graph_edit *edit = &graph->edits[i];
-        BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_plan_edit_option(plan, edit->text)
-                                            : bw_plan_edit_insert(plan, edit->text));
-    }
-    return NULL;
+    return options->path_count ? replace_paths(graph, options) : NULL;
 }
 
-/* The class of a volume; the plan was checked, so it exists. */
-static const struct bw_xlator_class *class_of(const struct bw_fs *fs,
-                                              const struct bw_volume *volume)
+static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *options)
 {
-    const struct bw_xlator_class *type = NULL;
-    bw_error_free(bw_registry_find(bw_graph_registry(fs->graph), volume->type.text, &type));
-    return type;
+    const struct bw_graph_options *wanted = options->graph;
+    if (wanted->file)
+        BW_TRY(read_volfile(fs->graph, options, &fs->inputs));
+    else
+        BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
+    for (size_t i = 0; i < wanted->edit_count; i++) {
+        const struct bw_graph_edit *edit = &wanted->edits[i];
+        BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
+                                            : bw_graph_edit_insert(fs->graph, edit->text));
+    }
+    return bw_graph_check(fs->graph, &fs->inputs);
 }
 
 /* The layer where logical addresses become offsets on devices. */
-static struct bw_error *find_chunk_map(const struct bw_fs *fs, const struct bw_plan *plan,
-                                       size_t *index)
+static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_xlator **map)
 {
     size_t found = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct bw_xlator_class *type = class_of(fs, &plan->volumes[i]);
+    for (size_t i = 0; i < bw_graph_size(graph); i++) {
+        const struct bw_xlator_class *type = bw_layer_class(bw_graph_layer(graph, i));
         if (type->above == BW_ADDRESS_LOGICAL && type->below == BW_ADDRESS_DEVICE) {
-            *index = i;
+            *map = bw_graph_layer(graph, i);
             found++;
         }
     }
     return found == 1 ? NULL
                       : bw_error_create(BW_ERROR_USAGE,
                                         "the graph needs one volume that maps logical addresses to "
-                                        "devices, like " BW_CHUNK_MAP_TYPE ", not %zu",
+                                        "devices, like " CHUNK_MAP_TYPE ", not %zu",
                                         found);
 }
 
-/* Takes out what is not used. The chunk map moves forward in the plan: `*map` follows it. */
-static struct bw_error *drop_unused(struct bw_fs *fs, struct bw_plan *plan,
-                                    struct bw_image_set *set, size_t *map)
+static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw_image_set *set)
 {
     for (size_t i = set->count; i-- > 0;)
         if (set->images[i].role == BW_IMAGE_UNUSED) {
-            bw_volume_remove_child(&plan->volumes[*map], i);
+            bw_layer_remove_child(map, i);
             set->images[i].storage = NULL; /* goes now */
         }
-    bw_graph_prune(fs->graph, plan, *map);
-    return find_chunk_map(fs, plan, map);
+    bw_graph_prune(graph);
 }
 
-/* A file system whose extents have moved needs the layer that knows where to. */
-static struct bw_error *add_remap(const struct bw_fs *fs, struct bw_plan *plan, size_t map)
+/* A file system whose extents have moved needs a layer that knows where to. */
+static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator *map)
 {
-    struct bw_volume *remap;
+    struct bw_xlator *remap;
+    size_t above = 0;
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
         return NULL;
-    for (size_t i = 0; i < plan->count; i++)
-        if (class_of(fs, &plan->volumes[i])->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
+    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
+        const struct bw_xlator *layer = bw_graph_layer(fs->graph, i);
+        if (bw_layer_class(layer)->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
             return NULL;
-    return bw_plan_insert_above(plan, map, BW_REMAP_TYPE, (struct bw_text_place){0}, &remap);
+        above = layer == map ? i : above;
+    }
+    BW_TRY(bw_graph_insert_above(fs->graph, above, REMAP_TYPE, nowhere, &remap));
+    return bw_graph_check_layer(fs->graph, remap);
 }
 
 static struct bw_error *tell_devices(const struct bw_fs *fs, const struct bw_image_set *set)
@@ -144,44 +176,34 @@ static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw
                             &(struct bw_control){BW_CONTROL_FILE_SYSTEM, {.file_system = &facts}});
 }
 
-static struct bw_error *find_top(struct bw_fs *fs, const struct bw_volume *last)
+static struct bw_error *set_top(struct bw_fs *fs)
 {
-    struct bw_xlator *top = bw_graph_find(fs->graph, last->name.text);
-    if (bw_graph_standing(top).above != BW_ADDRESS_LOGICAL)
-        return BW_REFUSE(last->name.at,
+    struct bw_xlator *top = bw_graph_layer(fs->graph, bw_graph_size(fs->graph) - 1);
+    if (bw_layer_space(top) != BW_ADDRESS_LOGICAL)
+        return BW_REFUSE(bw_layer_place(top),
                          "volume %s: the top of the graph must take logical addresses",
-                         last->name.text);
+                         bw_xlator_name(top));
     fs->reader.top = top;
     fs->reader.nodesize = fs->superblock.nodesize;
     return NULL;
 }
 
-static struct bw_error *build(struct bw_fs *fs, const struct bw_fs_options *options,
-                              struct bw_plan *plan, struct bw_image_set *set)
-{
-    size_t map = 0;
-    BW_TRY(make_plan(plan, options, &fs->inputs));
-    BW_TRY(bw_check_plan(plan, bw_graph_registry(fs->graph), &fs->inputs));
-    BW_TRY(find_chunk_map(fs, plan, &map));
-    if (options->planned)
-        BW_TRY(options->planned(options->planned_context, fs));
-    BW_TRY(bw_graph_build_below(fs->graph, plan, map));
-    BW_TRY(bw_images_open(fs, &plan->volumes[map], options->superblock_copy, set));
-    BW_TRY(bw_images_match(fs, set));
-    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
-    BW_TRY(drop_unused(fs, plan, set, &map));
-    BW_TRY(add_remap(fs, plan, map));
-    BW_TRY(bw_graph_build(fs->graph, plan));
-    BW_TRY(find_top(fs, &plan->volumes[plan->count - 1]));
-    BW_TRY(tell_file_system(fs, set));
-    return tell_devices(fs, set);
-}
-
 struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
                          struct bw_image_set *set)
 {
-    struct bw_plan plan = {0};
-    struct bw_error *error = build(fs, options, &plan, set);
-    bw_plan_free(&plan);
-    return error;
+    struct bw_xlator *map = NULL;
+    BW_TRY(describe(fs, options));
+    BW_TRY(find_chunk_map(fs->graph, &map));
+    if (options->planned)
+        BW_TRY(options->planned(options->planned_context, fs));
+    BW_TRY(bw_graph_start(fs->graph, map));
+    BW_TRY(bw_images_open(fs, map, options->superblock_copy, set));
+    BW_TRY(bw_images_match(fs, set));
+    BW_TRY(bw_features_check(fs->superblock.incompat_flags));
+    drop_unused(fs->graph, map, set);
+    BW_TRY(add_remap(fs, map));
+    BW_TRY(bw_graph_start(fs->graph, NULL));
+    BW_TRY(set_top(fs));
+    BW_TRY(tell_file_system(fs, set));
+    return tell_devices(fs, set);
 }

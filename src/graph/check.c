@@ -1,110 +1,340 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One layer against the rules of its class. */
-#include "graph/check.h"
-
+/*
+ * What makes sense in a graph. One pass over its layers, children before parents: what is not known
+ * by then comes too late, so there can be no cycle.
+ */
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "graph/options.h"
+#include "base/nearest.h"
+#include "graph/instance.h"
+
+struct checker {
+    struct bw_graph *graph;
+    struct hsearch_data *names; /* of the layers checked so far; NULL: a single one is checked */
+};
+
+/* The layer of a name, if it was checked already. */
+static struct bw_xlator *find(const struct checker *checker, const char *name)
+{
+    ENTRY *found = NULL;
+    if (!checker->names)
+        return bw_graph_find(checker->graph, name);
+    hsearch_r((ENTRY){.key = (char *)(uintptr_t)name}, FIND, &found, checker->names);
+    return found ? found->data : NULL;
+}
+
+/* A place, as the end of a message; freed by the caller. NULL: memory ran out. */
+static char *place_text(struct bw_text_place at)
+{
+    struct bw_buffer text = {0};
+    if (at.source && at.line)
+        bw_buffer_format(&text, " (%s:%u:%u)", at.source, at.line, at.column);
+    else if (at.source)
+        bw_buffer_format(&text, " (%s)", at.source);
+    bw_buffer_append_byte(&text, '\0');
+    return text.data;
+}
+
+static struct bw_error *check_name(const struct checker *checker, const struct bw_xlator *layer)
+{
+    const struct bw_xlator *other = find(checker, layer->name.text);
+    if (!other || other == layer)
+        return NULL;
+    BW_AUTO_FREE char *place = place_text(other->name.at);
+    return BW_REFUSE(layer->name.at, "volume %s: another volume before it has this name%s",
+                     layer->name.text, place ? place : "");
+}
+
+/* Types. */
+
+/* What an unknown type was meant to be: it may be slightly misspelt, or only have the wrong
+ * category. */
+struct meant {
+    const char *type;
+    const char *name; /* what follows its slash */
+    struct bw_nearest nearest;
+    const char *elsewhere;
+    bool exists; /* but cannot be used */
+};
+
+static const char *after_slash(const char *type)
+{
+    const char *slash = strrchr(type, '/');
+    return slash ? slash + 1 : type;
+}
+
+static struct bw_error *consider(void *context, const char *type)
+{
+    struct meant *meant = context;
+    meant->exists |= strcmp(type, meant->type) == 0;
+    bw_nearest_try(&meant->nearest, type);
+    if (strcmp(after_slash(type), meant->name) == 0)
+        meant->elsewhere = type;
+    return NULL;
+}
+
+/* Takes the registry's error and returns one that says more. */
+static struct bw_error *refuse_type(const struct checker *checker, const struct bw_xlator *layer,
+                                    struct bw_error *unknown)
+{
+    BW_AUTO_ERROR struct bw_error *reason = unknown;
+    const char *type = layer->type_name.text;
+    struct meant meant = {type, after_slash(type), {.wanted = type}, NULL, false};
+    if (reason->code == BW_ERROR_USAGE)
+        BW_TRY(bw_registry_each(checker->graph->registry, consider, &meant));
+    const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
+    if (best)
+        return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,
+                         reason->message, best);
+    return bw_place_error(layer->type_name.at,
+                          bw_error_prefix(BW_TAKE(reason), "volume %s", layer->name.text));
+}
+
+static struct bw_error *find_type(const struct checker *checker, struct bw_xlator *layer)
+{
+    if (!layer->type_name.text)
+        return BW_REFUSE(layer->name.at, "volume %s has no type", layer->name.text);
+    struct bw_error *unknown =
+        bw_registry_find(checker->graph->registry, layer->type_name.text, &layer->type);
+    return unknown ? refuse_type(checker, layer, unknown) : NULL;
+}
+
+/* Options. */
+
+static struct bw_error *refuse_option(const struct bw_xlator *layer, const struct bw_word *name)
+{
+    struct bw_nearest nearest = {.wanted = name->text};
+    struct bw_buffer names = {0};
+    for (const struct bw_option *option = layer->type->options; option && option->name; option++) {
+        bw_nearest_try(&nearest, option->name);
+        bw_buffer_format(&names, "%s%s", option == layer->type->options ? "; it has " : ", ",
+                         option->name);
+    }
+    struct bw_error *error =
+        nearest.best ? BW_REFUSE(name->at, "volume %s: %s has no option %s; did you mean %s?",
+                                 layer->name.text, layer->type->type, name->text, nearest.best)
+                     : BW_REFUSE(name->at, "volume %s: %s has no option %s%.*s", layer->name.text,
+                                 layer->type->type, name->text, (int)names.length,
+                                 names.data ? names.data : "");
+    bw_buffer_free(&names);
+    return error;
+}
+
+static struct bw_error *check_settings(const struct bw_xlator *layer)
+{
+    for (size_t i = 0; i < layer->setting_count; i++) {
+        const struct bw_setting *setting = &layer->settings[i];
+        const struct bw_option *option = bw_class_option(layer->type, setting->name.text);
+        if (!option)
+            return refuse_option(layer, &setting->name);
+        struct bw_error *error = bw_option_check(option, setting->value.text);
+        if (error)
+            return bw_place_error(setting->value.at,
+                                  bw_error_prefix(error, "volume %s", layer->name.text));
+    }
+    return NULL;
+}
+
+/* Notes which values are in force. */
+static struct bw_error *fill_values(struct bw_xlator *layer)
+{
+    const struct bw_option *options = layer->type->options;
+    size_t count = 0;
+    while (options && options[count].name)
+        count++;
+    free(layer->values);
+    layer->values = calloc(count + 1, sizeof *layer->values);
+    if (!layer->values)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++) {
+        const char *given = bw_layer_option(layer, options[i].name);
+        layer->values[i] = given ? given : options[i].default_value;
+        if (!layer->values[i])
+            return BW_REFUSE(layer->type_name.at, "volume %s: option %s must be given",
+                             layer->name.text, options[i].name);
+    }
+    return NULL;
+}
+
+/* Children. */
+
+static struct bw_error *refuse_child(const struct checker *checker, const struct bw_xlator *layer,
+                                     const struct bw_word *child)
+{
+    const struct bw_graph *graph = checker->graph;
+    const struct bw_xlator *later = bw_graph_find(graph, child->text);
+    if (later) {
+        BW_AUTO_FREE char *place = place_text(later->name.at);
+        return BW_REFUSE(child->at,
+                         "volume %s: subvolume %s is used before it is defined%s: children come "
+                         "before their parents",
+                         layer->name.text, child->text, place ? place : "");
+    }
+    struct bw_nearest nearest = {.wanted = child->text};
+    for (size_t i = 0; i < graph->size; i++)
+        if (graph->layers[i] != layer)
+            bw_nearest_try(&nearest, graph->layers[i]->name.text);
+    return BW_REFUSE(child->at, "volume %s: there is no volume %s%s%s%s", layer->name.text,
+                     child->text, nearest.best ? "; did you mean " : "",
+                     nearest.best ? nearest.best : "", nearest.best ? "?" : "");
+}
+
+static struct bw_error *find_children(const struct checker *checker, struct bw_xlator *layer)
+{
+    for (size_t i = 0; i < layer->child_count; i++) {
+        struct bw_child *child = &layer->children[i];
+        child->layer = find(checker, child->name.text);
+        if (!child->layer || child->layer == layer)
+            return refuse_child(checker, layer, &child->name);
+        if (child->layer->user == layer)
+            return BW_REFUSE(child->name.at, "volume %s: subvolume %s is listed twice",
+                             layer->name.text, child->name.text);
+        child->layer->user = layer;
+    }
+    return NULL;
+}
+
+static struct bw_error *check_count(const struct bw_xlator *layer)
+{
+    const struct bw_xlator_class *type = layer->type;
+    unsigned least = type->minimum_children, most = type->maximum_children;
+    char wanted[64];
+    if (layer->child_count >= least && layer->child_count <= most)
+        return NULL;
+    if (most == UINT32_MAX)
+        snprintf(wanted, sizeof wanted, "at least %u", least);
+    else if (least == most)
+        snprintf(wanted, sizeof wanted, "%u", least);
+    else
+        snprintf(wanted, sizeof wanted, "%u to %u", least, most);
+    bool one = least == 1 && (most == 1 || most == UINT32_MAX);
+    return BW_REFUSE(layer->type_name.at, "volume %s: %s takes %s subvolume%s, not %zu",
+                     layer->name.text, type->type, wanted, one ? "" : "s", layer->child_count);
+}
 
 static const char *space_name(enum bw_address_space space)
 {
     return space == BW_ADDRESS_DEVICE ? "device" : space == BW_ADDRESS_LOGICAL ? "logical" : "no";
 }
 
-static struct bw_error *check_options(const struct bw_xlator_class *type,
-                                      const struct bw_option_value *given, struct bw_fault *fault)
+/* Whether the children fit below the layer, and what that makes of the layer itself. */
+static struct bw_error *check_fit(struct bw_xlator *layer)
 {
-    for (size_t i = 0; given && given[i].name; i++) {
-        const struct bw_option *option = bw_class_option(type, given[i].name);
-        *fault = (struct bw_fault){option ? BW_FAULT_VALUE : BW_FAULT_OPTION, i};
-        if (!option)
-            return bw_error_create(BW_ERROR_USAGE, "%s has no option %s", type->type,
-                                   given[i].name);
-        BW_TRY(bw_option_check(option, given[i].value));
+    const struct bw_xlator_class *type = layer->type;
+    layer->height = 1;
+    for (size_t i = 0; i < layer->child_count; i++) {
+        const struct bw_child *child = &layer->children[i];
+        if (child->layer->height >= layer->height)
+            layer->height = child->layer->height + 1;
+        if (layer->height > BW_GRAPH_HEIGHT)
+            return BW_REFUSE(layer->type_name.at,
+                             "volume %s: more than %d layers one above the other", layer->name.text,
+                             BW_GRAPH_HEIGHT);
+        if (type->below != BW_ADDRESS_ANY && child->layer->above != type->below)
+            return BW_REFUSE(child->name.at,
+                             "volume %s: address spaces do not fit: %s needs %s addresses below "
+                             "it, subvolume %s takes %s addresses",
+                             layer->name.text, type->type, space_name(type->below),
+                             child->name.text, space_name(child->layer->above));
+    }
+    layer->above = type->above == BW_ADDRESS_ANY ? layer->children[0].layer->above : type->above;
+    return NULL;
+}
+
+static struct bw_error *check_layer(const struct checker *checker, struct bw_xlator *layer)
+{
+    BW_TRY(check_name(checker, layer));
+    BW_TRY(find_type(checker, layer));
+    BW_TRY(check_count(layer));
+    BW_TRY(find_children(checker, layer));
+    BW_TRY(check_settings(layer));
+    BW_TRY(fill_values(layer));
+    return check_fit(layer);
+}
+
+struct bw_error *bw_graph_check_layer(struct bw_graph *graph, struct bw_xlator *layer)
+{
+    return check_layer(&(struct checker){.graph = graph}, layer);
+}
+
+/* The graph as a whole. */
+
+static struct bw_error *check_layers(struct bw_graph *graph, struct hsearch_data *names)
+{
+    const struct checker checker = {graph, names};
+    for (size_t i = 0; i < graph->size; i++) {
+        struct bw_xlator *layer = graph->layers[i];
+        ENTRY *entered;
+        BW_TRY(check_layer(&checker, layer));
+        if (!hsearch_r((ENTRY){layer->name.text, layer}, ENTER, &entered, names))
+            return bw_error_no_memory();
     }
     return NULL;
 }
 
-static bool is_given(const struct bw_option_value *given, const char *name)
+static struct bw_error *check_used(const struct bw_graph *graph)
 {
-    while (given && given->name && strcmp(given->name, name) != 0)
-        given++;
-    return given && given->name;
-}
-
-static struct bw_error *check_required(const struct bw_xlator_class *type,
-                                       const struct bw_option_value *given)
-{
-    for (const struct bw_option *option = type->options; option && option->name; option++)
-        if (!option->default_value && !is_given(given, option->name))
-            return bw_error_create(BW_ERROR_USAGE, "option %s must be given", option->name);
+    for (size_t i = 0; i + 1 < graph->size; i++)
+        if (!graph->layers[i]->user)
+            return BW_REFUSE(graph->layers[i]->name.at,
+                             "volume %s is used by no volume; only the last one, %s, may be on top",
+                             graph->layers[i]->name.text,
+                             graph->layers[graph->size - 1]->name.text);
     return NULL;
 }
 
-static struct bw_error *check_count(const struct bw_xlator_class *type, size_t count)
+/* An output is compared with every file that is read, not by name but as a file. What does not
+ * exist yet is no image. */
+static struct bw_error *check_output(const struct bw_xlator *layer, const struct bw_option *option,
+                                     const char *path, const struct bw_file_set *inputs)
 {
-    unsigned least = type->minimum_children, most = type->maximum_children;
-    if (count >= least && count <= most)
+    struct stat status;
+    if (!*path || strcmp(path, "-") == 0 || stat(path, &status) ||
+        !bw_file_set_holds(inputs, &status))
         return NULL;
-    if (least == most)
-        return bw_error_create(BW_ERROR_USAGE, "%s takes %u subvolume%s, not %zu", type->type,
-                               least, least == 1 ? "" : "s", count);
-    if (most == UINT32_MAX)
-        return bw_error_create(BW_ERROR_USAGE, "%s takes at least %u subvolume%s, not %zu",
-                               type->type, least, least == 1 ? "" : "s", count);
-    return bw_error_create(BW_ERROR_USAGE, "%s takes %u to %u subvolumes, not %zu", type->type,
-                           least, most, count);
+    const struct bw_setting *setting = bw_layer_setting(layer, option->name);
+    return BW_REFUSE(
+        setting ? setting->value.at : layer->name.at,
+        "volume %s: option %s: %s is a file that is read: nothing is ever written to one",
+        layer->name.text, option->name, path);
 }
 
-static struct bw_error *check_spaces(const struct bw_xlator_class *type,
-                                     const struct bw_child *children, size_t count,
-                                     struct bw_fault *fault)
+/* Goes through all options of one type: BW_OPTION_PATH fills the inputs, BW_OPTION_OUTPUT is
+ * compared with them. */
+static struct bw_error *check_files(const struct bw_graph *graph, enum bw_option_type wanted,
+                                    struct bw_file_set *inputs)
 {
-    for (size_t i = 0; i < count; i++) {
-        *fault = (struct bw_fault){BW_FAULT_CHILD, i};
-        if (type->below != BW_ADDRESS_ANY && children[i].standing.above != type->below)
-            return bw_error_create(
-                BW_ERROR_USAGE,
-                "address spaces do not fit: %s needs %s addresses below it, subvolume %s "
-                "takes %s addresses",
-                type->type, space_name(type->below), children[i].name,
-                space_name(children[i].standing.above));
+    for (size_t i = 0; i < graph->size; i++) {
+        const struct bw_xlator *layer = graph->layers[i];
+        const struct bw_option *options = layer->type->options;
+        for (size_t k = 0; options && options[k].name; k++) {
+            if (options[k].type != wanted)
+                continue;
+            if (wanted == BW_OPTION_OUTPUT)
+                BW_TRY(check_output(layer, &options[k], layer->values[k], inputs));
+            else if (!bw_file_set_add(inputs, layer->values[k]))
+                return bw_error_no_memory();
+        }
     }
     return NULL;
 }
 
-static unsigned height_above(const struct bw_child *children, size_t count)
+struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs)
 {
-    unsigned highest = 0;
-    for (size_t i = 0; i < count; i++)
-        if (children[i].standing.height > highest)
-            highest = children[i].standing.height;
-    return highest + 1;
-}
-
-static struct bw_error *check(const struct bw_xlator_class *type, const struct bw_layer *layer,
-                              const struct bw_child *children, struct bw_fault *fault)
-{
-    BW_TRY(check_options(type, layer->options, fault));
-    *fault = (struct bw_fault){BW_FAULT_TYPE, 0};
-    BW_TRY(check_required(type, layer->options));
-    BW_TRY(check_count(type, layer->child_count));
-    if (height_above(children, layer->child_count) > BW_GRAPH_HEIGHT)
-        return bw_error_create(BW_ERROR_USAGE, "more than %d layers one above the other",
-                               BW_GRAPH_HEIGHT);
-    return check_spaces(type, children, layer->child_count, fault);
-}
-
-struct bw_error *bw_check_layer(const struct bw_xlator_class *type, const struct bw_layer *layer,
-                                const struct bw_child *children, struct bw_standing *standing,
-                                struct bw_fault *fault)
-{
-    struct bw_fault unasked;
-    struct bw_error *error = check(type, layer, children, fault ? fault : &unasked);
+    struct hsearch_data names = {0};
+    if (!graph->size)
+        return bw_error_create(BW_ERROR_USAGE, "a graph without any volume");
+    if (!hcreate_r(graph->size + graph->size / 4 + 1, &names))
+        return bw_error_no_memory();
+    struct bw_error *error = check_layers(graph, &names);
+    hdestroy_r(&names);
     if (error)
-        return bw_error_prefix(error, "volume %s", layer->name);
-    standing->above = type->above == BW_ADDRESS_ANY ? children[0].standing.above : type->above;
-    standing->height = height_above(children, layer->child_count);
-    return NULL;
+        return error;
+    BW_TRY(check_used(graph));
+    BW_TRY(check_files(graph, BW_OPTION_PATH, inputs));
+    return check_files(graph, BW_OPTION_OUTPUT, inputs);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --xlator-option and --insert: taking the argument apart, finding the volumes meant, changing the
- * plan. */
-#include "graph/edit.h"
-
+/* --xlator-option and --insert: parsing the argument, finding the layers that it names, changing
+ * their descriptions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,22 +8,23 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
+#include "graph/instance.h"
 
 /* How an argument is named in messages. */
-static struct bw_text_place argument_place(struct bw_plan *plan, const char *option,
+static struct bw_text_place argument_place(struct bw_graph *graph, const char *option,
                                            const char *text)
 {
     BW_AUTO_FREE char *source = NULL;
     if (asprintf(&source, "%s %s", option, text) < 0)
         source = NULL;
-    return (struct bw_text_place){.source = source ? bw_plan_source(plan, source) : NULL};
+    return (struct bw_text_place){.source = source ? bw_graph_source(graph, source) : NULL};
 }
 
-static struct bw_error *no_volume(const struct bw_plan *plan, const char *pattern)
+static struct bw_error *no_volume(const struct bw_graph *graph, const char *pattern)
 {
     struct bw_buffer names = {0};
-    for (size_t i = 0; i < plan->count; i++)
-        bw_buffer_format(&names, "%s%s", i ? ", " : "", plan->volumes[i].name.text);
+    for (size_t i = 0; i < graph->size; i++)
+        bw_buffer_format(&names, "%s%s", i ? ", " : "", graph->layers[i]->name.text);
     struct bw_error *error =
         bw_error_create(BW_ERROR_USAGE, "there is no volume %s; there are: %.*s", pattern,
                         (int)names.length, names.data ? names.data : "");
@@ -34,32 +33,32 @@ static struct bw_error *no_volume(const struct bw_plan *plan, const char *patter
 }
 
 /* A volume's own name always means that one, whatever characters it has. */
-static bool fits(const struct bw_plan *plan, size_t index, const char *pattern, bool is_name)
+static bool fits(const struct bw_graph *graph, size_t index, const char *pattern, bool is_name)
 {
-    const struct bw_volume *volume = &plan->volumes[index];
+    const struct bw_xlator *volume = graph->layers[index];
     if (is_name)
         return strcmp(volume->name.text, pattern) == 0;
     return bw_glob_matches(pattern, strlen(pattern), volume->name.text,
                            strlen(volume->name.text)) ||
-           (volume->type.text && strcmp(volume->type.text, pattern) == 0);
+           (volume->type_name.text && strcmp(volume->type_name.text, pattern) == 0);
 }
 
-static struct bw_error *set_options(struct bw_plan *plan, const char *pattern, const char *key,
+static struct bw_error *set_options(struct bw_graph *graph, const char *pattern, const char *key,
                                     const char *value, struct bw_text_place at)
 {
-    bool found = false, is_name = bw_plan_find(plan, pattern) < plan->count;
-    for (size_t i = 0; i < plan->count; i++) {
-        if (!fits(plan, i, pattern, is_name))
+    bool found = false, is_name = bw_graph_find(graph, pattern);
+    for (size_t i = 0; i < graph->size; i++) {
+        if (!fits(graph, i, pattern, is_name))
             continue;
         found = true;
-        BW_TRY(bw_volume_set_option(&plan->volumes[i], key, at, value, at));
+        BW_TRY(bw_layer_set_option(graph->layers[i], key, at, value, at));
     }
-    return found ? NULL : bw_place_error(at, no_volume(plan, pattern));
+    return found ? NULL : bw_place_error(at, no_volume(graph, pattern));
 }
 
-struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text)
+struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
 {
-    struct bw_text_place at = argument_place(plan, "--xlator-option", text);
+    struct bw_text_place at = argument_place(graph, "--xlator-option", text);
     BW_AUTO_FREE char *name = strdup(text);
     char *value = name ? strchr(name, '=') : NULL;
     if (value)
@@ -70,7 +69,7 @@ struct bw_error *bw_plan_edit_option(struct bw_plan *plan, const char *text)
                                                          "it must have the form NAME.KEY=VALUE"))
                     : bw_error_no_memory();
     *key++ = '\0';
-    return set_options(plan, name, key, value, at);
+    return set_options(graph, name, key, value, at);
 }
 
 /* Cuts the text at the next comma; what is behind it is returned, NULL at the end. Backslashes are
@@ -92,14 +91,14 @@ static char *cut(char *text)
     return NULL;
 }
 
-static struct bw_error *new_name(const struct bw_plan *plan, const char *type, const char *below,
+static struct bw_error *new_name(const struct bw_graph *graph, const char *type, const char *below,
                                  char **name)
 {
     const char *slash = strrchr(type, '/');
     const char *tail = slash ? slash + 1 : type;
     if (asprintf(name, "%s@%s", tail, below) < 0)
         return bw_error_no_memory();
-    for (unsigned number = 2; bw_plan_find(plan, *name) < plan->count; number++) {
+    for (unsigned number = 2; bw_graph_find(graph, *name); number++) {
         free(*name);
         if (asprintf(name, "%s@%s-%u", tail, below, number) < 0)
             return bw_error_no_memory();
@@ -107,26 +106,26 @@ static struct bw_error *new_name(const struct bw_plan *plan, const char *type, c
     return NULL;
 }
 
-/* Whoever had the volume below as a child has the new one instead. */
-static struct bw_error *take_its_place(struct bw_plan *plan, const char *below,
-                                       const struct bw_volume *inserted)
+/* Every parent of the volume below gets the new one as its child instead. */
+static struct bw_error *take_its_place(struct bw_graph *graph, const char *below,
+                                       struct bw_xlator *inserted)
 {
-    for (size_t i = 0; i < plan->count; i++) {
-        struct bw_volume *parent = &plan->volumes[i];
+    for (size_t i = 0; i < graph->size; i++) {
+        struct bw_xlator *parent = graph->layers[i];
         for (size_t child = 0; parent != inserted && child < parent->child_count; child++) {
-            if (strcmp(parent->children[child].text, below) != 0)
+            if (strcmp(parent->children[child].name.text, below) != 0)
                 continue;
             char *name = strdup(inserted->name.text);
             if (!name)
                 return bw_error_no_memory();
-            free(parent->children[child].text);
-            parent->children[child] = (struct bw_word){name, inserted->name.at};
+            free(parent->children[child].name.text);
+            parent->children[child] = (struct bw_child){{name, inserted->name.at}, inserted};
         }
     }
     return NULL;
 }
 
-static struct bw_error *add_options(struct bw_volume *volume, char *options,
+static struct bw_error *add_options(struct bw_xlator *volume, char *options,
                                     struct bw_text_place at)
 {
     while (options) {
@@ -137,41 +136,41 @@ static struct bw_error *add_options(struct bw_volume *volume, char *options,
             return bw_place_error(at,
                                   bw_error_create(BW_ERROR_USAGE, "'%s' is not KEY=VALUE", option));
         *value++ = '\0';
-        if (bw_volume_option(volume, option))
+        if (bw_layer_option(volume, option))
             return BW_REFUSE(at, "option %s is given twice", option);
-        BW_TRY(bw_volume_set_option(volume, option, at, value, at));
+        BW_TRY(bw_layer_set_option(volume, option, at, value, at));
     }
     return NULL;
 }
 
-struct bw_error *bw_plan_insert_above(struct bw_plan *plan, size_t index, const char *type,
-                                      struct bw_text_place at, struct bw_volume **inserted)
+struct bw_error *bw_graph_insert_above(struct bw_graph *graph, size_t index, const char *type,
+                                       struct bw_text_place at, struct bw_xlator **inserted)
 {
     BW_AUTO_FREE char *name = NULL;
-    BW_AUTO_FREE char *below = strdup(plan->volumes[index].name.text);
+    BW_AUTO_FREE char *below = strdup(graph->layers[index]->name.text);
     if (!below)
         return bw_error_no_memory();
-    BW_TRY(new_name(plan, type, below, &name));
-    BW_TRY(bw_plan_add(plan, index + 1, name, at, inserted));
-    BW_TRY(bw_volume_set_type(*inserted, type, at));
-    BW_TRY(take_its_place(plan, below, *inserted));
-    return bw_volume_add_child(*inserted, below, at);
+    BW_TRY(new_name(graph, type, below, &name));
+    BW_TRY(bw_graph_add(graph, index + 1, name, at, inserted));
+    BW_TRY(bw_layer_set_type(*inserted, type, at));
+    BW_TRY(take_its_place(graph, below, *inserted));
+    return bw_layer_add_child(*inserted, below, at);
 }
 
-static struct bw_error *insert_with_options(struct bw_plan *plan, size_t index, const char *type,
+static struct bw_error *insert_with_options(struct bw_graph *graph, size_t index, const char *type,
                                             const char *options, struct bw_text_place at)
 {
     BW_AUTO_FREE char *own_options = options ? strdup(options) : NULL;
-    struct bw_volume *inserted;
+    struct bw_xlator *inserted;
     if (options && !own_options)
         return bw_error_no_memory();
-    BW_TRY(bw_plan_insert_above(plan, index, type, at, &inserted));
+    BW_TRY(bw_graph_insert_above(graph, index, type, at, &inserted));
     return add_options(inserted, own_options, at);
 }
 
-struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
+struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
 {
-    struct bw_text_place at = argument_place(plan, "--insert", text);
+    struct bw_text_place at = argument_place(graph, "--insert", text);
     BW_AUTO_FREE char *type = strdup(text);
     char *volume = type ? strchr(type, '@') : NULL;
     if (!volume || volume == type || !volume[1])
@@ -181,13 +180,13 @@ struct bw_error *bw_plan_edit_insert(struct bw_plan *plan, const char *text)
                     : bw_error_no_memory();
     *volume++ = '\0';
     char *options = cut(volume);
-    bool found = false, is_name = bw_plan_find(plan, volume) < plan->count;
-    for (size_t i = 0; i < plan->count; i++) {
-        if (!fits(plan, i, volume, is_name))
+    bool found = false, is_name = bw_graph_find(graph, volume);
+    for (size_t i = 0; i < graph->size; i++) {
+        if (!fits(graph, i, volume, is_name))
             continue;
         found = true;
-        BW_TRY(insert_with_options(plan, i++, type, options, at)); /* over the new one, which may
+        BW_TRY(insert_with_options(graph, i++, type, options, at)); /* over the new one, which may
                                                                       fit as well */
     }
-    return found ? NULL : bw_place_error(at, no_volume(plan, volume));
+    return found ? NULL : bw_place_error(at, no_volume(graph, volume));
 }

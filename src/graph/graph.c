@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Building, checking and taking down a graph of layers. */
+/* The life of a graph: describing layers, starting them, and ending them. */
 #include "graph/graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
-#include "graph/check.h"
 #include "graph/instance.h"
 
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
@@ -41,21 +41,22 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
     return xlator->graph->probes;
 }
 
-struct bw_registry *bw_graph_registry(const struct bw_graph *graph)
+static void destroy_layer(struct bw_xlator *layer)
 {
-    return graph->registry;
-}
-
-static void destroy_layer(struct bw_xlator *xlator)
-{
-    if (!xlator)
-        return;
-    if (xlator->type->operations.fini)
-        xlator->type->operations.fini(xlator);
-    bw_options_free(xlator);
-    free(xlator->children);
-    free(xlator->name);
-    free(xlator);
+    if (layer->started && layer->type->operations.fini)
+        layer->type->operations.fini(layer);
+    for (size_t i = 0; i < layer->setting_count; i++) {
+        free(layer->settings[i].name.text);
+        free(layer->settings[i].value.text);
+    }
+    while (layer->child_count)
+        bw_layer_remove_child(layer, layer->child_count - 1);
+    free(layer->settings);
+    free(layer->children);
+    free(layer->values);
+    free(layer->name.text);
+    free(layer->type_name.text);
+    free(layer);
 }
 
 void bw_graph_destroy(struct bw_graph *graph)
@@ -64,95 +65,164 @@ void bw_graph_destroy(struct bw_graph *graph)
         return;
     while (graph->size)
         destroy_layer(graph->layers[--graph->size]);
+    while (graph->source_count)
+        free(graph->sources[--graph->source_count]);
     pthread_mutex_destroy(&graph->report_lock);
     bw_registry_close(graph->registry); /* the layers' code may be in there */
+    free(graph->sources);
     free(graph->layers);
     free(graph);
 }
 
-void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *xlator)
+const char *bw_graph_source(struct bw_graph *graph, const char *source)
 {
-    for (size_t i = 0; i < graph->size; i++) {
-        if (graph->layers[i] != xlator)
-            continue;
-        graph->size--;
-        memmove(graph->layers + i, graph->layers + i + 1,
-                (graph->size - i) * sizeof *graph->layers);
-        break;
+    char *copy = strdup(source);
+    if (!copy || !BW_ARRAY_RESERVE(graph->sources, graph->source_count, graph->source_capacity)) {
+        free(copy);
+        return NULL;
     }
-    destroy_layer(xlator);
+    return graph->sources[graph->source_count++] = copy;
 }
 
-static struct bw_error *check_layer(const struct bw_graph *graph, const struct bw_layer *layer,
-                                    const struct bw_xlator_class *type,
-                                    struct bw_standing *standing)
+static struct bw_error *set_word(struct bw_word *word, const char *text, struct bw_text_place at)
+{
+    char *copy = strdup(text);
+    if (!copy)
+        return bw_error_no_memory();
+    free(word->text);
+    *word = (struct bw_word){copy, at};
+    return NULL;
+}
+
+struct bw_error *bw_graph_add(struct bw_graph *graph, size_t index, const char *name,
+                              struct bw_text_place at, struct bw_xlator **layer)
+{
+    if (graph->size == BW_GRAPH_LAYERS)
+        return BW_REFUSE(at, "volume %s is one too many: a graph has at most %d", name,
+                         BW_GRAPH_LAYERS);
+    struct bw_xlator *made = calloc(1, sizeof *made);
+    char *copy = strdup(name);
+    if (!made || !copy || !BW_ARRAY_RESERVE(graph->layers, graph->size, graph->capacity)) {
+        free(copy);
+        free(made);
+        return bw_error_no_memory();
+    }
+    made->graph = graph;
+    made->name = (struct bw_word){copy, at};
+    memmove(graph->layers + index + 1, graph->layers + index,
+            (graph->size++ - index) * sizeof *graph->layers);
+    *layer = graph->layers[index] = made;
+    return NULL;
+}
+
+void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer)
+{
+    size_t index = 0;
+    while (graph->layers[index] != layer)
+        index++;
+    memmove(graph->layers + index, graph->layers + index + 1,
+            (--graph->size - index) * sizeof *graph->layers);
+    for (size_t i = 0; i < layer->child_count; i++)
+        if (layer->children[i].layer && layer->children[i].layer->user == layer)
+            layer->children[i].layer->user = NULL;
+    destroy_layer(layer);
+}
+
+struct bw_error *bw_layer_set_type(struct bw_xlator *layer, const char *type,
+                                   struct bw_text_place at)
+{
+    return set_word(&layer->type_name, type, at);
+}
+
+struct bw_setting *bw_layer_setting(const struct bw_xlator *layer, const char *name)
+{
+    for (size_t i = 0; i < layer->setting_count; i++)
+        if (strcmp(layer->settings[i].name.text, name) == 0)
+            return &layer->settings[i];
+    return NULL;
+}
+
+const char *bw_layer_option(const struct bw_xlator *layer, const char *name)
+{
+    const struct bw_setting *setting = bw_layer_setting(layer, name);
+    return setting ? setting->value.text : NULL;
+}
+
+struct bw_error *bw_layer_set_option(struct bw_xlator *layer, const char *name,
+                                     struct bw_text_place name_at, const char *value,
+                                     struct bw_text_place value_at)
+{
+    struct bw_setting *setting = bw_layer_setting(layer, name);
+    if (setting)
+        return set_word(&setting->value, value, value_at);
+    if (!BW_ARRAY_RESERVE(layer->settings, layer->setting_count, layer->setting_capacity))
+        return bw_error_no_memory();
+    setting = &layer->settings[layer->setting_count];
+    *setting = (struct bw_setting){0};
+    BW_TRY(set_word(&setting->name, name, name_at));
+    layer->setting_count++;
+    return set_word(&setting->value, value, value_at);
+}
+
+struct bw_error *bw_layer_add_child(struct bw_xlator *layer, const char *name,
+                                    struct bw_text_place at)
+{
+    if (!BW_ARRAY_RESERVE(layer->children, layer->child_count, layer->child_capacity))
+        return bw_error_no_memory();
+    struct bw_child *child = &layer->children[layer->child_count];
+    *child = (struct bw_child){0};
+    BW_TRY(set_word(&child->name, name, at));
+    layer->child_count++;
+    return NULL;
+}
+
+void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
+{
+    free(layer->children[index].name.text);
+    memmove(layer->children + index, layer->children + index + 1,
+            (--layer->child_count - index) * sizeof *layer->children);
+}
+
+static struct bw_error *start(struct bw_xlator *layer)
+{
+    if (layer->started)
+        return NULL;
+    layer->started = true;
+    struct bw_error *error =
+        layer->type->operations.init ? layer->type->operations.init(layer) : NULL;
+    if (error && !error->way)
+        bw_error_add_hop(error, layer->type->type, layer->name.text, NULL);
+    return error ? bw_place_error(layer->name.at, error) : NULL;
+}
+
+/* Marks the layers below one, or all. A parent comes after its children, so one pass from the back
+ * is enough. */
+static void mark_below(struct bw_graph *graph, const struct bw_xlator *above)
 {
     for (size_t i = 0; i < graph->size; i++)
-        if (strcmp(graph->layers[i]->name, layer->name) == 0)
-            return bw_error_create(BW_ERROR_USAGE, "volume %s: name is taken", layer->name);
-    BW_AUTO_FREE struct bw_child *children = calloc(layer->child_count + 1, sizeof *children);
-    if (!children)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < layer->child_count; i++)
-        children[i] = (struct bw_child){layer->children[i]->name, layer->children[i]->standing};
-    return bw_check_layer(type, layer, children, standing, NULL);
-}
-
-static struct bw_xlator *allocate_layer(struct bw_graph *graph, const struct bw_layer *layer,
-                                        const struct bw_xlator_class *type)
-{
-    struct bw_xlator *made = calloc(1, sizeof *made);
-    if (!made)
-        return NULL;
-    made->type = type;
-    made->graph = graph;
-    made->name = strdup(layer->name);
-    made->child_count = layer->child_count;
-    made->children = calloc(layer->child_count + 1, sizeof *made->children);
-    if (!made->name || !made->children) {
-        free(made->children);
-        free(made->name);
-        free(made);
-        return NULL;
+        graph->layers[i]->marked = !above;
+    for (size_t i = graph->size; i-- > 0;) {
+        const struct bw_xlator *layer = graph->layers[i];
+        for (size_t k = 0; (layer == above || layer->marked) && k < layer->child_count; k++)
+            layer->children[k].layer->marked = true;
     }
-    if (layer->child_count)
-        memcpy(made->children, layer->children, layer->child_count * sizeof *made->children);
-    return made;
 }
 
-static struct bw_error *initialise(struct bw_xlator *xlator, const struct bw_layer *layer)
+struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *above)
 {
-    BW_TRY(bw_options_apply(xlator, layer->options));
-    return xlator->type->operations.init ? xlator->type->operations.init(xlator) : NULL;
-}
-
-struct bw_error *bw_graph_add(struct bw_graph *graph, const struct bw_layer *layer,
-                              struct bw_xlator **xlator)
-{
-    const struct bw_xlator_class *type = NULL;
-    struct bw_standing standing;
-    struct bw_error *unknown = bw_registry_find(graph->registry, layer->type, &type);
-    if (unknown)
-        return bw_error_prefix(unknown, "volume %s", layer->name);
-    BW_TRY(check_layer(graph, layer, type, &standing));
-    struct bw_xlator **layers = realloc(graph->layers, (graph->size + 1) * sizeof *layers);
-    if (!layers)
-        return bw_error_no_memory();
-    graph->layers = layers;
-    struct bw_xlator *made = allocate_layer(graph, layer, type);
-    if (!made)
-        return bw_error_no_memory();
-    made->standing = standing;
-    struct bw_error *error = initialise(made, layer);
-    if (error) {
-        if (!error->way)
-            bw_error_add_hop(error, type->type, layer->name, NULL);
-        destroy_layer(made);
-        return error;
-    }
-    graph->layers[graph->size++] = made;
-    *xlator = made;
+    mark_below(graph, above);
+    for (size_t i = 0; i < graph->size; i++)
+        if (graph->layers[i]->marked)
+            BW_TRY(start(graph->layers[i]));
     return NULL;
+}
+
+void bw_graph_prune(struct bw_graph *graph)
+{
+    mark_below(graph, graph->layers[graph->size - 1]);
+    for (size_t i = graph->size - 1; i-- > 0;)
+        if (!graph->layers[i]->marked)
+            bw_graph_remove(graph, graph->layers[i]);
 }
 
 size_t bw_graph_size(const struct bw_graph *graph)
@@ -168,23 +238,33 @@ struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index)
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
 {
     for (size_t i = 0; i < graph->size; i++)
-        if (strcmp(graph->layers[i]->name, name) == 0)
+        if (strcmp(graph->layers[i]->name.text, name) == 0)
             return graph->layers[i];
     return NULL;
 }
 
-const char *bw_graph_path(const struct bw_xlator *xlator)
+const struct bw_xlator_class *bw_layer_class(const struct bw_xlator *layer)
 {
-    const struct bw_option *options = xlator->type->options;
-    for (size_t i = 0; options && options[i].name; i++)
-        if (options[i].type == BW_OPTION_PATH)
-            return xlator->values[i];
-    return NULL;
+    return layer->type;
 }
 
-struct bw_standing bw_graph_standing(const struct bw_xlator *xlator)
+enum bw_address_space bw_layer_space(const struct bw_xlator *layer)
 {
-    return xlator->standing;
+    return layer->above;
+}
+
+struct bw_text_place bw_layer_place(const struct bw_xlator *layer)
+{
+    return layer->name.at;
+}
+
+const char *bw_graph_path(const struct bw_xlator *layer)
+{
+    const struct bw_option *options = layer->type->options;
+    for (size_t i = 0; options && options[i].name; i++)
+        if (options[i].type == BW_OPTION_PATH)
+            return layer->values[i];
+    return NULL;
 }
 
 struct bw_error *bw_graph_control(const struct bw_graph *graph, const struct bw_control *control)
@@ -213,7 +293,7 @@ void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
                       struct bw_error *error)
 {
     if (!error->way)
-        bw_error_add_hop(error, xlator->type->type, xlator->name, NULL);
+        bw_error_add_hop(error, xlator->type->type, xlator->name.text, NULL);
     bw_graph_report(xlator->graph, severity, error);
 }
 
@@ -229,7 +309,7 @@ void bw_xlator_set_private(struct bw_xlator *xlator, void *state)
 
 const char *bw_xlator_name(const struct bw_xlator *xlator)
 {
-    return xlator->name;
+    return xlator->name.text;
 }
 
 const char *bw_xlator_type(const struct bw_xlator *xlator)
@@ -244,5 +324,5 @@ size_t bw_xlator_child_count(const struct bw_xlator *xlator)
 
 struct bw_xlator *bw_xlator_child(const struct bw_xlator *xlator, size_t index)
 {
-    return index < xlator->child_count ? xlator->children[index] : NULL;
+    return index < xlator->child_count ? xlator->children[index].layer : NULL;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Options of layers: given as text, validated against the class's table, read back as text or
  * number. */
-#include "graph/options.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,45 +174,6 @@ struct bw_error *bw_option_check(const struct bw_option *option, const char *tex
                            : list  ? " of: "
                                    : " (",
                            range, list || !*range ? "" : ")");
-}
-
-static size_t option_count(const struct bw_xlator_class *type)
-{
-    size_t count = 0;
-    while (type->options && type->options[count].name)
-        count++;
-    return count;
-}
-
-static const char *given_value(const struct bw_option_value *given, const struct bw_option *option)
-{
-    const char *value = option->default_value;
-    for (; given && given->name; given++)
-        if (strcmp(given->name, option->name) == 0)
-            value = given->value;
-    return value;
-}
-
-struct bw_error *bw_options_apply(struct bw_xlator *xlator, const struct bw_option_value *given)
-{
-    size_t count = option_count(xlator->type);
-    xlator->values = calloc(count + 1, sizeof *xlator->values);
-    if (!xlator->values)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++) {
-        xlator->values[i] = strdup(given_value(given, &xlator->type->options[i]));
-        if (!xlator->values[i])
-            return bw_error_no_memory();
-    }
-    return NULL;
-}
-
-void bw_options_free(struct bw_xlator *xlator)
-{
-    for (size_t i = 0; xlator->values && i < option_count(xlator->type); i++)
-        free(xlator->values[i]);
-    free(xlator->values);
-    xlator->values = NULL;
 }
 
 /* The option of that name; a layer that asks for another one has a mistake in it. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shared objects as layers: nothing of one is used before its ABI number was compared. */
-#include "graph/plugin.h"
-
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -10,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "graph/options.h"
+#include "graph/instance.h"
 
 #define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 

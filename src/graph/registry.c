@@ -2,7 +2,6 @@
 /* The registry: a list of what is built in or was loaded. Shared objects are the business of
  * graph/plugin.c.
  */
-#include "graph/registry.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "graph/plugin.h"
+#include "graph/instance.h"
 
 #ifndef BW_XLATOR_DIRECTORY
 #define BW_XLATOR_DIRECTORY "/usr/local/lib/btrfs-walk/xlator"

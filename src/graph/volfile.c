@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The grammar of volfiles, by recursive descent with one token of lookahead. What the words mean is
- * not asked here: that is the business of graph/check_plan.c.
+ * the concern of check.c.
  */
-#include "graph/volfile.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -12,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "base/lexer.h"
+#include "graph/instance.h"
 
 /* Setting an option searches those there are, so their number must not grow with the file. */
 enum { OPTIONS_AT_MOST = 1024 };
@@ -27,8 +25,8 @@ static const char *const keywords[KEYWORDS] = {
 struct parser {
     struct bw_lexer lexer;
     struct bw_token token; /* the next one */
-    struct bw_plan *plan;
-    struct bw_volume *volume; /* the one that is open */
+    struct bw_graph *graph;
+    struct bw_xlator *volume; /* the one that is open */
     enum keyword statement;   /* the last one that was read, and the line of its last word */
     unsigned statement_line;
 };
@@ -103,24 +101,24 @@ static struct bw_error *take_name(struct parser *parser, const char *what, struc
 static struct bw_error *parse_type(struct parser *parser)
 {
     struct bw_token type;
-    const struct bw_word *first = &parser->volume->type;
+    const struct bw_word *first = &parser->volume->type_name;
     if (first->text)
         return BW_REFUSE(parser->token.at,
                          "volume %s has a second type; the first stands in line %u",
                          parser->volume->name.text, first->at.line);
     BW_TRY(advance(parser));
     BW_TRY(take_word(parser, "a type", &type));
-    return bw_volume_set_type(parser->volume, type.text, type.at);
+    return bw_layer_set_type(parser->volume, type.text, type.at);
 }
 
-static struct bw_error *check_option_name(const struct bw_volume *volume,
+static struct bw_error *check_option_name(const struct bw_xlator *volume,
                                           const struct bw_token *name)
 {
-    for (size_t i = 0; i < volume->option_count; i++)
-        if (strcmp(volume->options[i].name.text, name->text) == 0)
+    for (size_t i = 0; i < volume->setting_count; i++)
+        if (strcmp(volume->settings[i].name.text, name->text) == 0)
             return BW_REFUSE(name->at, "volume %s has option %s twice; the first stands in line %u",
-                             volume->name.text, name->text, volume->options[i].name.at.line);
-    if (volume->option_count == OPTIONS_AT_MOST)
+                             volume->name.text, name->text, volume->settings[i].name.at.line);
+    if (volume->setting_count == OPTIONS_AT_MOST)
         return BW_REFUSE(name->at, "volume %s has more than %d options", volume->name.text,
                          OPTIONS_AT_MOST);
     return NULL;
@@ -133,22 +131,22 @@ static struct bw_error *parse_option(struct parser *parser)
     BW_TRY(take_word(parser, "the name of an option", &name));
     BW_TRY(check_option_name(parser->volume, &name));
     BW_TRY(take_word(parser, "the value of an option", &value));
-    return bw_volume_set_option(parser->volume, name.text, name.at, value.text, value.at);
+    return bw_layer_set_option(parser->volume, name.text, name.at, value.text, value.at);
 }
 
 /* The list may go on in further lines: it ends with the next keyword. */
 static struct bw_error *parse_subvolumes(struct parser *parser)
 {
-    const struct bw_volume *volume = parser->volume;
+    const struct bw_xlator *volume = parser->volume;
     if (volume->child_count)
         return BW_REFUSE(parser->token.at,
                          "volume %s has a second list of subvolumes; the first stands in line %u",
-                         volume->name.text, volume->children[0].at.line);
+                         volume->name.text, volume->children[0].name.at.line);
     BW_TRY(advance(parser));
     do {
         struct bw_token name;
         BW_TRY(take_name(parser, "the name of a subvolume", &name));
-        BW_TRY(bw_volume_add_child(parser->volume, name.text, name.at));
+        BW_TRY(bw_layer_add_child(parser->volume, name.text, name.at));
     } while (parser->token.kind != BW_TOKEN_END && !keyword_of(&parser->token));
     return NULL;
 }
@@ -157,9 +155,9 @@ static struct bw_error *parse_subvolumes(struct parser *parser)
 static struct bw_error *refuse_surplus(const struct parser *parser)
 {
     const struct bw_token *token = &parser->token;
-    const struct bw_volume *volume = parser->volume;
+    const struct bw_xlator *volume = parser->volume;
     if (parser->statement == OPTION) {
-        const struct bw_plan_option *option = &volume->options[volume->option_count - 1];
+        const struct bw_setting *option = &volume->settings[volume->setting_count - 1];
         return BW_REFUSE(
             token->at,
             "'%s' follows the value of option %s: a value that holds white space needs quotes, "
@@ -216,11 +214,11 @@ static struct bw_error *parse_volume(struct parser *parser)
     struct bw_token name;
     BW_TRY(advance(parser));
     BW_TRY(take_name(parser, "the name of a volume", &name));
-    BW_TRY(bw_plan_add(parser->plan, parser->plan->count, name.text, name.at, &parser->volume));
+    BW_TRY(bw_graph_add(parser->graph, parser->graph->size, name.text, name.at, &parser->volume));
     parser->statement = VOLUME;
     while (keyword_of(&parser->token) != END_VOLUME)
         BW_TRY(parse_statement(parser));
-    if (!parser->volume->type.text)
+    if (!parser->volume->type_name.text)
         return BW_REFUSE(name.at, "volume %s has no type", name.text);
     return advance(parser);
 }
@@ -234,30 +232,27 @@ static struct bw_error *parse_file(struct parser *parser)
                              parser->token.text);
         BW_TRY(parse_volume(parser));
     }
-    if (!parser->plan->count)
+    if (!parser->graph->size)
         return BW_REFUSE(parser->token.at, "the file holds no volume");
     return NULL;
 }
 
-struct bw_error *bw_volfile_parse(const char *source, const char *text, size_t length,
-                                  struct bw_plan *plan)
+struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, const char *text,
+                                  size_t length)
 {
     static const struct bw_lexer_rules rules = {.comment = '#', .one_line = true};
     static const char mark[] = "\xef\xbb\xbf"; /* some editors begin a file with it, unseen */
-    struct parser parser = {.plan = plan};
+    struct parser parser = {.graph = graph};
     if (length > BW_VOLFILE_SIZE)
         return bw_error_create(BW_ERROR_USAGE, "%s: more than %zu bytes: this is no volfile",
                                source, BW_VOLFILE_SIZE);
-    const char *name = bw_plan_source(plan, source);
+    const struct bw_text_place begin = {bw_graph_source(graph, source), 1, 1};
     size_t skipped = length >= 3 && memcmp(text, mark, 3) == 0 ? 3 : 0;
-    struct bw_error *error = name ? bw_lexer_open(&rules, (struct bw_text_place){name, 1, 1},
-                                                  text + skipped, length - skipped, &parser.lexer)
-                                  : bw_error_no_memory();
-    if (!error)
-        error = parse_file(&parser);
+    if (!begin.source)
+        return bw_error_no_memory();
+    BW_TRY(bw_lexer_open(&rules, begin, text + skipped, length - skipped, &parser.lexer));
+    struct bw_error *error = parse_file(&parser);
     bw_lexer_close(&parser.lexer);
-    if (error)
-        bw_plan_free(plan);
     return error;
 }
 
@@ -278,7 +273,7 @@ static struct bw_error *read_all(int descriptor, struct bw_buffer *text)
     return NULL;
 }
 
-struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan)
+struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path)
 {
     bool is_stdin = strcmp(path, "-") == 0;
     int descriptor = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -288,7 +283,7 @@ struct bw_error *bw_volfile_read(const char *path, struct bw_plan *plan)
     struct bw_error *error = read_all(descriptor, &text);
     close(descriptor);
     error = error ? bw_error_prefix(error, "%s", path)
-                  : bw_volfile_parse(path, text.data, text.length, plan);
+                  : bw_volfile_parse(graph, path, text.data, text.length);
     bw_buffer_free(&text);
     return error;
 }

@@ -45,7 +45,7 @@ static void account(struct bw_xlator *xlator, struct bw_request *requests, size_
             run.bytes += requests[i].length;
             if (requests[i].error) {
                 run.errors++;
-                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name,
+                bw_error_add_hop(requests[i].error, xlator->type->type, xlator->name.text,
                                  &requests[i].address);
             }
         }
@@ -90,7 +90,7 @@ static void watch_call(struct call *call, const struct bw_frame *parent,
                        const struct bw_xlator *xlator)
 {
     call->event.event = (struct bw_event){.call = call->frame.call};
-    call->event.xlator = xlator->name;
+    call->event.xlator = xlator->name.text;
     call->event.type = xlator->type->type;
     call->event.depth = call->frame.depth;
     call->event.parent = parent ? parent->call : 0;
@@ -147,7 +147,7 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
         return;
     }
     while (!xlator->type->operations.read)
-        xlator = xlator->children[0];
+        xlator = xlator->children[0].layer;
     if (begin_call(&call, parent, xlator)) {
         describe_read(&call, requests, total);
         watch_call(&call, parent, xlator);
@@ -166,8 +166,8 @@ struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xl
     while (!xlator->type->operations.map) {
         if (!xlator->child_count)
             return bw_error_create(BW_ERROR_USAGE, "no layer below %s maps addresses",
-                                   xlator->name);
-        xlator = xlator->children[0];
+                                   xlator->name.text);
+        xlator = xlator->children[0].layer;
     }
     if (begin_call(&call, parent, xlator)) {
         call.event = (struct bw_fop_event){
@@ -187,7 +187,7 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
     while (!xlator->type->operations.advise) {
         if (!xlator->child_count)
             return;
-        xlator = xlator->children[0];
+        xlator = xlator->children[0].layer;
     }
     if (begin_call(&call, parent, xlator)) {
         call.event = (struct bw_fop_event){
@@ -203,7 +203,7 @@ uint64_t bw_xlator_size(struct bw_xlator *xlator)
     while (!xlator->type->operations.size) {
         if (!xlator->child_count)
             return 0;
-        xlator = xlator->children[0];
+        xlator = xlator->children[0].layer;
     }
     return xlator->type->operations.size(xlator);
 }

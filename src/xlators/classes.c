@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of built-in layers, bottom first. */
 #include "base/cleanup.h"
-#include "graph/registry.h"
+#include "graph/graph.h"
 #include "xlators/classes.h"
 
 const struct bw_xlator_class *const bw_builtin_classes[] = {

@@ -88,7 +88,7 @@ refuse "number of children" "${map}volume v\n type features/verify\n subvolumes 
 refuse "address spaces" "${disk}volume v\n type features/verify\n subvolumes d\nend-volume\n" 'address spaces do not fit'
 refuse "unused volume" "${disk}volume e\n type storage/file\n option path $plain\nend-volume\n" 'bad.vol:1:8: .*d.* used'
 refuse "duplicate name" "$disk$disk" 'bad.vol:5:8: '
-refuse "cycle" "volume a\n type features/verify\n subvolumes b\nend-volume\nvolume b\n type features/verify\n subvolumes a\nend-volume\n" 'cycle'
+refuse "cycle" "volume a\n type features/verify\n subvolumes b\nend-volume\nvolume b\n type features/verify\n subvolumes a\nend-volume\n" 'bad.vol:3:13: .*used before it is defined'
 refuse "no chunk map" "$disk" 'one volume that maps logical addresses to devices'
 refuse "an empty file" "" 'bad.vol'
 volfile "${map}volume v\n type features/verify\n subvolumes m\nend-volume\n"

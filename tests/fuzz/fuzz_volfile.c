@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The target beside the image: the bytes are a volfile, which is parsed and checked against the
- * built-in layers, and never built: that would open files.
+ * built-in layers. It is never started: that would open
+ * files.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz/targets.h"
-#include "graph/check.h"
-#include "graph/volfile.h"
-#include "xlators/classes.h"
+#include "graph/instance.h"
 
 static const char source[] = "fuzz.vol";
 
@@ -28,53 +27,49 @@ static void expect_word(const struct bw_word *word, size_t size)
         fuzz_fail("a word without text or place");
 }
 
-static void expect_good_words(const struct bw_plan *plan, size_t size)
+static void expect_good_words(const struct bw_graph *graph, size_t size)
 {
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct bw_volume *volume = &plan->volumes[i];
+    for (size_t i = 0; i < graph->size; i++) {
+        const struct bw_xlator *volume = graph->layers[i];
         expect_word(&volume->name, size);
-        expect_word(&volume->type, size);
-        for (size_t k = 0; k < volume->option_count; k++) {
-            expect_word(&volume->options[k].name, size);
-            expect_word(&volume->options[k].value, size);
+        expect_word(&volume->type_name, size);
+        for (size_t k = 0; k < volume->setting_count; k++) {
+            expect_word(&volume->settings[k].name, size);
+            expect_word(&volume->settings[k].value, size);
         }
         for (size_t k = 0; k < volume->child_count; k++)
-            expect_word(&volume->children[k], size);
+            expect_word(&volume->children[k].name, size);
     }
 }
 
-static void check_plan(const struct bw_plan *plan)
+static void check(struct bw_graph *graph)
 {
-    struct bw_registry *registry = NULL;
-    if (bw_registry_open("", &registry))
-        fuzz_fail("out of memory");
     struct bw_file_set inputs = {0};
-    struct bw_error *error = bw_check_plan(plan, registry, &inputs);
+    struct bw_error *error = bw_graph_check(graph, &inputs);
     bw_file_set_free(&inputs);
     if (error)
         expect_place(error);
     bw_error_free(error);
-    bw_registry_close(registry);
 }
 
 void fuzz_volfile(const uint8_t *data, size_t size)
 {
-    struct bw_plan plan = {0};
+    struct bw_registry *registry = NULL;
+    struct bw_graph *graph = NULL;
     char *text = malloc(size + 1);
-    if (!text)
+    if (!text || bw_registry_open("", &registry) ||
+        bw_graph_create(registry, (struct bw_reporter){0}, &graph))
         fuzz_fail("out of memory");
     if (size)
         memcpy(text, data, size);
-    struct bw_error *error = bw_volfile_parse(source, text, size, &plan);
-    free(text); /* the plan must not need it */
+    struct bw_error *error = bw_volfile_parse(graph, source, text, size);
+    free(text); /* the graph must not need it */
     if (error) {
         expect_place(error);
-        if (plan.volumes || plan.sources)
-            fuzz_fail("a refused plan is not empty");
     } else {
-        expect_good_words(&plan, size);
-        check_plan(&plan);
+        expect_good_words(graph, size);
+        check(graph);
     }
     bw_error_free(error);
-    bw_plan_free(&plan);
+    bw_graph_destroy(graph);
 }

@@ -56,14 +56,14 @@ struct bw_xlator *chunk_bench_add_map_with_stale(struct bw_graph *graph,
                                                  unsigned stale, const char *spoiled)
 {
     struct bw_xlator *children[IW_MAX_DEVICES], *map = NULL;
-    struct bw_layer layer = {.type = "cluster/chunk-map", .name = "map", .children = children};
+    struct layer layer = {.type = "cluster/chunk-map", .name = "map", .children = children};
     for (unsigned i = 0; i < iw_device_count(bench->image); i++) {
         const char *path = spoiled && stale >> i & 1 ? spoiled : iw_path(bench->image, i);
-        const struct bw_option_value options[] = {{"path", path}, {0}};
+        const struct option_value options[] = {{"path", path}, {0}};
         if (!(missing >> i & 1))
             children[layer.child_count++] = add_layer(graph, "storage/file", NULL, options);
     }
-    expect_success(bw_graph_add(graph, &layer, &map));
+    expect_success(graph_add(graph, &layer, &map));
     chunk_bench_describe(map, bench->image, missing, stale);
     return map;
 }

@@ -50,10 +50,10 @@ struct bw_error *try_option(struct bw_graph *graph, const char *type, struct bw_
                             const char *key, const char *value)
 {
     struct bw_xlator *made;
-    const struct bw_option_value options[] = {{key, value}, {0}};
-    const struct bw_layer layer = {
+    const struct option_value options[] = {{key, value}, {0}};
+    const struct layer layer = {
         .type = type, .name = "refused", .options = options, .children = &child, .child_count = 1};
-    return bw_graph_add(graph, &layer, &made);
+    return graph_add(graph, &layer, &made);
 }
 
 static void read_in_threads(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -2,8 +2,8 @@
 /* The layer that answers from memory. */
 #include "support/fake_layer.h"
 
+#include "base/cleanup.h"
 #include "graph/instance.h"
-#include "graph/registry.h"
 
 static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
 {
@@ -94,18 +94,45 @@ struct bw_graph *fake_graph(struct report_log *log)
     return graph_of(classes, log);
 }
 
+static const struct bw_text_place nowhere;
+
+static struct bw_error *describe(struct bw_xlator *made, const struct layer *layer)
+{
+    BW_TRY(bw_layer_set_type(made, layer->type, nowhere));
+    for (const struct option_value *option = layer->options; option && option->name; option++)
+        BW_TRY(bw_layer_set_option(made, option->name, nowhere, option->value, nowhere));
+    for (size_t i = 0; i < layer->child_count; i++)
+        BW_TRY(bw_layer_add_child(made, bw_xlator_name(layer->children[i]), nowhere));
+    return bw_graph_check_layer(made->graph, made);
+}
+
+struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
+                           struct bw_xlator **made)
+{
+    struct bw_xlator *added;
+    BW_TRY(bw_graph_add(graph, graph->size, layer->name, nowhere, &added));
+    struct bw_error *error = describe(added, layer);
+    if (!error)
+        error = bw_graph_start(graph, NULL);
+    if (error)
+        bw_graph_remove(graph, added);
+    else
+        *made = added;
+    return error;
+}
+
 struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,
-                            const struct bw_option_value *options)
+                            const struct option_value *options)
 {
     char name[32];
     struct bw_xlator *made = NULL;
     snprintf(name, sizeof name, "layer-%zu", bw_graph_size(graph));
-    const struct bw_layer layer = {.type = type,
-                                   .name = name,
-                                   .options = options,
-                                   .children = &child,
-                                   .child_count = child != NULL};
-    expect_success(bw_graph_add(graph, &layer, &made));
+    const struct layer layer = {.type = type,
+                                .name = name,
+                                .options = options,
+                                .children = &child,
+                                .child_count = child != NULL};
+    expect_success(graph_add(graph, &layer, &made));
     return made;
 }
 

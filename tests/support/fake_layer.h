@@ -37,6 +37,25 @@ struct fake_layer {
  * "test/pass": one logical child, no operation of its own. */
 extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
 
+/** An option of a layer. */
+struct option_value {
+    const char *name;
+    const char *value;
+};
+
+/** What a layer is made of. */
+struct layer {
+    const char *type;
+    const char *name;
+    const struct option_value *options; /**< ends with a NULL name; NULL: defaults only */
+    struct bw_xlator *const *children;
+    size_t child_count;
+};
+
+/** Adds a layer to a graph, checks and starts it; after a failure it is gone again. */
+struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,
+                           struct bw_xlator **made);
+
 /** A graph that knows all built-in layers and those of `classes`, which ends with NULL and must
  * outlive it; `log` may be NULL. */
 struct bw_graph *graph_of(const struct bw_xlator_class *const *classes, struct report_log *log);
@@ -44,7 +63,7 @@ struct bw_graph *graph_of(const struct bw_xlator_class *const *classes, struct r
 struct bw_graph *fake_graph(struct report_log *log);
 /** Adds a layer that must fit. `child` may be NULL. */
 struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_xlator *child,
-                            const struct bw_option_value *options);
+                            const struct option_value *options);
 /** Adds a "test/logical" with this state. */
 struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake);
 

@@ -99,9 +99,9 @@ static void test_hints_go_to_the_devices(void **state)
         children[i] = add_layer(graph, "test/device", NULL, NULL);
         bw_xlator_set_private(children[i], &fakes[i]);
     }
-    const struct bw_layer layer = {
+    const struct layer layer = {
         .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
-    expect_success(bw_graph_add(graph, &layer, &map));
+    expect_success(graph_add(graph, &layer, &map));
     chunk_bench_describe(map, bench.image, 0, 0);
     const struct bw_range ranges[] = {{bench.start + 60000, 80000},
                                       {0, 4096},

@@ -26,7 +26,7 @@ static uint64_t delay_so_far(struct bw_xlator *top)
     return dump_number(&bw_debug_delay_gen_class, top, "delay_nanoseconds");
 }
 
-static struct bw_graph *make_graph(const struct bw_option_value *options, struct bw_xlator **top)
+static struct bw_graph *make_graph(const struct option_value *options, struct bw_xlator **top)
 {
     struct bw_graph *graph = threads_graph(NULL);
     *top = add_layer(graph, "debug/delay-gen", bw_graph_layer(graph, 0), options);
@@ -39,7 +39,7 @@ static void test_fixed(void **state)
     (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
-    const struct bw_option_value options[] = {{"delay", "2ms"}, {0}};
+    const struct option_value options[] = {{"delay", "2ms"}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
     struct bw_request requests[5];
     for (size_t i = 0; i < COUNT(requests); i++)
@@ -64,7 +64,7 @@ static void test_more_than_a_second(void **state)
     (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
-    const struct bw_option_value options[] = {{"delay", "1100ms"}, {0}};
+    const struct option_value options[] = {{"delay", "1100ms"}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
     uint64_t begin = now();
     expect_success(read_range(top, 0, buffer, 16));
@@ -91,7 +91,7 @@ static void test_kinds(void **state)
     for (size_t choice = 0; choice < COUNT(choices); choice++) {
         uint8_t buffers[4][16];
         struct bw_xlator *top;
-        const struct bw_option_value options[] = {{"delay", "1us"}, {"kind", choices[choice]}, {0}};
+        const struct option_value options[] = {{"delay", "1us"}, {"kind", choices[choice]}, {0}};
         struct bw_graph *graph = make_graph(options, &top);
         for (unsigned kind = 0; kind < BW_REQUEST_KINDS; kind++) {
             uint64_t before = delayed_requests(top);
@@ -113,7 +113,7 @@ static void find_delays(const char *distribution, const char *seed, bool backwar
 {
     uint8_t buffer[16];
     struct bw_xlator *top;
-    const struct bw_option_value options[] = {
+    const struct option_value options[] = {
         {"delay", "1us"}, {"distribution", distribution}, {"seed", seed}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
     for (size_t i = 0; i < ADDRESSES; i++) {
@@ -175,7 +175,7 @@ static void test_longest_exponential(void **state)
     uint8_t buffer[16];
     struct bw_xlator *top;
     uint64_t address = 0;
-    const struct bw_option_value options[] = {
+    const struct option_value options[] = {
         {"delay", "1us"}, {"distribution", "exponential"}, {"seed", "5"}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
     while (bw_hash_address(5, address) >> 48)
@@ -206,7 +206,7 @@ static void test_range_of_delays(void **state)
     (void)state;
     uint8_t buffer[16];
     struct bw_xlator *top;
-    const struct bw_option_value none[] = {{"delay", "0"}, {"distribution", "exponential"}, {0}};
+    const struct option_value none[] = {{"delay", "0"}, {"distribution", "exponential"}, {0}};
     struct bw_graph *graph = make_graph(none, &top);
     struct bw_xlator *child = bw_graph_layer(graph, 0);
     expect_success(read_range(top, 0, buffer, 16));
@@ -226,7 +226,7 @@ static void test_passes(void **state)
     (void)state;
     struct block_bench *blocks = block_bench_create(3, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"delay", "1ns"}, {0}};
+    const struct option_value options[] = {{"delay", "1ns"}, {0}};
     struct bw_xlator *top =
         add_layer(graph, "debug/delay-gen", add_fake(graph, &blocks->fake), options);
     struct bw_xlator *device =
@@ -257,7 +257,7 @@ static void test_threads(void **state)
 {
     (void)state;
     struct bw_xlator *top;
-    const struct bw_option_value options[] = {{"delay", "100ns"}, {0}};
+    const struct option_value options[] = {{"delay", "100ns"}, {0}};
     struct bw_graph *graph = make_graph(options, &top);
     run_threads(read_in_thread, top);
     assert_int_equal(delayed_requests(top), 200 * THREADS);

@@ -17,7 +17,7 @@ static struct action_bench *make_bench(const char *action, const char *seed,
                                        enum bw_checksum_type type)
 {
     struct action_bench *bench = calloc(1, sizeof *bench);
-    const struct bw_option_value options[] = {{"action", action}, {"seed", seed}, {0}};
+    const struct option_value options[] = {{"action", action}, {"seed", seed}, {0}};
     expect_success(bw_checksum_prepare(type));
     bench->blocks = block_bench_create(2, type);
     bench->graph = fake_graph(NULL);
@@ -212,7 +212,7 @@ static void test_batch(void **state)
     (void)state;
     enum { BATCH = 150 };
     static const uint8_t zeros[64];
-    const struct bw_option_value options[] = {{"action", "zero"}, {"nth", "4"}, {0}};
+    const struct option_value options[] = {{"action", "zero"}, {"nth", "4"}, {0}};
     struct action_bench *bench = make_bench("eio", "0", BW_CHECKSUM_CRC32C);
     struct bw_xlator *top =
         add_layer(bench->graph, "debug/error-gen", bw_graph_layer(bench->graph, 0), options);
@@ -240,7 +240,7 @@ static void check_under_verify(const char *action, const char *copy, const char 
     struct report_log log = {0};
     uint8_t buffer[BENCH_NODESIZE];
     const struct bw_tree_block_expectation wanted = block_bench_expectation(9);
-    const struct bw_option_value options[] = {{"action", action}, {"copy", copy}, {0}};
+    const struct option_value options[] = {{"action", action}, {"copy", copy}, {0}};
     struct block_bench *blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     struct bw_graph *graph = fake_graph(&log);
     struct bw_xlator *rule =
@@ -284,13 +284,13 @@ static void test_refused_options(void **state)
     (void)state;
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = bw_graph_layer(graph, 0), *made = NULL;
-    const struct bw_option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
-    const struct bw_layer layer = {.type = "debug/error-gen",
-                                   .name = "rule",
-                                   .options = options,
-                                   .children = &child,
-                                   .child_count = 1};
-    expect_error(bw_graph_add(graph, &layer, &made), BW_ERROR_USAGE,
+    const struct option_value options[] = {{"start", "8K"}, {"end", "8K"}, {0}};
+    const struct layer layer = {.type = "debug/error-gen",
+                                .name = "rule",
+                                .options = options,
+                                .children = &child,
+                                .child_count = 1};
+    expect_error(graph_add(graph, &layer, &made), BW_ERROR_USAGE,
                  "start 8192 is not below end 8192");
     expect_error(try_option(graph, "debug/error-gen", child, "copy", "256"), BW_ERROR_USAGE,
                  "'256'");

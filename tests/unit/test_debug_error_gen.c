@@ -17,7 +17,7 @@ struct rule_bench {
 };
 
 /* A rule above logical addresses, with any number of options. */
-static struct rule_bench *make_bench(const struct bw_option_value *options)
+static struct rule_bench *make_bench(const struct option_value *options)
 {
     struct rule_bench *bench = calloc(1, sizeof *bench);
     bench->blocks = block_bench_create(COPIES, BW_CHECKSUM_CRC32C);
@@ -80,7 +80,7 @@ static void test_kinds(void **state)
     (void)state;
     static const char *const choices[] = {"super", "tree-block", "data", "raw", "any"};
     for (size_t choice = 0; choice < COUNT(choices); choice++) {
-        const struct bw_option_value options[] = {{"kind", choices[choice]}, {0}};
+        const struct option_value options[] = {{"kind", choices[choice]}, {0}};
         struct rule_bench *bench = make_bench(options);
         for (unsigned kind = 0; kind < BW_REQUEST_KINDS; kind++)
             assert_int_equal(is_hit(bench, (enum bw_request_kind)kind, 4096, 512, 0),
@@ -95,7 +95,7 @@ static void test_kinds(void **state)
 static void test_range(void **state)
 {
     (void)state;
-    const struct bw_option_value options[] = {{"start", "8K"}, {"end", "12K"}, {0}};
+    const struct option_value options[] = {{"start", "8K"}, {"end", "12K"}, {0}};
     struct rule_bench *bench = make_bench(options);
     assert_false(raw_is_hit(bench, 0, 4096));
     assert_false(raw_is_hit(bench, 4096, 4096));
@@ -113,7 +113,7 @@ static void test_range(void **state)
 static void test_open_ranges(void **state)
 {
     (void)state;
-    const struct bw_option_value from[] = {{"start", "8K"}, {0}}, to[] = {{"end", "8K"}, {0}};
+    const struct option_value from[] = {{"start", "8K"}, {0}}, to[] = {{"end", "8K"}, {0}};
     struct rule_bench *bench = make_bench(from);
     assert_false(raw_is_hit(bench, 8191, 1));
     assert_true(raw_is_hit(bench, 8191, 2));
@@ -135,7 +135,7 @@ static void test_copies(void **state)
     (void)state;
     static const char *const choices[] = {"0", "1", "2", "3"};
     for (uint8_t choice = 0; choice < COUNT(choices); choice++) {
-        const struct bw_option_value options[] = {{"copy", choices[choice]}, {0}};
+        const struct option_value options[] = {{"copy", choices[choice]}, {0}};
         struct rule_bench *bench = make_bench(options);
         for (uint8_t copy = 0; copy <= COPIES; copy++)
             assert_int_equal(is_hit(bench, BW_REQUEST_TREE_BLOCK, 0, 4096, copy),
@@ -147,7 +147,7 @@ static void test_copies(void **state)
 /* Which of ten requests are hit, as bits; each second one is none that the rule is for. */
 static unsigned hits_of_ten(const char *nth, const char *once)
 {
-    const struct bw_option_value options[] = {{"nth", nth}, {"once", once}, {"start", "4K"}, {0}};
+    const struct option_value options[] = {{"nth", nth}, {"once", once}, {"start", "4K"}, {0}};
     struct rule_bench *bench = make_bench(options);
     unsigned hits = 0;
     for (unsigned i = 0; i < 10; i++) {
@@ -203,7 +203,7 @@ static void test_batch(void **state)
 {
     (void)state;
     bool hits[BATCH];
-    const struct bw_option_value options[] = {{"nth", "5"}, {0}};
+    const struct option_value options[] = {{"nth", "5"}, {0}};
     struct rule_bench *bench = make_bench(options);
     read_batch(bench, hits);
     for (size_t i = 0; i < BATCH; i++)
@@ -217,7 +217,7 @@ static void test_batch_that_is_not_hit(void **state)
 {
     (void)state;
     bool hits[BATCH];
-    const struct bw_option_value options[] = {{"kind", "raw"}, {0}}, all[] = {{0}};
+    const struct option_value options[] = {{"kind", "raw"}, {0}}, all[] = {{0}};
     struct rule_bench *bench = make_bench(options);
     read_batch(bench, hits);
     assert_int_equal(bench->blocks->fake.calls, 1);
@@ -234,7 +234,7 @@ static void test_batch_that_is_not_hit(void **state)
 static void test_errors_from_below(void **state)
 {
     (void)state;
-    const struct bw_option_value options[] = {{"end", "4K"}, {0}};
+    const struct option_value options[] = {{"end", "4K"}, {0}};
     struct rule_bench *bench = make_bench(options);
     struct bw_request requests[2] = {
         {.kind = BW_REQUEST_RAW, .length = 8, .buffer = bench->buffer},
@@ -257,7 +257,7 @@ static struct hit_set hits_of_rate(const char *rate, const char *seed, enum bw_r
                                    uint8_t copy, bool backwards)
 {
     struct hit_set set = {0};
-    const struct bw_option_value options[] = {{"rate", rate}, {"seed", seed}, {0}};
+    const struct option_value options[] = {{"rate", rate}, {"seed", seed}, {0}};
     struct rule_bench *bench = make_bench(options);
     for (size_t i = 0; i < BENCH_BLOCKS; i++) {
         size_t block = backwards ? BENCH_BLOCKS - 1 - i : i;
@@ -306,7 +306,7 @@ static void test_rate_in_batches(void **state)
     (void)state;
     bool hits[BATCH];
     struct hit_set single = hits_of_rate("20%", "7", BW_REQUEST_DATA, 0, false);
-    const struct bw_option_value options[] = {{"rate", "20%"}, {"seed", "7"}, {0}};
+    const struct option_value options[] = {{"rate", "20%"}, {"seed", "7"}, {0}};
     struct rule_bench *bench = make_bench(options);
     read_batch(bench, hits);
     assert_memory_equal(hits, single.hit, sizeof hits);
@@ -319,8 +319,8 @@ static void test_rate_and_nth(void **state)
     (void)state;
     bool all[BATCH], third[BATCH];
     size_t seen = 0;
-    const struct bw_option_value rate[] = {{"rate", "30%"}, {0}};
-    const struct bw_option_value both[] = {{"rate", "30%"}, {"nth", "3"}, {0}};
+    const struct option_value rate[] = {{"rate", "30%"}, {0}};
+    const struct option_value both[] = {{"rate", "30%"}, {"nth", "3"}, {0}};
     struct rule_bench *bench = make_bench(rate), *other = make_bench(both);
     read_batch(bench, all);
     read_batch(other, third);
@@ -348,7 +348,7 @@ static void test_devices(void **state)
     static const uint8_t bytes[64] = "bytes";
     uint8_t buffer[16];
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
-    const struct bw_option_value options[] = {{"start", "32"}, {"end", "33"}, {0}};
+    const struct option_value options[] = {{"start", "32"}, {"end", "33"}, {0}};
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *top =
         add_layer(graph, "debug/error-gen", add_fake_device(graph, &fake), options);
@@ -376,7 +376,7 @@ static void read_in_thread(struct bw_xlator *top, unsigned thread)
     }
 }
 
-static uint64_t faults_of_threads(const struct bw_option_value *options)
+static uint64_t faults_of_threads(const struct option_value *options)
 {
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *top = add_layer(graph, "debug/error-gen", bw_graph_layer(graph, 0), options);
@@ -391,8 +391,8 @@ static uint64_t faults_of_threads(const struct bw_option_value *options)
 static void test_threads(void **state)
 {
     (void)state;
-    const struct bw_option_value nth[] = {{"nth", "7"}, {0}}, once[] = {{"once", "on"}, {0}};
-    const struct bw_option_value rate[] = {{"rate", "10%"}, {"seed", "3"}, {0}};
+    const struct option_value nth[] = {{"nth", "7"}, {0}}, once[] = {{"once", "on"}, {0}};
+    const struct option_value rate[] = {{"rate", "10%"}, {"seed", "3"}, {0}};
     assert_int_equal(faults_of_threads(nth), THREADS * ROUNDS * 3 / 7);
     assert_int_equal(faults_of_threads(once), 1);
     struct bw_graph *graph = threads_graph(NULL);

@@ -17,7 +17,7 @@ struct stats_bench {
 static struct stats_bench make_bench(const char *format)
 {
     struct stats_bench bench = {.output = output_create(), .graph = threads_graph(NULL)};
-    const struct bw_option_value options[] = {{"file", bench.output.path}, {"format", format}, {0}};
+    const struct option_value options[] = {{"file", bench.output.path}, {"format", format}, {0}};
     bench.top = add_layer(bench.graph, "debug/io-stats", bw_graph_layer(bench.graph, 0), options);
     return bench;
 }
@@ -190,8 +190,8 @@ static void test_delayed_calls(void **state)
     (void)state;
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
-    const struct bw_option_value delay[] = {{"delay", "3ms"}, {0}},
-                                 format[] = {{"file", output.path}, {0}};
+    const struct option_value delay[] = {{"delay", "3ms"}, {0}},
+                              format[] = {{"file", output.path}, {0}};
     struct bw_xlator *below = add_layer(graph, "debug/delay-gen", bw_graph_layer(graph, 0), delay);
     struct bw_xlator *top = add_layer(graph, "debug/io-stats", below, format);
     expect_success(read_range(top, 0, room, 100));
@@ -259,7 +259,7 @@ static void test_passes(void **state)
     struct block_bench *blocks = block_bench_create(3, BW_CHECKSUM_CRC32C);
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"file", output.path}, {0}};
+    const struct option_value options[] = {{"file", output.path}, {0}};
     struct bw_xlator *top =
         add_layer(graph, "debug/io-stats", add_fake(graph, &blocks->fake), options);
     struct bw_request requests[200];
@@ -284,7 +284,7 @@ static void test_devices(void **state)
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"file", output.path}, {0}};
+    const struct option_value options[] = {{"file", output.path}, {0}};
     struct bw_xlator *top =
         add_layer(graph, "debug/io-stats", add_fake_device(graph, &fake), options);
     expect_success(read_range(top, 1, buffer, 5));
@@ -358,7 +358,7 @@ static void test_report_that_cannot_be_written(void **state)
     (void)state;
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
-    const struct bw_option_value options[] = {{"file", "/dev/full"}, {0}};
+    const struct option_value options[] = {{"file", "/dev/full"}, {0}};
     add_layer(graph, "debug/io-stats", bw_graph_layer(graph, 0), options);
     bw_graph_destroy(graph);
     assert_int_equal(log.counts[BW_WARNING], 1);

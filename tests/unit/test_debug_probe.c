@@ -45,7 +45,7 @@ static struct probe_bench *make_bench(const char *each)
     bench->blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     bench->graph = fake_graph(NULL);
     bw_graph_set_probes(bench->graph, bench->probes);
-    const struct bw_option_value options[] = {{each ? "each" : NULL, each}, {0}};
+    const struct option_value options[] = {{each ? "each" : NULL, each}, {0}};
     bench->top = add_layer(bench->graph, "debug/probe",
                            add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;

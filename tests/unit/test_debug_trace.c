@@ -22,7 +22,7 @@ static struct trace_bench *make_bench(const char *key, const char *value)
     bench->blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     bench->output = output_create();
     bench->graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"file", bench->output.path}, {key, value}, {0}};
+    const struct option_value options[] = {{"file", bench->output.path}, {key, value}, {0}};
     bench->top = add_layer(bench->graph, "debug/trace",
                            add_fake(bench->graph, &bench->blocks->fake), options);
     return bench;
@@ -125,7 +125,7 @@ static void test_mappings(void **state)
     (void)state;
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
-    const struct bw_option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
+    const struct option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
     struct bw_xlator *top = add_layer(graph, "debug/trace", bw_graph_layer(graph, 0), options);
     struct bw_map_reply reply;
     expect_success(bw_wind_map(NULL, top, 5, 2, 7, &reply));
@@ -150,7 +150,7 @@ static void test_devices(void **state)
     struct fake_layer fake = {.copies = {bytes}, .size = sizeof bytes};
     struct memory_output output = output_create();
     struct bw_graph *graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
+    const struct option_value options[] = {{"file", output.path}, {"operations", "all"}, {0}};
     struct bw_xlator *top = add_layer(graph, "debug/trace", add_fake_device(graph, &fake), options);
     struct bw_map_reply reply;
     expect_success(read_range(top, 3, buffer, 5));
@@ -172,7 +172,7 @@ static void test_depth(void **state)
 {
     (void)state;
     struct trace_bench *bench = make_bench(NULL, NULL);
-    const struct bw_option_value options[] = {{"file", bench->output.path}, {0}};
+    const struct option_value options[] = {{"file", bench->output.path}, {0}};
     struct bw_xlator *upper = add_layer(bench->graph, "debug/trace", bench->top, options);
     struct bw_request request = request_of(bench, BW_REQUEST_RAW, 0, 0);
     bw_wind(NULL, upper, &request, 1);
@@ -191,13 +191,13 @@ static void test_escapes(void **state)
     struct memory_output output = output_create();
     struct bw_graph *graph = threads_graph(NULL);
     struct bw_xlator *child = bw_graph_layer(graph, 0), *top = NULL;
-    const struct bw_option_value options[] = {{"file", output.path}, {0}};
-    const struct bw_layer layer = {.type = "debug/trace",
-                                   .name = "a\nb \x1b",
-                                   .options = options,
-                                   .children = &child,
-                                   .child_count = 1};
-    expect_success(bw_graph_add(graph, &layer, &top));
+    const struct option_value options[] = {{"file", output.path}, {0}};
+    const struct layer layer = {.type = "debug/trace",
+                                .name = "a\nb \x1b",
+                                .options = options,
+                                .children = &child,
+                                .child_count = 1};
+    expect_success(graph_add(graph, &layer, &top));
     struct bw_request request = {.kind = BW_REQUEST_DATA, .copy = 9, .length = 8, .buffer = buffer};
     bw_wind(NULL, top, &request, 1);
     expect_error(request.error, BW_ERROR_CORRUPT, "red\n");
@@ -259,7 +259,7 @@ static void test_file_is_appended_to(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/trace", folder);
     for (unsigned round = 1; round <= 2; round++) {
-        const struct bw_option_value options[] = {{"file", path}, {0}};
+        const struct option_value options[] = {{"file", path}, {0}};
         struct bw_graph *graph = threads_graph(NULL);
         struct bw_xlator *top = add_layer(graph, "debug/trace", bw_graph_layer(graph, 0), options);
         expect_success(read_range(top, round, buffer, 8));
@@ -312,7 +312,7 @@ static void test_full_disk(void **state)
     uint8_t buffer[8];
     struct report_log log = {0};
     struct bw_graph *graph = threads_graph(&log);
-    const struct bw_option_value options[] = {{"file", "/dev/full"}, {0}};
+    const struct option_value options[] = {{"file", "/dev/full"}, {0}};
     struct bw_xlator *top = add_layer(graph, "debug/trace", bw_graph_layer(graph, 0), options);
     for (unsigned i = 0; i < 3; i++)
         expect_success(read_range(top, 0, buffer, 8));

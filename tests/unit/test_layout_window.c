@@ -51,13 +51,13 @@ static void free_bench(struct bench *bench)
 static struct bw_error *try_window(struct bench *bench, const char *offset, const char *length,
                                    struct bw_xlator **window)
 {
-    const struct bw_option_value options[] = {{"offset", offset}, {"length", length}, {0}};
-    const struct bw_layer layer = {.type = "layout/window",
-                                   .name = "window",
-                                   .options = options,
-                                   .children = &bench->below,
-                                   .child_count = 1};
-    return bw_graph_add(bench->graph, &layer, window);
+    const struct option_value options[] = {{"offset", offset}, {"length", length}, {0}};
+    const struct layer layer = {.type = "layout/window",
+                                .name = "window",
+                                .options = options,
+                                .children = &bench->below,
+                                .child_count = 1};
+    return graph_add(bench->graph, &layer, window);
 }
 
 /* A window that can be made: its length. */

@@ -73,7 +73,7 @@ struct bench {
 static struct bench *make_bench(const char *threads)
 {
     struct bench *bench = calloc(1, sizeof *bench);
-    const struct bw_option_value options[] = {{"threads", threads}, {0}};
+    const struct option_value options[] = {{"threads", threads}, {0}};
     bench->graph = graph_of(classes, NULL);
     struct bw_xlator *below = add_layer(bench->graph, "test/below", NULL, NULL);
     bw_xlator_set_private(below, &bench->below);

@@ -12,7 +12,7 @@ struct cache_bench {
 static struct cache_bench *make_bench(const char *size)
 {
     struct cache_bench *bench = calloc(1, sizeof *bench);
-    const struct bw_option_value options[] = {{"size", size}, {0}};
+    const struct option_value options[] = {{"size", size}, {0}};
     bench->blocks = block_bench_create(1, BW_CHECKSUM_CRC32C);
     bench->graph = fake_graph(NULL);
     bench->top = add_layer(bench->graph, "performance/node-cache",

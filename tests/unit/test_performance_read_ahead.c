@@ -7,7 +7,7 @@ static void check_hints(const char *gap, const struct bw_range *given, size_t gi
 {
     struct fake_layer fake = {0};
     struct bw_graph *graph = fake_graph(NULL);
-    const struct bw_option_value options[] = {{"gap", gap}, {0}};
+    const struct option_value options[] = {{"gap", gap}, {0}};
     struct bw_xlator *top =
         add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), options);
     bw_wind_advise(NULL, top, given, given_count);

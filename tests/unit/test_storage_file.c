@@ -37,9 +37,9 @@ static void free_file(struct memory_file *file)
 
 static struct bw_error *try_open(struct bw_graph *graph, const char *path, struct bw_xlator **made)
 {
-    const struct bw_option_value options[] = {{"path", path}, {0}};
-    const struct bw_layer layer = {.type = "storage/file", .name = "file", .options = options};
-    return bw_graph_add(graph, &layer, made);
+    const struct option_value options[] = {{"path", path}, {0}};
+    const struct layer layer = {.type = "storage/file", .name = "file", .options = options};
+    return graph_add(graph, &layer, made);
 }
 
 /* Reads ranges in one batch and compares each with the content. A NULL buffer is no range. */
@@ -190,8 +190,8 @@ static void test_what_cannot_be_opened(void **state)
                  "is a directory, not an image file");
     expect_error(try_open(graph, fifo, &layer), BW_ERROR_USAGE, "is a special file");
     expect_error(try_open(graph, "/dev/null", &layer), BW_ERROR_USAGE, "is a special file");
-    const struct bw_layer layer_without_path = {.type = "storage/file", .name = "file"};
-    expect_error(bw_graph_add(graph, &layer_without_path, &layer), BW_ERROR_USAGE,
+    const struct layer layer_without_path = {.type = "storage/file", .name = "file"};
+    expect_error(graph_add(graph, &layer_without_path, &layer), BW_ERROR_USAGE,
                  "option path must be given");
     assert_int_equal(bw_graph_size(graph), 0);
     unlink(fifo);

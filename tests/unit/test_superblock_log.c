@@ -42,7 +42,7 @@ static struct bench make_bench(uint64_t size)
     iw_device_read(bench.image, 0, bw_superblock_offset(0), &bench.entry, sizeof bench.entry);
     const struct bw_disk_superblock nothing = {.magic = bw_put64(0)};
     iw_device_write(bench.image, 0, bw_superblock_offset(0), &nothing, sizeof nothing);
-    const struct bw_option_value options[] = {{"path", iw_path(bench.image, 0)}, {0}};
+    const struct option_value options[] = {{"path", iw_path(bench.image, 0)}, {0}};
     bench.graph = fake_graph(NULL);
     bench.storage = add_layer(bench.graph, "storage/file", NULL, options);
     return bench;

@@ -1,14 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/graph/volfile.c and lexer.c: what is read, and the exact place and words of each refusal. */
+/* src/graph/volfile.c and base/lexer.c: what is read, and the exact place and words of each
+ * refusal. */
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/volfile.h"
-#include "support/walk_helpers.h"
+#include "graph/instance.h"
+#include "support/fake_layer.h"
 
-static struct bw_error *parse(const char *text, struct bw_plan *plan)
+static struct bw_graph *graph;
+
+static int make_graph(void **state)
 {
-    return bw_volfile_parse("g.vol", text, strlen(text), plan);
+    (void)state;
+    graph = fake_graph(NULL);
+    return 0;
+}
+
+static int free_graph(void **state)
+{
+    (void)state;
+    bw_graph_destroy(graph);
+    return 0;
+}
+
+static void empty_graph(void)
+{
+    free_graph(NULL);
+    make_graph(NULL);
+}
+
+static struct bw_error *parse(const char *text)
+{
+    return bw_volfile_parse(graph, "g.vol", text, strlen(text));
 }
 
 static void expect_word(const struct bw_word *word, const char *text, unsigned line,
@@ -32,40 +55,38 @@ static const char two_volumes[] = "# a graph\n"
                                   "       y type cluster/chunk-map\n"
                                   "end-volume # no newline";
 
-static void test_plan(void **state)
+static void test_layers(void **state)
 {
     (void)state;
-    struct bw_plan plan = {0};
-    expect_success(parse(two_volumes, &plan));
-    assert_int_equal(plan.count, 2);
-    const struct bw_volume *volume = &plan.volumes[0];
+    expect_success(parse(two_volumes));
+    assert_int_equal(graph->size, 2);
+    const struct bw_xlator *volume = graph->layers[0];
     expect_word(&volume->name, "device-1", 2, 8);
-    expect_word(&volume->type, "storage/file", 3, 10);
-    assert_int_equal(volume->option_count, 2);
-    expect_word(&volume->options[0].name, "path", 4, 9);
-    expect_word(&volume->options[0].value, "my disk.img", 4, 14);
-    expect_word(&volume->options[1].value, "fast#er", 5, 18);
+    expect_word(&volume->type_name, "storage/file", 3, 10);
+    assert_int_equal(volume->setting_count, 2);
+    expect_word(&volume->settings[0].name, "path", 4, 9);
+    expect_word(&volume->settings[0].value, "my disk.img", 4, 14);
+    expect_word(&volume->settings[1].value, "fast#er", 5, 18);
     assert_int_equal(volume->child_count, 0);
-    volume = &plan.volumes[1];
+    volume = graph->layers[1];
     expect_word(&volume->name, "error-gen@a.b", 8, 8);
-    expect_word(&volume->type, "cluster/chunk-map", 10, 15);
+    expect_word(&volume->type_name, "cluster/chunk-map", 10, 15);
     assert_int_equal(volume->child_count, 3);
-    expect_word(&volume->children[0], "device-1", 9, 16);
-    expect_word(&volume->children[2], "y", 10, 8);
-    bw_plan_free(&plan);
+    expect_word(&volume->children[0].name, "device-1", 9, 16);
+    expect_word(&volume->children[2].name, "y", 10, 8);
+    empty_graph();
 }
 
 static void test_white_space(void **state)
 {
     (void)state;
-    struct bw_plan plan = {0};
-    expect_success(parse("volume a\r\n\ttype t/u\r\noption\r\nk\fv\v# c\r\nend-volume\r\n", &plan));
-    expect_word(&plan.volumes[0].type, "t/u", 2, 7);
-    expect_word(&plan.volumes[0].options[0].value, "v", 4, 3);
-    bw_plan_free(&plan);
-    expect_success(parse("volume a type t/u end-volume volume b type t/u end-volume", &plan));
-    assert_int_equal(plan.count, 2);
-    bw_plan_free(&plan);
+    expect_success(parse("volume a\r\n\ttype t/u\r\noption\r\nk\fv\v# c\r\nend-volume\r\n"));
+    expect_word(&graph->layers[0]->type_name, "t/u", 2, 7);
+    expect_word(&graph->layers[0]->settings[0].value, "v", 4, 3);
+    empty_graph();
+    expect_success(parse("volume a type t/u end-volume volume b type t/u end-volume"));
+    assert_int_equal(graph->size, 2);
+    empty_graph();
 }
 
 static void test_quotes(void **state)
@@ -91,27 +112,23 @@ static void test_quotes(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[128];
-        struct bw_plan plan = {0};
         snprintf(text, sizeof text, "volume a\ntype t/u\noption k %s\nend-volume\n",
                  cases[i].written);
-        expect_success(parse(text, &plan));
-        assert_string_equal(bw_volume_option(&plan.volumes[0], "k"), cases[i].text);
-        bw_plan_free(&plan);
+        expect_success(parse(text));
+        assert_string_equal(bw_layer_option(graph->layers[0], "k"), cases[i].text);
+        empty_graph();
     }
 }
 
-/* The message must be this, from the first byte to the last, and the plan be empty. */
+/* The message must be this, from the first byte to the last. */
 static void expect_refusal(const char *text, size_t length, const char *message)
 {
-    struct bw_plan plan = {0};
-    struct bw_error *error = bw_volfile_parse("g.vol", text, length, &plan);
+    struct bw_error *error = bw_volfile_parse(graph, "g.vol", text, length);
     assert_non_null(error);
     assert_string_equal(error->message, message);
     assert_int_equal(error->code, BW_ERROR_USAGE);
-    assert_int_equal(plan.count, 0);
-    assert_null(plan.volumes);
-    assert_null(plan.sources);
     bw_error_free(error);
+    empty_graph();
 }
 
 #define STATEMENTS "type, option, subvolumes or end-volume expected"
@@ -203,13 +220,12 @@ static void test_beginnings(void **state)
 {
     (void)state;
     for (size_t length = 0; length < sizeof two_volumes; length++) {
-        struct bw_plan plan = {0};
         char *copy = malloc(length + 1); /* ends where the text does, for the sanitizer */
         memcpy(copy, two_volumes, length);
-        struct bw_error *error = bw_volfile_parse("g.vol", copy, length, &plan);
-        assert_true(error ? !plan.count : plan.count > 0);
+        struct bw_error *error = bw_volfile_parse(graph, "g.vol", copy, length);
+        assert_true(error || graph->size > 0);
         bw_error_free(error);
-        bw_plan_free(&plan);
+        empty_graph();
         free(copy);
     }
 }
@@ -217,13 +233,12 @@ static void test_beginnings(void **state)
 static struct bw_error *parse_many(size_t volumes, size_t options)
 {
     struct bw_buffer text = {0};
-    struct bw_plan plan = {0};
     for (size_t i = 0; i < volumes; i++)
         bw_buffer_format(&text, "volume v%zu type t/u\n", i);
     for (size_t i = 0; i < options; i++)
         bw_buffer_format(&text, "option k%zu v\n", i);
-    struct bw_error *error = bw_volfile_parse("g.vol", text.data, text.length, &plan);
-    bw_plan_free(&plan);
+    struct bw_error *error = bw_volfile_parse(graph, "g.vol", text.data, text.length);
+    empty_graph();
     bw_buffer_free(&text);
     return error;
 }
@@ -232,12 +247,11 @@ static void test_limits(void **state)
 {
     (void)state;
     struct bw_buffer text = {0};
-    struct bw_plan plan = {0};
-    for (size_t i = 0; i < BW_PLAN_VOLUMES; i++)
+    for (size_t i = 0; i < BW_GRAPH_LAYERS; i++)
         bw_buffer_format(&text, "volume v%zu type t/u end-volume\n", i);
-    expect_success(bw_volfile_parse("g.vol", text.data, text.length, &plan));
-    assert_int_equal(plan.count, BW_PLAN_VOLUMES);
-    bw_plan_free(&plan);
+    expect_success(bw_volfile_parse(graph, "g.vol", text.data, text.length));
+    assert_int_equal(graph->size, BW_GRAPH_LAYERS);
+    empty_graph();
     bw_buffer_format(&text, "volume last type t/u end-volume");
     expect_refusal(text.data, text.length,
                    "g.vol:4097:8: volume last is one too many: a graph has at most 4096");
@@ -257,32 +271,34 @@ static void test_files(void **state)
 {
     (void)state;
     char path[] = "/tmp/btrfs-walk-volfile-XXXXXX";
-    struct bw_plan plan = {0};
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
-    expect_error(bw_volfile_read(path, &plan), BW_ERROR_USAGE, ":1:1: the file holds no volume");
+    expect_error(bw_volfile_read(graph, path), BW_ERROR_USAGE, ":1:1: the file holds no volume");
+    empty_graph();
     assert_int_equal(write(descriptor, two_volumes, sizeof two_volumes - 1),
                      sizeof two_volumes - 1);
-    expect_success(bw_volfile_read(path, &plan));
-    assert_int_equal(plan.count, 2);
-    assert_string_equal(plan.volumes[1].name.at.source, path);
-    bw_plan_free(&plan);
+    expect_success(bw_volfile_read(graph, path));
+    assert_int_equal(graph->size, 2);
+    assert_string_equal(graph->layers[1]->name.at.source, path);
+    empty_graph();
     assert_int_equal(ftruncate(descriptor, 1 << 30), 0);
-    expect_error(bw_volfile_read(path, &plan), BW_ERROR_USAGE, "more than 1048576 bytes");
+    expect_error(bw_volfile_read(graph, path), BW_ERROR_USAGE, "more than 1048576 bytes");
     close(descriptor);
     unlink(path);
-    expect_error(bw_volfile_read(path, &plan), BW_ERROR_SYSTEM, path);
-    expect_error(bw_volfile_read("/", &plan), BW_ERROR_SYSTEM, "/: cannot read: Is a directory");
-    assert_null(plan.sources);
+    expect_error(bw_volfile_read(graph, path), BW_ERROR_SYSTEM, path);
+    expect_error(bw_volfile_read(graph, "/"), BW_ERROR_SYSTEM, "/: cannot read: Is a directory");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plan),       cmocka_unit_test(test_white_space),
-        cmocka_unit_test(test_quotes),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_beginnings), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test_setup_teardown(test_layers, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_white_space, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_quotes, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_refusals, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_beginnings, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_limits, make_graph, free_graph),
+        cmocka_unit_test_setup_teardown(test_files, make_graph, free_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
