@@ -214,7 +214,7 @@ rm "$WORK/other.img"
 echo "my diary" > "$WORK/diary"
 refused "some file" 'is not empty and no black box' "$WORK/diary"
 holds "some file is as it was" grep -qx 'my diary' "$WORK/diary"
-refused "a dash" 'a black box is a file' -
+refused "a dash" 'a black box must be a file' -
 refused "no name" 'invalid argument of --blackbox' ''
 refused "a device" 'no regular file' /dev/null
 refused "a directory" 'no regular file' "$WORK"
