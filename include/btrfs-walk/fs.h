@@ -72,6 +72,10 @@ void bw_fs_close(struct bw_fs *fs);
 /** The present state. Later reads may find more damage. */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
+/** Sends a message to the reporter of the file system, as the library does, and counts it in its
+ * status: for callers that find part of an answer missing. Takes the error. Safe from any thread. */
+void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
+
 /** How many bytes of the images have been read so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
-#include "format/items.h"
+#include "btrfs-walk/inode.h"
 
 enum bw_archive_format {
     BW_ARCHIVE_PAX,

@@ -12,9 +12,6 @@
 
 #include "base/cleanup.h"
 #include "base/thread.h"
-#include "fs/fs.h"
-#include "recovery/recovery.h"
-#include "walk/entries.h"
 
 enum { QUEUE_ITEMS = 2048 };
 
@@ -29,17 +26,9 @@ struct bw_feed {
     size_t count;
     struct bw_feed_item *spare;
     bool ended, stop;
-    struct bw_error *error;               /* what ended the walk; NULL once it was handed out */
-    const struct bw_subvolume *subvolume; /* of the entry before: the walk's thread alone */
-    size_t least_names;                   /* of a path that this walk has for itself: likewise */
+    struct bw_error *error; /* what ended the walk; NULL once it was handed out */
+    size_t least_names;     /* of a path that this walk has for itself: the walk's thread alone */
 };
-
-static const struct bw_subvolume *subvolume_of(struct bw_feed *feed, uint64_t id)
-{
-    if (!feed->subvolume || feed->subvolume->tree.id != id)
-        feed->subvolume = bw_subvolume_find(&feed->fs->subvolumes, id);
-    return feed->subvolume;
-}
 
 static uint32_t type_of(uint8_t type)
 {
@@ -72,36 +61,42 @@ static void free_item(struct bw_feed_item *item)
     free(item);
 }
 
+struct bw_error *bw_feed_salvaged(const char *path)
+{
+    return bw_error_create(
+        BW_ERROR_CORRUPT,
+        "%s: its inode is lost: it ends where its last extent does, and all else "
+        "that an inode tells is made up",
+        path);
+}
+
 /* A file without an inode. Without extents it stays so. */
 static void salvage(struct bw_feed *feed, struct bw_feed_item *item)
 {
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_salvage_inode(feed->fs, &item->subvolume->tree, item->number, &item->inode);
+    BW_AUTO_ERROR struct bw_error *error = bw_inode_salvage(feed->fs, &item->place, &item->inode);
     item->has_inode = item->salvaged = !error;
     if (!error)
-        feed->options.missed(feed->options.context, bw_inode_salvaged(item->path.data));
+        feed->options.missed(feed->options.context, bw_feed_salvaged(item->path.data));
 }
 
-static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_walked_file *file)
+static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_entry *entry)
 {
     struct bw_buffer path = item->path;
     path.length = 0;
-    bw_buffer_append(&path, file->path, file->path_length);
+    bw_buffer_append(&path, entry->path, entry->path_length);
     bw_buffer_append_byte(&path, '\0');
     *item = (struct bw_feed_item){.path = path,
-                                  .subvolume = subvolume_of(feed, file->subvolume),
-                                  .number = file->number,
-                                  .type = type_of(file->type),
+                                  .place = entry->place,
+                                  .type = type_of(entry->place.type),
                                   .unchecked = feed->options.unchecked};
     item->path.length -= !path.failed;
-    if (!file->inode && feed->options.salvage && item->type == S_IFREG && item->subvolume &&
-        !path.failed)
+    if (!entry->inode && feed->options.salvage && item->type == S_IFREG && !path.failed)
         salvage(feed, item);
-    if (!file->inode)
+    if (!entry->inode)
         return;
     item->has_inode = true;
-    item->inode = *file->inode;
-    item->type = file->inode->mode & S_IFMT; /* what the inode says counts, as for the kernel */
+    item->inode = *entry->inode;
+    item->type = entry->inode->mode & S_IFMT; /* what the inode says counts, as for the kernel */
 }
 
 /* Puts an item at the end of the queue when there is room. */
@@ -120,16 +115,16 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
     return stop ? bw_error_create(BW_ERROR_STOPPED, "nobody wants more") : NULL;
 }
 
-static struct bw_error *visit(void *context, const struct bw_walked_file *file)
+static struct bw_error *visit(void *context, const struct bw_entry *entry)
 {
     struct bw_feed *feed = context;
-    if (feed->least_names && bw_starts_names(file->path, file->path_length) < feed->least_names)
+    if (feed->least_names && bw_starts_names(entry->path, entry->path_length) < feed->least_names)
         return NULL;
     struct bw_feed_item *item = take_spare(feed);
     if (!item)
         return bw_error_no_memory();
-    fill(feed, item, file);
-    if (!item->path.failed && item->subvolume)
+    fill(feed, item, entry);
+    if (!item->path.failed)
         return enqueue(feed, item);
     free_item(item);
     return bw_error_no_memory();
@@ -139,11 +134,13 @@ static struct bw_error *visit(void *context, const struct bw_walked_file *file)
 static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned types)
 {
     struct bw_walk_options options = feed->options.walk;
+    options.struct_size = sizeof options;
     options.start = start;
     options.types = types;
-    struct bw_error *error = feed->options.names_only
-                                 ? bw_walk_names(feed->fs, &options, visit, feed, NULL)
-                                 : bw_walk_entries(feed->fs, &options, visit, feed, NULL);
+    options.visit = visit;
+    options.visit_inodes = true;
+    options.context = feed;
+    struct bw_error *error = bw_walk(feed->fs, &options, NULL);
     bool another = error && start && error->code != BW_ERROR_STOPPED &&
                    error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;
     if (!another)
@@ -262,8 +259,7 @@ struct bw_stream_file bw_feed_stream_file(struct bw_feed_item *item)
     struct bw_stream_file file = {.user = item};
     if (item->type != S_IFREG || !item->has_inode || item->skipped)
         return file;
-    file.data =
-        bw_data_file_of(&(struct bw_place){item->subvolume, item->number, 0, 0}, &item->inode);
+    file.data = bw_data_file_of(&item->place, &item->inode);
     file.data.unchecked |= item->unchecked;
     file.data.may_lack_checksums = item->salvaged;
     file.length = UINT64_MAX;

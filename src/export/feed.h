@@ -19,9 +19,8 @@ struct bw_fs;
 /** An entry of the image on its way; belongs to the feed. */
 struct bw_feed_item {
     struct bw_buffer path; /**< absolute, with a NUL behind it that `length` does not count */
-    const struct bw_subvolume *subvolume;
-    uint64_t number; /**< of its inode */
-    uint32_t type;   /**< S_IFMT part of its mode; 0: nobody can tell */
+    struct bw_place place;
+    uint32_t type; /**< S_IFMT part of its mode; 0: nobody can tell */
     bool has_inode;
     struct bw_inode inode;  /**< all zeros if there is none: it is lost */
     struct bw_error *error; /**< why it could not be read, by whoever reads it; freed with the item
@@ -49,9 +48,8 @@ struct bw_feed_options {
     const struct bw_starts *starts; /**< one walk each; none: one walk from the top */
     const unsigned *passes; /**< types to walk for, one walk each for all starts; ends with 0 */
     bool unchecked;         /**< checksums of data are not looked at */
-    bool names_only;        /**< inodes are not needed */
-    bool salvage; /**< files whose inodes are lost get one that is made up (fs/salvage.h), and are
-                     told of */
+    bool salvage; /**< files whose inodes are lost get one that is made up (bw_inode_salvage()), and
+                     are reported */
     /** Takes why a start was not walked, or what of a file is lost; takes the error. Called on the
      * feed's thread. Must not be NULL. */
     void (*missed)(void *context, struct bw_error *error);
@@ -73,6 +71,9 @@ void bw_feed_release(struct bw_feed *feed, struct bw_feed_item *item);
 
 /** Ends the walk if it is not at its end, and frees all; NULL is allowed. */
 void bw_feed_destroy(struct bw_feed *feed);
+
+/** The message that the inode of a file was made up by bw_inode_salvage(). */
+struct bw_error *bw_feed_salvaged(const char *path);
 
 /** What a stream reads of an entry: its data, or nothing of one that is no regular file or is
  * skipped. */

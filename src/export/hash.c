@@ -8,7 +8,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
-#include "format/checksum.h"
+#include "base/gcrypt.h"
 
 static const struct {
     const char *name;
@@ -33,8 +33,7 @@ const char *bw_hash_name(enum bw_hash_algorithm algorithm)
 
 void bw_hash_prepare(void)
 {
-    /* If that fails, opening a hash fails too, and says why. */
-    bw_error_free(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    bw_error_free(bw_gcrypt_prepare()); /* if it fails, creating a hash does, too */
 }
 
 static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm algorithm)
@@ -43,7 +42,7 @@ static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm a
         hash->xxhash = XXH64_createState();
         return hash->xxhash ? NULL : bw_error_no_memory();
     }
-    BW_TRY(bw_checksum_prepare(BW_CHECKSUM_SHA256));
+    BW_TRY(bw_gcrypt_prepare());
     gcry_error_t problem = gcry_md_open(&hash->gcrypt, hash->number, 0);
     if (!problem)
         return NULL;

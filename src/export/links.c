@@ -34,10 +34,10 @@ void bw_links_free(struct bw_links *links)
     pthread_mutex_destroy(&links->lock);
 }
 
-static int64_t find(const struct bw_links *links, uint64_t subvolume, uint64_t inode)
+static int64_t find(const struct bw_links *links, const struct bw_place *place)
 {
-    uint32_t at = bw_map_get(&links->subvolumes, subvolume);
-    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], inode);
+    uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
+    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
     return number == UINT32_MAX ? NO_FILE : (int64_t)number;
 }
 
@@ -64,12 +64,12 @@ static void remember_directory(struct bw_links *links, const char *path, size_t 
     bw_buffer_append(&links->names, path, length);
 }
 
-static bool add(struct bw_links *links, uint64_t subvolume, uint64_t inode, const char *path)
+static bool add(struct bw_links *links, const struct bw_place *place, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
     size_t name_length = strlen(name);
-    struct bw_map *numbers = numbers_of(links, subvolume);
+    struct bw_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
     if (!numbers || name_length > UINT16_MAX || (size_t)(name - path) > UINT32_MAX ||
         links->count == UINT32_MAX ||
         !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
@@ -81,19 +81,19 @@ static bool add(struct bw_links *links, uint64_t subvolume, uint64_t inode, cons
                                 .name = links->names.length,
                                 .name_length = (uint16_t)name_length};
     bw_buffer_append(&links->names, name, name_length);
-    return !links->names.failed && bw_map_put(numbers, inode, (uint32_t)links->count++);
+    return !links->names.failed && bw_map_put(numbers, place->inode, (uint32_t)links->count++);
 }
 
-bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, const char *path,
+bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const char *path,
                    struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    int64_t number = find(links, subvolume, inode);
+    int64_t number = find(links, place);
     bool good = true;
     *link = (struct bw_link){.is_first = number == NO_FILE};
     if (link->is_first) {
         link->number = links->count;
-        good = add(links, subvolume, inode, path);
+        good = add(links, place, path);
     } else {
         link->number = (size_t)number;
         link->made = links->files[number].made;
@@ -102,10 +102,10 @@ bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, c
     return good;
 }
 
-bool bw_links_find(struct bw_links *links, uint64_t subvolume, uint64_t inode, struct bw_link *link)
+bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    int64_t number = find(links, subvolume, inode);
+    int64_t number = find(links, place);
     if (number != NO_FILE)
         *link = (struct bw_link){.made = links->files[number].made, .number = (size_t)number};
     pthread_mutex_unlock(&links->lock);

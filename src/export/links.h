@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/map.h"
+#include "btrfs-walk/inode.h"
 
 /** The files so far. */
 struct bw_links {
@@ -36,12 +37,11 @@ void bw_links_init(struct bw_links *links);
 void bw_links_free(struct bw_links *links);
 
 /** Meets a name of an inode; `path` ends with NUL. False if memory runs out. */
-bool bw_links_meet(struct bw_links *links, uint64_t subvolume, uint64_t inode, const char *path,
+bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const char *path,
                    struct bw_link *link);
 
 /** Looks at a file again. False if it was never met. */
-bool bw_links_find(struct bw_links *links, uint64_t subvolume, uint64_t inode,
-                   struct bw_link *link);
+bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link);
 
 /** Says that the first name of a file was made. */
 void bw_links_made(struct bw_links *links, size_t number);

@@ -12,16 +12,15 @@ void bw_made_directories_free(struct bw_made_directories *directories)
 }
 
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
-                                         size_t length, const struct bw_subvolume *subvolume,
-                                         uint64_t number, const struct bw_inode *inode)
+                                         size_t length, const struct bw_place *place,
+                                         const struct bw_inode *inode)
 {
     if (length > UINT32_MAX ||
         !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
         return bw_error_no_memory();
     directories->items[directories->count++] = (struct bw_made_directory){
         .path = directories->names.length,
-        .subvolume = subvolume,
-        .number = number,
+        .place = *place,
         .atime = inode->atime,
         .ctime = inode->ctime,
         .mtime = inode->mtime,

@@ -5,14 +5,12 @@
 #define BW_EXPORT_MADE_DIRECTORIES_H
 
 #include "base/buffer.h"
-#include "format/items.h"
-#include "fs/subvolume.h"
+#include "btrfs-walk/inode.h"
 
 /** A directory, or such a file. There may be millions. */
 struct bw_made_directory {
     size_t path; /**< in the names */
-    const struct bw_subvolume *subvolume;
-    uint64_t number; /**< of its inode */
+    struct bw_place place;
     struct timespec atime, ctime, mtime;
     uint32_t path_length;
     uint32_t uid, gid;
@@ -32,8 +30,8 @@ void bw_made_directories_free(struct bw_made_directories *directories);
 
 /** Adds one. */
 struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
-                                         size_t length, const struct bw_subvolume *subvolume,
-                                         uint64_t number, const struct bw_inode *inode);
+                                         size_t length, const struct bw_place *place,
+                                         const struct bw_inode *inode);
 
 /** What is known of its inode. */
 struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory);

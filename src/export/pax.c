@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/cleanup.h"
 #include "base/utf8.h"
 #include "export/archive.h"
-#include "format/acl.h"
 
 enum { UNIT = 512, NANOSECONDS = 1000000000 };
 
@@ -164,15 +164,12 @@ static void append_xattr(struct bw_buffer *text, const struct bw_xattr *xattr)
 /* For GNU tar --acls, and bsdtar; as an attribute it is for GNU tar --xattrs-include. */
 static void append_acl(struct bw_buffer *text, const struct bw_xattr *xattr)
 {
-    size_t start = text->length;
-    bool is_default;
-    if (!bw_acl_is_one(xattr, &is_default))
-        return;
-    bw_buffer_format(text, "SCHILY.acl.%s=", is_default ? "default" : "access");
-    if (bw_acl_append_text(xattr->value, xattr->value_length, "", text))
-        end_record(text, start);
-    else
-        text->length = start;
+    BW_AUTO_FREE char *list = NULL;
+    bool is_default = strcmp((const char *)xattr->name, BW_ACL_DEFAULT) == 0;
+    BW_AUTO_ERROR struct bw_error *error = bw_acl_text(xattr, &list);
+    text->failed |= error != NULL;
+    if (list)
+        append_text(text, is_default ? "SCHILY.acl.default" : "SCHILY.acl.access", list);
 }
 
 /* The number of bytes of data that are stored. */

@@ -38,22 +38,23 @@ static void join_small_holes(struct bw_ranges *ranges)
     }
 }
 
-void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
+struct bw_error *bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs)
 {
     *ranges = (struct bw_ranges){0};
-    bw_extents_init(&ranges->cursor, fs);
+    return bw_extent_reader_create(fs, &ranges->reader);
 }
 
 void bw_ranges_free(struct bw_ranges *ranges)
 {
-    bw_extents_free(&ranges->cursor);
+    bw_extent_reader_destroy(ranges->reader);
     free(ranges->ranges);
     bw_error_free(ranges->lost);
 }
 
-static bool is_hole(const struct bw_extent_piece *piece)
+static bool is_hole(const struct bw_extent *extent)
 {
-    return piece->kind == BW_PIECE_BAD ? piece->length > MOST_LOST : !bw_extent_is_data(piece);
+    return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN ||
+           (extent->kind == BW_EXTENT_BAD && extent->length > MOST_LOST);
 }
 
 static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t length)
@@ -74,27 +75,28 @@ static struct bw_error *add(struct bw_ranges *ranges, uint64_t offset, uint64_t 
 }
 
 /* Only the end of the file ends a range within a unit. */
-static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_extent_piece *piece,
+static struct bw_error *add_units(struct bw_ranges *ranges, const struct bw_extent *extent,
                                   uint64_t size)
 {
-    uint64_t start = piece->offset - piece->offset % UNIT, end = piece->offset + piece->length;
+    uint64_t start = extent->offset - extent->offset % UNIT, end = extent->offset + extent->length;
     uint64_t over = end % UNIT;
-    if (over)
+    if (end >= size)
+        end = size;
+    else if (over)
         end = size - end < UNIT - over ? size : end + (UNIT - over);
     return add(ranges, start, end - start);
 }
 
-/* Takes the error of a piece: the first that makes a hole of it is kept. */
-static void lose(struct bw_ranges *ranges, struct bw_extent_piece *piece)
+/* The first error that makes a hole of an extent is kept. */
+static void lose(struct bw_ranges *ranges, const struct bw_extent *extent)
 {
-    if (is_hole(piece) && !ranges->lost)
-        ranges->lost = BW_TAKE(piece->error);
-    bw_error_free(piece->error);
+    if (extent->kind == BW_EXTENT_BAD && is_hole(extent) && !ranges->lost)
+        ranges->lost = bw_error_create(extent->error->code, "%s", extent->error->message);
 }
 
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file)
 {
-    struct bw_extent_piece piece;
+    struct bw_extent extent;
     bool got = true;
     uint64_t data = 0;
     ranges->count = 0;
@@ -103,15 +105,14 @@ struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_f
     bw_error_free(BW_TAKE(ranges->lost));
     if (file->size <= LEAST_HOLE)
         return NULL;
-    bw_extents_seek(&ranges->cursor, file, 0, file->size);
+    bw_extent_reader_seek(ranges->reader, file, 0, file->size);
     for (;;) {
-        BW_TRY(bw_extents_next(&ranges->cursor, &piece, &got));
+        BW_TRY(bw_extent_reader_next(ranges->reader, &extent, &got));
         if (!got)
             break;
-        if (piece.kind == BW_PIECE_BAD)
-            lose(ranges, &piece);
-        if (!is_hole(&piece))
-            BW_TRY(add_units(ranges, &piece, file->size));
+        lose(ranges, &extent);
+        if (!is_hole(&extent))
+            BW_TRY(add_units(ranges, &extent, file->size));
     }
     for (size_t i = 0; i < ranges->count; i++)
         data += ranges->ranges[i].length;

@@ -3,12 +3,12 @@
 #ifndef BW_EXPORT_RANGES_H
 #define BW_EXPORT_RANGES_H
 
-#include "data/extents.h"
+#include "btrfs-walk/stream.h"
 #include "export/archive.h"
 
 /** The ranges of one file. One thread at a time may use it. */
 struct bw_ranges {
-    struct bw_extent_cursor cursor;
+    struct bw_extent_reader *reader;
     struct bw_archive_range *ranges; /**< of data, ascending; all but the end of the file in units
                                         of 512 */
     size_t count, capacity;
@@ -19,7 +19,7 @@ struct bw_ranges {
 };
 
 /** Starts. */
-void bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
+struct bw_error *bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
 /** Frees what it holds. */
 void bw_ranges_free(struct bw_ranges *ranges);
 

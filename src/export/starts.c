@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "walk/entries.h"
 
 /* A path that was named. */
 struct named {

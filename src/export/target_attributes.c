@@ -15,7 +15,6 @@
 
 #include "export/target_flags.h"
 #include "export/target_path.h"
-#include "format/acl.h"
 
 #define PRIVILEGES (S_ISUID | S_ISGID | S_ISVTX)
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "export/target.h"
-#include "format/items.h"
+#include "btrfs-walk/inode.h"
 
 /** What is known. */
 struct bw_target_attributes {

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "format/items.h"
+#include "btrfs-walk/inode.h"
 
 /** When flags can be set. */
 enum bw_flag_time {

@@ -17,12 +17,16 @@
 #include <linux/openat2.h>
 #endif
 
-#include "format/items.h"
-
 enum {
     DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
     TRIES = 16, /* somebody may be renaming directories all the time */
 };
+
+static bool is_valid_name(const char *name, size_t length)
+{
+    bool is_dots = length <= 2 && memcmp(name, "..", length) == 0;
+    return length && length <= NAME_MAX && !is_dots && !memchr(name, '\0', length);
+}
 
 bool bw_target_path_is_valid(const char *path, size_t length)
 {
@@ -30,7 +34,7 @@ bool bw_target_path_is_valid(const char *path, size_t length)
     for (;;) {
         const char *slash = memchr(path, '/', (size_t)(end - path));
         const char *name_end = slash ? slash : end;
-        if (!bw_name_is_valid((const uint8_t *)path, (size_t)(name_end - path)))
+        if (!is_valid_name(path, (size_t)(name_end - path)))
             return false;
         if (!slash)
             return true;

@@ -2,15 +2,13 @@
 /* Checksums: each comes from the library that does it best; this file only names and sizes them. */
 #include "format/checksum.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <gcrypt.h>
 #include <isa-l/crc.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/endian.h"
+#include "base/gcrypt.h"
 #include "format/disk.h"
 
 static uint32_t crc32c(uint32_t seed, const void *bytes, size_t length)
@@ -55,18 +53,7 @@ static const struct {
 
 struct bw_error *bw_checksum_prepare(enum bw_checksum_type type)
 {
-    if (type < BW_CHECKSUM_SHA256 || gcry_control(GCRYCTL_INITIALIZATION_FINISHED_P))
-        return NULL;
-    /* The library opens files now, and ends the process if it cannot. */
-    int spare = open("/", O_PATH | O_CLOEXEC);
-    if (spare < 0)
-        return bw_error_from_errno(errno, "cannot set up libgcrypt for %s checksums",
-                                   bw_checksum_name(type));
-    close(spare);
-    gcry_check_version(NULL);
-    gcry_control(GCRYCTL_DISABLE_SECMEM, 0);
-    gcry_control(GCRYCTL_INITIALIZATION_FINISHED, 0);
-    return NULL;
+    return type < BW_CHECKSUM_SHA256 ? NULL : bw_gcrypt_prepare();
 }
 
 bool bw_checksum_known(unsigned type)

@@ -77,9 +77,6 @@ struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
                                  struct bw_error *(*attach)(struct bw_fs *fs),
                                  struct bw_fs **result);
 
-/** Reports something to the user and counts it; takes the error. Safe from any thread. */
-void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
-
 /** Reports the loss of the block at `bytenr` unless that was done before, by whatever tree or
  * search; takes the error. Safe from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);

@@ -114,7 +114,4 @@ struct bw_error *bw_name_index_read(void *index, const struct bw_subvolume *subv
 struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
                                   struct bw_inode *inode);
 
-/** The message for the user about such a file. */
-struct bw_error *bw_inode_salvaged(const char *path);
-
 #endif

@@ -38,12 +38,3 @@ struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, 
     *inode = (struct bw_inode){.size = size, .link_count = 1, .mode = S_IFREG | 0600};
     return NULL;
 }
-
-struct bw_error *bw_inode_salvaged(const char *path)
-{
-    return bw_error_create(
-        BW_ERROR_CORRUPT,
-        "%s: its inode is lost: it ends where its last extent does, and all else that an "
-        "inode tells is made up",
-        path);
-}

@@ -14,6 +14,7 @@
 #include "export/hash.h"
 #include "export/links.h"
 #include "export/target_file.h"
+#include "fs/subvolume.h"
 
 static void test_hashes(void **state)
 {
@@ -68,6 +69,16 @@ static void test_zeros(void **state)
     bw_hash_destroy(hash);
 }
 
+/* A file of one of some subvolumes, until the next call. */
+static const struct bw_place *at(uint64_t subvolume, uint64_t inode)
+{
+    static struct bw_subvolume subvolumes[300];
+    static struct bw_place place;
+    subvolumes[subvolume].tree.id = subvolume;
+    place = (struct bw_place){.subvolume = &subvolumes[subvolume], .inode = inode};
+    return &place;
+}
+
 static void test_links(void **state)
 {
     struct bw_links links;
@@ -75,29 +86,29 @@ static void test_links(void **state)
     struct bw_buffer path = {0};
     (void)state;
     bw_links_init(&links);
-    assert_false(bw_links_find(&links, 5, 257, &link));
+    assert_false(bw_links_find(&links, at(5, 257), &link));
     static const char *const names[] = {"top", "a/b/first", "a/b/second", "a/c/third",
                                         "a/b/fourth"};
     for (uint64_t i = 0; i < 5; i++) {
-        assert_true(bw_links_meet(&links, 5, 300 + i, names[i], &link));
+        assert_true(bw_links_meet(&links, at(5, 300 + i), names[i], &link));
         assert_true(link.is_first);
         assert_int_equal(link.number, i);
     }
     /* The same inode of another subvolume is another file. */
-    assert_true(bw_links_meet(&links, 256, 301, "z", &link));
+    assert_true(bw_links_meet(&links, at(256, 301), "z", &link));
     assert_true(link.is_first);
-    assert_true(bw_links_meet(&links, 5, 301, "other", &link));
+    assert_true(bw_links_meet(&links, at(5, 301), "other", &link));
     assert_false(link.is_first || link.made);
     bw_links_made(&links, link.number);
     /* Nor are two files that a hash of both numbers takes for one. */
     uint64_t other = 400 ^ 257 * UINT64_C(0x9E3779B97F4A7C15) ^ 258 * UINT64_C(0x9E3779B97F4A7C15);
-    assert_true(bw_links_meet(&links, 257, 400, "one", &link) && link.is_first);
-    assert_true(bw_links_meet(&links, 258, other, "two", &link) && link.is_first);
-    assert_true(bw_links_meet(&links, 257, 400, "one's other", &link) && !link.is_first &&
+    assert_true(bw_links_meet(&links, at(257, 400), "one", &link) && link.is_first);
+    assert_true(bw_links_meet(&links, at(258, other), "two", &link) && link.is_first);
+    assert_true(bw_links_meet(&links, at(257, 400), "one's other", &link) && !link.is_first &&
                 link.number == 6);
-    assert_true(bw_links_meet(&links, 258, other, "two's other", &link) && !link.is_first &&
+    assert_true(bw_links_meet(&links, at(258, other), "two's other", &link) && !link.is_first &&
                 link.number == 7);
-    assert_true(bw_links_find(&links, 5, 301, &link));
+    assert_true(bw_links_find(&links, at(5, 301), &link));
     assert_true(link.made);
     for (size_t i = 0; i < 5; i++) {
         path.length = 0;

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "export/archive.h"
-#include "export/details.h"
 #include "export/feed.h"
 #include "export/ranges.h"
 #include "fs/fs.h"
@@ -114,15 +113,18 @@ static void test_attribute_without_a_name(void **state)
     iw_write_memory(image);
     struct report_log log = {0};
     struct bw_fs *fs;
-    struct bw_details details;
+    struct bw_xattr_reader *reader;
+    const struct bw_xattr *xattrs;
+    size_t found;
     expect_success(open_image(image, &log, &fs));
-    bw_details_init(&details, fs);
-    expect_success(bw_details_read(&details, &bw_subvolume_find(&fs->subvolumes, FS)->tree, file));
-    assert_int_equal(details.count, 1);
-    assert_string_equal((const char *)details.xattrs[0].name, "user.good");
+    const struct bw_place place = {bw_subvolume_by_id(fs, FS), file, BW_FILE_REGULAR, 0};
+    expect_success(bw_xattr_reader_create(fs, &reader));
+    expect_success(bw_xattr_reader_read(reader, &place, &xattrs, &found));
+    assert_int_equal(found, 1);
+    assert_string_equal((const char *)xattrs[0].name, "user.good");
     assert_int_equal(log.counts[BW_DAMAGE], 1);
     assert_int_equal(report_log_count(&log, "NUL"), 1);
-    bw_details_free(&details);
+    bw_xattr_reader_destroy(reader);
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);
@@ -186,7 +188,7 @@ static struct ranges_bench read_ranges(struct iw_image *image, uint64_t file)
     const struct bw_place place = {bw_subvolume_by_id(bench.fs, FS), file, BW_FILE_REGULAR, 0};
     expect_success(bw_inode_get(bench.fs, &place, &inode));
     const struct bw_data_file data = bw_data_file_of(&place, &inode);
-    bw_ranges_init(&bench.ranges, bench.fs);
+    expect_success(bw_ranges_init(&bench.ranges, bench.fs));
     expect_success(bw_ranges_read(&bench.ranges, &data));
     return bench;
 }

@@ -4,7 +4,7 @@
 #define BW_CMD_BAD_RANGES_H
 
 #include "btrfs-walk/fs.h"
-#include "data/reader.h"
+#include "btrfs-walk/file.h"
 
 /** What to do with what cannot be read; the argument of --on-error. */
 enum cmd_on_error {

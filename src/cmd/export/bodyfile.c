@@ -8,8 +8,6 @@
 #include "base/human.h"
 #include "base/utf8.h"
 #include "cmd/export/export.h"
-#include "fs/subvolume.h"
-#include "fs/inode.h"
 
 struct bodyfile_state {
     struct cmd_export_settings export;
@@ -74,8 +72,9 @@ static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_
     const struct bw_inode *inode = &item->inode;
     char mode[BW_MODE_LENGTH + 1], letter = type_letter(item->type);
     *bw_write_mode(mode, inode->mode) = '\0';
-    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s", item->subvolume->tree.id,
-                     item->number, letter, item->has_inode ? letter : '-', mode + 1);
+    bw_buffer_format(line, "|%" PRIu64 "-%" PRIu64 "|%c/%c%s",
+                     bw_subvolume_id(item->place.subvolume), item->place.inode, letter,
+                     item->has_inode ? letter : '-', mode + 1);
     bw_buffer_format(line, "|%" PRIu32 "|%" PRIu32 "|%" PRIu64, inode->uid, inode->gid,
                      inode->size);
     bw_buffer_format(line, "|%jd|%jd|%jd|%jd\n", (intmax_t)inode->atime.tv_sec,
@@ -89,8 +88,7 @@ static struct bw_error *append_target(struct bodyfile *bodyfile, const struct bw
     if (item->type != S_IFLNK || !item->has_inode)
         return NULL;
     bodyfile->target.length = 0;
-    struct bw_error *error = bw_symlink_read(bodyfile->export.session.fs, &item->subvolume->tree,
-                                             item->number, &bodyfile->target);
+    struct bw_error *error = cmd_export_read_link(&bodyfile->export, item, &bodyfile->target);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     bw_buffer_format(&bodyfile->line, " -> ");

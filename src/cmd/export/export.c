@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "fs/lookup.h"
-#include "fs/fs.h"
 
 const struct cmd_option cmd_export_options[] = {
     {0, "subvol", "NAME|ID",
@@ -41,9 +39,9 @@ static void missed(void *context, struct bw_error *error)
 
 static struct bw_error *check_subvolume(const struct cmd_export *export)
 {
-    uint64_t id;
+    const struct bw_subvolume *found;
     const char *subvolume = export->settings->walk.subvolume;
-    return subvolume ? bw_subvolume_lookup(export->session.fs, subvolume, &id) : NULL;
+    return subvolume ? bw_subvolume_by_name(export->session.fs, subvolume, &found) : NULL;
 }
 
 static int give_up(struct cmd_export *export, struct bw_error *error)
@@ -106,6 +104,26 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
     if (item)
         *file = bw_feed_stream_file(item);
     return NULL;
+}
+
+struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_feed_item *item,
+                                      struct bw_buffer *target)
+{
+    BW_AUTO_FREE char *text = NULL;
+    size_t length;
+    BW_TRY(cmd_image_error(bw_inode_readlink(export->session.fs, &item->place, &text, &length)));
+    bw_buffer_append(target, text, length + 1);
+    target->length -= !target->failed;
+    return target->failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_error *cmd_image_error(struct bw_error *error)
+{
+    if (error && error->code == BW_ERROR_SYSTEM) {
+        error->code = BW_ERROR_CORRUPT;
+        error->system = 0;
+    }
+    return error;
 }
 
 void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part)

@@ -61,6 +61,14 @@ void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
 /** Reports a file that could not be read as a whole, with item->error; or whose inode is lost. */
 void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item);
 
+/** Appends the target of a symbolic link; a NUL follows that its length does not count. */
+struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_feed_item *item,
+                                      struct bw_buffer *target);
+
+/** Makes sure that the errno of an error of reading the image is not taken for one of writing. NULL
+ * stays NULL. */
+struct bw_error *cmd_image_error(struct bw_error *error);
+
 /** Notes a part of an item that cannot be read. */
 void cmd_export_note_bad(struct bw_feed_item *item, const struct bw_data_part *part);
 

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "walk/entries.h"
 
 struct extract_state {
     struct cmd_export_settings export;
@@ -80,29 +79,30 @@ static uint64_t seed_of(const struct bw_fs *fs)
     return seed;
 }
 
-static struct bw_error *count(void *context, const struct bw_walked_file *file)
+static struct bw_error *count(void *context, const struct bw_entry *entry)
 {
     struct cmd_progress *progress = context;
-    if (!file->inode || !S_ISREG(file->inode->mode))
+    if (!entry->inode || !S_ISREG(entry->inode->mode))
         return NULL;
     progress->total_files++;
-    /* What is allocated tells what is to be read; of a hole nothing is. */
+    /* What is allocated is read; holes are not. */
     progress->total_bytes +=
-        file->inode->bytes < file->inode->size ? file->inode->bytes : file->inode->size;
+        entry->inode->bytes < entry->inode->size ? entry->inode->bytes : entry->inode->size;
     return NULL;
 }
 
-/* How much there is to do, if somebody wants to know. */
+/* Finds out how much there is to do, if the progress is shown. */
 static void count_all(struct extract *extract)
 {
     const struct bw_starts *starts = &extract->export.starts;
     struct bw_walk_options wanted = extract->export.settings->walk;
-    if (!wanted.types)
-        wanted.types = BW_WALK_FILES;
+    wanted.struct_size = sizeof wanted;
+    wanted.visit = count;
+    wanted.visit_inodes = true;
+    wanted.context = &extract->progress;
     for (size_t i = 0; extract->progress.shown && (i < starts->count || i == 0); i++) {
         wanted.start = starts->count ? starts->paths[i] : NULL;
-        bw_error_free(
-            bw_walk_entries(extract->export.session.fs, &wanted, count, &extract->progress, NULL));
+        bw_error_free(bw_walk(extract->export.session.fs, &wanted, NULL));
     }
 }
 
@@ -163,7 +163,7 @@ static void free_all(struct extract *extract)
     extract_names_free(&extract->names);
     pthread_mutex_destroy(&extract->lock);
     bw_made_directories_free(&extract->directories);
-    bw_details_free(&extract->details);
+    bw_xattr_reader_destroy(extract->xattrs);
     bw_buffer_free(&extract->text);
 }
 
@@ -185,8 +185,9 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
     extract_names_init(&extract->names);
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
-    bw_details_init(&extract->details, extract->export.session.fs);
-    struct bw_error *error = bw_target_open(state->folder, &state->target, &extract->target);
+    struct bw_error *error = bw_xattr_reader_create(extract->export.session.fs, &extract->xattrs);
+    if (!error)
+        error = bw_target_open(state->folder, &state->target, &extract->target);
     if (!error)
         error = bw_target_open(state->folder, &state->target, &extract->look);
     bool opened = !error;

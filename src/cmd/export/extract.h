@@ -7,7 +7,6 @@
 #include "cmd/export/export.h"
 #include "cmd/export/extract_names.h"
 #include "cmd/common/progress.h"
-#include "export/details.h"
 #include "export/made_directories.h"
 #include "export/target_file.h"
 
@@ -27,7 +26,7 @@ struct extract {
     pthread_mutex_t lock;                    /**< for `again` */
     struct bw_feed_item *again, **again_end; /**< names that the stream is given once more */
     struct bw_made_directories directories;  /**< and files that are protected at the end */
-    struct bw_details details;
+    struct bw_xattr_reader *xattrs;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
     struct cmd_progress progress;

@@ -7,9 +7,6 @@
 
 #include "base/cleanup.h"
 #include "cmd/export/extract.h"
-#include "fs/fs.h"
-#include "fs/lookup.h"
-#include "fs/inode.h"
 
 /* Relative to the folder; the folder itself is empty. */
 static const char *path_of(const struct bw_feed_item *item)
@@ -102,7 +99,7 @@ static struct bw_error *endure(struct extract *extract, struct bw_error *error)
 static struct bw_error *look_up(struct extract *extract, const char *path, size_t length,
                                 struct bw_place *place, struct bw_inode *inode)
 {
-    const struct bw_fs *fs = extract->export.session.fs;
+    struct bw_fs *fs = extract->export.session.fs;
     struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
@@ -111,7 +108,7 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
     if (!error)
         error = bw_inode_get(fs, place, inode);
     bw_buffer_free(&text);
-    return bw_image_error(error);
+    return cmd_image_error(error);
 }
 
 /* A directory on the way to something that was asked for. */
@@ -126,9 +123,9 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
         error = bw_error_prefix(error, "%.*s", (int)length, path);
     BW_TRY(endure(extract, error));
     BW_TRY(bw_target_make_directory(&extract->target, path, length, known ? &inode : NULL, &ours));
-    return ours && known ? bw_made_directories_add(&extract->directories, path, length,
-                                                   place.subvolume, place.inode, &inode)
-                         : NULL;
+    return ours && known
+               ? bw_made_directories_add(&extract->directories, path, length, &place, &inode)
+               : NULL;
 }
 
 /* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed.
@@ -157,17 +154,13 @@ static struct bw_error *make_directory(struct extract *extract, struct bw_feed_i
     if (!ours)
         return NULL; /* nothing that exists is changed */
     return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
-                                   item->subvolume, item->number, &item->inode);
+                                   &item->place, &item->inode);
 }
 
 static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
 {
     extract->text.length = 0;
-    BW_TRY(bw_image_error(bw_symlink_read(extract->export.session.fs, &item->subvolume->tree,
-                                          item->number, &extract->text)));
-    bw_buffer_append_byte(&extract->text, '\0');
-    if (extract->text.failed)
-        return bw_error_no_memory();
+    BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
     return bw_target_make_symlink(&extract->target, path_of(item), length_of(item),
                                   extract->text.data, &extract->descriptor);
 }
@@ -194,15 +187,13 @@ static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item 
 }
 
 /* The attributes of an inode, to be restored. */
-static struct bw_error *read_attributes(struct extract *extract,
-                                        const struct bw_subvolume *subvolume, uint64_t number,
+static struct bw_error *read_attributes(struct extract *extract, const struct bw_place *place,
                                         const struct bw_inode *inode,
                                         struct bw_target_attributes *attributes)
 {
-    BW_TRY(bw_details_read(&extract->details, &subvolume->tree, number));
-    *attributes = (struct bw_target_attributes){
-        .inode = inode, .xattrs = extract->details.xattrs, .xattr_count = extract->details.count};
-    return NULL;
+    *attributes = (struct bw_target_attributes){.inode = inode};
+    return bw_xattr_reader_read(extract->xattrs, place, &attributes->xattrs,
+                                &attributes->xattr_count);
 }
 
 /* Whether the error is that its name is taken, by nothing else than the same file. */
@@ -276,7 +267,7 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
         BW_TRY(begin(extract, item));
     if (extract->failed)
         return NULL;
-    BW_TRY(read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes));
+    BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
     struct bw_error *error = bw_target_file_finish(&extract->file, path_of(item), length_of(item),
                                                    item->inode.size, &attributes);
     extract->failed = error;
@@ -292,7 +283,7 @@ static struct bw_error *finish_other(struct extract *extract, struct bw_feed_ite
     extract->failed = error;
     if (error)
         return endure(extract, error);
-    error = read_attributes(extract, item->subvolume, item->number, &item->inode, &attributes);
+    error = read_attributes(extract, &item->place, &item->inode, &attributes);
     if (!error)
         bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item),
                           &attributes);
@@ -344,7 +335,7 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
         return NULL;
     return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
-                                   item->subvolume, item->number, &item->inode);
+                                   &item->place, &item->inode);
 }
 
 static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)
@@ -393,8 +384,7 @@ struct bw_error *extract_finish_directories(struct extract *extract)
         const struct bw_made_directory *directory = &extract->directories.items[i];
         const struct bw_inode inode = bw_made_directory_inode(directory);
         struct bw_target_attributes attributes;
-        BW_TRY(
-            read_attributes(extract, directory->subvolume, directory->number, &inode, &attributes));
+        BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
         finish_last(extract, extract->directories.names.data + directory->path,
                     directory->path_length, &attributes);
     }

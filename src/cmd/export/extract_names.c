@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "fs/subvolume.h"
 
 struct extract_replacement {
     enum extract_content content;
@@ -40,7 +39,7 @@ struct bw_error *extract_names_meet(struct extract_names *names, const struct bw
 {
     struct bw_link link = {.is_first = true};
     if (bw_feed_item_has_names(item) &&
-        !bw_links_meet(&names->links, item->subvolume->tree.id, item->number, path_of(item), &link))
+        !bw_links_meet(&names->links, &item->place, path_of(item), &link))
         return bw_error_no_memory();
     *first = link.is_first;
     return NULL;
@@ -48,8 +47,7 @@ struct bw_error *extract_names_meet(struct extract_names *names, const struct bw
 
 static bool find(struct extract_names *names, const struct bw_feed_item *item, struct bw_link *link)
 {
-    return bw_feed_item_has_names(item) &&
-           bw_links_find(&names->links, item->subvolume->tree.id, item->number, link);
+    return bw_feed_item_has_names(item) && bw_links_find(&names->links, &item->place, link);
 }
 
 /* What is instead of the first name; NULL if nothing is. */

@@ -118,8 +118,9 @@ static int run(const struct cmd_common *common, void *settings)
     int status = cmd_export_open(common, &state->export, &tar.export);
     if (status)
         return status;
-    tar_init(&tar, state->on_error);
-    struct bw_error *error = write_archive(state, &tar);
+    struct bw_error *error = tar_init(&tar, state->on_error);
+    if (!error)
+        error = write_archive(state, &tar);
     bool usage = error && error->code == BW_ERROR_USAGE;
     if (tar.again)
         bw_feed_release(tar.export.feed, tar.again);

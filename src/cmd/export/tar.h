@@ -7,7 +7,6 @@
 #include "cmd/export/export.h"
 #include "cmd/export/hashing.h"
 #include "export/archive.h"
-#include "export/details.h"
 #include "export/links.h"
 #include "export/made_directories.h"
 #include "export/ranges.h"
@@ -24,7 +23,7 @@ struct tar {
 
     struct bw_links links;
     struct bw_made_directories directories; /**< to be written at the end, if it is pax */
-    struct bw_details details;
+    struct bw_xattr_reader *xattrs;
     struct bw_ranges ranges;
     struct bw_buffer target; /**< of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
@@ -36,7 +35,7 @@ struct tar {
 };
 
 /** Starts with all but the session, the format and the output. */
-void tar_init(struct tar *tar, enum cmd_on_error on_error);
+struct bw_error *tar_init(struct tar *tar, enum cmd_on_error on_error);
 /** Frees what it holds but the session and the output. */
 void tar_free(struct tar *tar);
 

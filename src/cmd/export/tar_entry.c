@@ -9,17 +9,15 @@
 
 #include "base/cleanup.h"
 #include "cmd/export/tar.h"
-#include "fs/fs.h"
-#include "fs/inode.h"
 
-void tar_init(struct tar *tar, enum cmd_on_error on_error)
+struct bw_error *tar_init(struct tar *tar, enum cmd_on_error on_error)
 {
     struct bw_fs *fs = tar->export.session.fs;
     bw_links_init(&tar->links);
-    bw_details_init(&tar->details, fs);
-    bw_ranges_init(&tar->ranges, fs);
     cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
     tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = on_error};
+    BW_TRY(bw_xattr_reader_create(fs, &tar->xattrs));
+    return bw_ranges_init(&tar->ranges, fs);
 }
 
 void tar_free(struct tar *tar)
@@ -27,7 +25,7 @@ void tar_free(struct tar *tar)
     bw_archive_destroy(tar->archive);
     bw_links_free(&tar->links);
     bw_made_directories_free(&tar->directories);
-    bw_details_free(&tar->details);
+    bw_xattr_reader_destroy(tar->xattrs);
     bw_ranges_free(&tar->ranges);
     cmd_hashing_free(&tar->hashing);
     bw_buffer_free(&tar->target);
@@ -39,7 +37,7 @@ static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
     struct bw_link link;
     if (!bw_feed_item_has_names(item))
         return NULL;
-    if (!bw_links_meet(&tar->links, item->subvolume->tree.id, item->number, item->path.data, &link))
+    if (!bw_links_meet(&tar->links, &item->place, item->path.data, &link))
         return bw_error_no_memory();
     item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
     return NULL;
@@ -85,8 +83,7 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
 {
     struct bw_link link;
     tar->target.length = 0;
-    if (bw_feed_item_has_names(item) &&
-        bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link)) {
+    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link)) {
         entry->number = link.number + 1;
         if (item->skipped && link.made) {
             bw_links_append_path(&tar->links, link.number, &tar->target);
@@ -98,11 +95,9 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
     }
     if (item->type != S_IFLNK || entry->hardlink)
         return tar->target.failed ? bw_error_no_memory() : NULL;
-    BW_TRY(bw_image_error(bw_symlink_read(tar->export.session.fs, &item->subvolume->tree,
-                                          item->number, &tar->target)));
-    bw_buffer_append_byte(&tar->target, '\0');
+    BW_TRY(cmd_export_read_link(&tar->export, item, &tar->target));
     entry->symlink = tar->target.data;
-    return tar->target.failed ? bw_error_no_memory() : NULL;
+    return NULL;
 }
 
 static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
@@ -110,9 +105,7 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
 {
     if (tar->format != BW_ARCHIVE_PAX || entry->hardlink)
         return NULL;
-    BW_TRY(bw_details_read(&tar->details, &item->subvolume->tree, item->number));
-    entry->xattrs = tar->details.xattrs;
-    entry->xattr_count = tar->details.count;
+    BW_TRY(bw_xattr_reader_read(tar->xattrs, &item->place, &entry->xattrs, &entry->xattr_count));
     if (item->type != S_IFREG)
         return NULL;
     const struct bw_stream_file file = bw_feed_stream_file(item);
@@ -141,8 +134,7 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
     BW_TRY(set_details(tar, item, &entry));
     BW_TRY(bw_archive_begin(tar->archive, &entry, &tar->wanted));
     struct bw_link link;
-    if (bw_feed_item_has_names(item) &&
-        bw_links_find(&tar->links, item->subvolume->tree.id, item->number, &link))
+    if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
         bw_links_made(&tar->links, link.number);
     return NULL;
 }
@@ -180,7 +172,7 @@ static struct bw_error *begin(struct tar *tar, struct bw_feed_item *item)
     tar->wanted = 0;
     if (waits(tar, item))
         return bw_made_directories_add(&tar->directories, item->path.data, item->path.length,
-                                       item->subvolume, item->number, &item->inode);
+                                       &item->place, &item->inode);
     if (is_left_out(tar, item))
         return NULL;
     struct bw_error *error = write_entry(tar, item);
@@ -248,13 +240,11 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
     bw_buffer_append(&tar->target, "/", sizeof "/");
     if (tar->target.failed)
         return bw_error_no_memory();
-    BW_TRY(bw_details_read(&tar->details, &directory->subvolume->tree, directory->number));
     struct bw_archive_entry entry = {
         .path = directory->path_length > 1 ? tar->target.data + 1 : "./",
         .inode = &inode,
-        .xattrs = tar->details.xattrs,
-        .xattr_count = tar->details.count,
     };
+    BW_TRY(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs, &entry.xattr_count));
     return bw_archive_begin(tar->archive, &entry, &tar->wanted);
 }
 

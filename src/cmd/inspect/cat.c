@@ -10,8 +10,7 @@
 #include "cmd/common/paths.h"
 #include "cmd/inspect/zeros.h"
 #include "btrfs-walk/stream.h"
-#include "fs/fs.h"
-#include "recovery/recovery.h"
+#include "export/feed.h"
 
 struct cat_state {
     const char *subvolume;
@@ -78,12 +77,11 @@ static struct bw_error *find_inode(struct cat *cat, const char *path, const stru
     struct bw_error *error = bw_inode_get(fs, place, inode);
     if (!error || cat->state->on_error == CMD_ON_ERROR_FAIL || place->type != BW_FILE_REGULAR)
         return error;
-    BW_AUTO_ERROR struct bw_error *nothing =
-        bw_salvage_inode(fs, &place->subvolume->tree, place->inode, inode);
+    BW_AUTO_ERROR struct bw_error *nothing = bw_inode_salvage(fs, place, inode);
     if (nothing)
         return error;
     bw_error_free(error);
-    cmd_paths_miss(&cat->paths, bw_inode_salvaged(path));
+    cmd_paths_miss(&cat->paths, bw_feed_salvaged(path));
     *salvaged = true;
     return NULL;
 }
