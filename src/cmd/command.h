@@ -41,8 +41,10 @@ struct cmd_option {
     /** For options like --help: writes something to stdout and returns the exit status, so that
      * the command is not run; or SHOWED_NOTHING, to go on with `take`. May be NULL. */
     int (*show)(const struct command *command, const char *argument);
-    const struct cmd_option *group; /**< this entry stands for a table that several commands
-                                       share; its settings begin at `offset` */
+    const struct cmd_option *group;  /**< this entry stands for a table that several commands
+                                        share; its settings begin at `offset` */
+    void (*release)(void *settings); /**< of a group: frees what its options have allocated, after
+                                        the command; NULL: nothing */
 };
 
 enum { SHOWED_NOTHING = -1 };

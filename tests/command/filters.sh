@@ -117,7 +117,7 @@ same() {
     while [ "$1" != -- ]; do find+=("$1"); shift; done
     shift
     (cd "$mounted" && find . -mindepth 1 "${find[@]}" -print0) | sed -z 's/^\.//' | LC_ALL=C sort -z > "$WORK/want"
-    "$PROGRAM" -0 --type "$all" "$@" "$image" | LC_ALL=C grep -zavx / | LC_ALL=C sort -z > "$WORK/have"
+    "$PROGRAM" -q -0 --type "$all" "$@" "$image" | LC_ALL=C grep -zavx / | LC_ALL=C sort -z > "$WORK/have"
     if cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "$* is not what find ${find[*]} says"; fi
 }
 compare() {

@@ -341,29 +341,42 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     return command->run(common, state);
 }
 
+static void release_settings(const struct cmd_option *table, void *settings)
+{
+    for (; table->name || table->group; table++) {
+        if (table->group)
+            release_settings(table->group, (char *)settings + table->offset);
+        if (table->release)
+            table->release((char *)settings + table->offset);
+    }
+}
+
+/* Takes the options and, unless they end the command, runs it. */
+static int run_command(const struct command *command, struct cmd_common *common, void *state,
+                       int argc, char **argv)
+{
+    if (command->defaults)
+        memcpy(state, command->defaults, command->state_size);
+    int status = take_options(command, argc, argv, common, state);
+    if (status == SHOWED_NOTHING)
+        status = run_on_operands(command, common, state, argv + optind, (size_t)(argc - optind));
+    release_settings(command->options, state);
+    return status;
+}
+
 int cmd_run(const struct command *command, int argc, char **argv)
 {
     struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
-    common.images = calloc((size_t)argc + 1, sizeof *common.images);
-    common.graph.struct_size = sizeof common.graph;
-    common.graph.edits = common.edits = calloc((size_t)argc + 1, sizeof *common.edits);
-    common.probes.patterns = calloc((size_t)argc + 1, sizeof *common.probes.patterns);
-    void *state = calloc(1, command->state_size);
-    int status = STATUS_CANNOT;
+    BW_AUTO_FREE void *state = calloc(1, command->state_size);
+    BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
+    BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
+    BW_AUTO_FREE const char **patterns = calloc((size_t)argc + 1, sizeof *patterns);
     cmd_statedump_prepare();
-    if (!common.images || !common.edits || !common.probes.patterns || !state) {
-        status = cmd_fail(&common, bw_error_no_memory());
-    } else {
-        if (command->defaults)
-            memcpy(state, command->defaults, command->state_size);
-        status = take_options(command, argc, argv, &common, state);
-        if (status == SHOWED_NOTHING)
-            status =
-                run_on_operands(command, &common, state, argv + optind, (size_t)(argc - optind));
-    }
-    free(common.images);
-    free(common.edits);
-    free(common.probes.patterns);
-    free(state);
-    return status;
+    if (!images || !edits || !patterns || !state)
+        return cmd_fail(&common, bw_error_no_memory());
+    common.images = images;
+    common.graph.struct_size = sizeof common.graph;
+    common.graph.edits = common.edits = edits;
+    common.probes.patterns = patterns;
+    return run_command(command, &common, state, argc, argv);
 }

@@ -85,8 +85,8 @@ void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_o
         options->types = selection->types;
 }
 
-void cmd_selection_free(struct cmd_selection *selection)
+void cmd_selection_free(void *settings)
 {
+    struct cmd_selection *selection = settings;
     bw_selection_destroy(selection->selection);
-    *selection = (struct cmd_selection){0};
 }

@@ -12,6 +12,13 @@
 /** The options, for a struct cmd_selection. */
 extern const struct cmd_option cmd_selection_options[];
 
+/** Their entry in the table of a command whose state is a `type`. */
+#define CMD_SELECTION(type, member)                                       \
+    {                                                                     \
+        .group = cmd_selection_options, .offset = offsetof(type, member), \
+        .release = cmd_selection_free                                     \
+    }
+
 /** What the options have set. All zeros selects what the command does by itself. */
 struct cmd_selection {
     struct bw_selection *selection;
@@ -24,7 +31,7 @@ struct cmd_selection {
  * stays as it is if --type was not given. */
 void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options);
 
-/** Frees it after the last walk. */
-void cmd_selection_free(struct cmd_selection *selection);
+/** Frees what the options have made; for CMD_SELECTION(). */
+void cmd_selection_free(void *selection);
 
 #endif

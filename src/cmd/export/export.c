@@ -15,7 +15,7 @@ const struct cmd_option cmd_export_options[] = {
      CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cmd_export_settings, walk.threads)},
-    CMD_GROUP(cmd_selection_options, struct cmd_export_settings, selection),
+    CMD_SELECTION(struct cmd_export_settings, selection),
     {0},
 };
 
@@ -44,22 +44,14 @@ static struct bw_error *check_subvolume(const struct cmd_export *export)
     return subvolume ? bw_subvolume_by_name(export->session.fs, subvolume, &found) : NULL;
 }
 
-static int give_up(struct cmd_export *export, struct bw_error *error)
-{
-    cmd_selection_free(&export->settings->selection);
-    return error ? cmd_fail(export->common, error) : STATUS_CANNOT;
-}
-
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export)
 {
     *export = (struct cmd_export){.common = common, .settings = settings};
     cmd_selection_apply(&settings->selection, &settings->walk);
     int status = cmd_open(common, &export->session);
-    if (status) {
-        give_up(export, NULL);
+    if (status)
         return status;
-    }
     struct bw_error *error = check_subvolume(export);
     if (!error)
         error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
@@ -67,7 +59,7 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     if (!error)
         return STATUS_OK;
     bw_starts_free(&export->starts);
-    status = give_up(export, error);
+    status = cmd_fail(common, error);
     cmd_close(common, &export->session);
     return status;
 }
@@ -152,7 +144,6 @@ int cmd_export_close(struct cmd_export *export, struct bw_error *error)
     bw_starts_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);
-    cmd_selection_free(&export->settings->selection);
     int status = cmd_close(export->common, &export->session), so_far = atomic_load(&export->status);
     return status > so_far ? status : so_far;
 }

@@ -20,7 +20,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
     {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
-    CMD_GROUP(cmd_selection_options, struct ls_state, selection),
+    CMD_SELECTION(struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state),
     {0},
 };
@@ -279,11 +279,9 @@ static int run(const struct cmd_common *common, void *state)
     struct ls_state *ls = state;
     const struct cmd_selection *selection = &ls->selection;
     ls->selects = selection->types || selection->has_maxdepth || selection->selection;
-    int status = ls->selects && !ls->recursive
-                     ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "filters need -R"))
-                     : list_image(common, ls);
-    cmd_selection_free(&ls->selection);
-    return status;
+    if (ls->selects && !ls->recursive)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "filters need -R"));
+    return list_image(common, ls);
 }
 
 const struct command cmd_ls = {

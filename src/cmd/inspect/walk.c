@@ -36,7 +36,7 @@ static const struct cmd_option options[] = {
     {0, "sort", "WORD",
      "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk",
      CMD_WORD(struct walk_state, options.order, orders)},
-    CMD_GROUP(cmd_selection_options, struct walk_state, selection),
+    CMD_SELECTION(struct walk_state, selection),
     {0, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'",
      CMD_TEXT(struct walk_state, options.subvolume)},
     {0, "no-snapshots", NULL, "leave out the files of snapshots",
@@ -129,7 +129,6 @@ static int run(const struct cmd_common *common, void *state)
     struct bw_error *error = make_ready(walk, &rows);
     int status = error ? cmd_fail(common, error) : walk_image(common, walk);
     bw_rows_destroy(rows);
-    cmd_selection_free(&walk->selection);
     return status;
 }
 
