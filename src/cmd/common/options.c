@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cmd/command.h"
+#include "cmd/graph/page.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -130,15 +131,15 @@ const struct cmd_option cmd_image_options[] = {
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
      .take = take_superblock},
     {0, "graph", "FILE",
-     "read through the graph of this volfile; its images, unless IMAGE is given",
+     "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},
     {0, "xlator-option", "SETTING",
-     "NAME.KEY=VALUE: an option of a layer (repeatable; see 'btrfs-walk graph --help')",
+     "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
      .take = take_setting},
-    {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: a layer above a volume (repeatable)",
+    {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
      .take = take_layer},
     {0, "statedump", "FILE",
-     "write the state of all layers there, or to stderr (-), at the end and on SIGUSR1",
+     "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1",
      CMD_TEXT(struct cmd_common, statedump)},
     CMD_GROUP(cmd_probe_options, struct cmd_common, probes),
     {0},
@@ -146,13 +147,12 @@ const struct cmd_option cmd_image_options[] = {
 
 /* Of every command. */
 const struct cmd_option cmd_common_options[] = {
-    {'q', "quiet", NULL, "no warnings: print only what ends the command",
-     CMD_FLAG(struct cmd_common, quiet)},
+    {'q', "quiet", NULL, "no warnings, only fatal errors", CMD_FLAG(struct cmd_common, quiet)},
     {'v', "verbose", NULL,
-     "also report bad copies that were replaced by good ones; -vv: the way of each error",
+     "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
      .take = take_verbose},
-    {'h', "help", NULL, "this text", .show = show_help},
-    {'V', "version", NULL, "version of the program", .show = show_version},
+    {'h', "help", NULL, "print this help", .show = show_help},
+    {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},
 };
 
@@ -208,7 +208,15 @@ static void help_option(const struct option_list *list, size_t number)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
              *argument && *argument != '[' ? " " : "", argument);
-    printf("  %-30s %s\n", left, option->description);
+    struct bw_buffer text = {0};
+    enum { INDENT = 33, WIDTH = 100 };
+    if (strlen(left) > INDENT - 3)
+        bw_buffer_format(&text, "  %s\n%*s", left, INDENT, "");
+    else
+        bw_buffer_format(&text, "  %-*s ", INDENT - 3, left);
+    page_append_words(&text, option->description, strlen(option->description), INDENT, WIDTH);
+    printf("%.*s\n", (int)text.length, text.data ? text.data : "");
+    bw_buffer_free(&text);
 }
 
 static int show_help(const struct command *command, const char *argument)

@@ -149,15 +149,11 @@ const struct command cmd_bodyfile = {
     .name = "bodyfile",
     .operands = "IMAGE [PATH]...",
     .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
-    .details = "\nLines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as "
-               "mactime(1) reads them. "
-               "The\n"
-               "MD5 is always 0. The number of an inode stands behind that of its subvolume: "
-               "257-1234. What would\n"
-               "end a field in a name is \\ooo. Exit status: 0 all listed; 1 part of the answer is "
-               "missing; 2 "
-               "wrong\n"
-               "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .details = "\nLines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as\n"
+               "mactime(1) reads them. The MD5 is always 0. An inode number follows the id of\n"
+               "its subvolume: 257-1234. Bytes of names that would end a field are written as\n"
+               "\\ooo. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong usage\n"
+               "or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples =
         "  btrfs-walk bodyfile disk.img > body                       everything\n"
         "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",

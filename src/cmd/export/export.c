@@ -9,9 +9,9 @@
 
 const struct cmd_option cmd_export_options[] = {
     {0, "subvol", "NAME|ID",
-     "only this subvolume, in which PATH begins: its path, its id, or 'default'",
+     "only this subvolume, at which PATH begins: its path, its id, or 'default'",
      CMD_TEXT(struct cmd_export_settings, walk.subvolume)},
-    {0, "no-snapshots", NULL, "leave out the files of snapshots",
+    {0, "no-snapshots", NULL, "leave out snapshots",
      CMD_FLAG(struct cmd_export_settings, walk.no_snapshots)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cmd_export_settings, walk.threads)},

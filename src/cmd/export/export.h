@@ -24,10 +24,10 @@ struct cmd_export_settings {
 extern const struct cmd_option cmd_export_options[];
 
 /** The line of --no-checksums in the table of a command that reads data; its state is a `type`. */
-#define CMD_EXPORT_CHECKSUMS_OPTION(type)                                                     \
-    {                                                                                         \
-        0, "no-checksums", NULL, "do not check data: for images whose checksum tree is lost", \
-            CMD_FLAG(type, export.unchecked)                                                  \
+#define CMD_EXPORT_CHECKSUMS_OPTION(type)                                                      \
+    {                                                                                          \
+        0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost", \
+            CMD_FLAG(type, export.unchecked)                                                   \
     }
 
 /** Files on their way out. */

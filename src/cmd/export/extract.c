@@ -20,18 +20,17 @@ struct extract_state {
 };
 
 static const struct cmd_option options[] = {
-    {'C', "directory", "DEST", "write into this folder; it is made if there is none",
+    {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
      CMD_TEXT(struct extract_state, folder)},
     {0, "skip-existing", NULL,
-     "go on with an extraction: what is there with the same size and time is left alone",
+     "continue an extraction: skip files that exist with the same size and time",
      CMD_FLAG(struct extract_state, target.skip_existing)},
     {0, "preserve", NULL,
-     "also restore setuid, setgid and sticky bits, capabilities, who may open devices, and what is "
-     "immutable "
-     "or append-only",
+     "also restore setuid, setgid and sticky bits, capabilities, permissions of devices, and the "
+     "immutable and append-only flags",
      CMD_FLAG(struct extract_state, target.preserve)},
     {0, "on-error", "WORD",
-     "a file that cannot be read is left out (skip, the default), gets zeros (zero), or ends all "
+     "at unreadable data: leave out the file (skip, the default), write zeros (zero), or stop "
      "(fail)",
      CMD_WORD(struct extract_state, on_error, cmd_on_error_words)},
     CMD_EXPORT_CHECKSUMS_OPTION(struct extract_state),
@@ -219,28 +218,20 @@ static int run(const struct cmd_common *common, void *settings)
 const struct command cmd_extract = {
     .name = "extract",
     .operands = "-C DEST IMAGE [PATH]...",
-    .summary = "Extracts files, folders, or everything, into a folder.",
-    .details =
-        "\nA PATH is a file, or a folder with all that is in it; without one, it is everything. It "
-        "begins "
-        "at\n"
-        "the top-level subvolume (id 5), or at that of --subvol; in DEST it gets its whole path. "
-        "Nothing is\n"
-        "written outside of DEST, no link is followed there, and nothing that exists is replaced. "
-        "Restored\n"
-        "are holes, hard links, permissions, times, extended attributes, access lists, groups that "
-        "the user\n"
-        "is in, flags (as of chattr) that the file system of DEST knows and, by root, owners and "
-        "device\n"
-        "nodes. What could not be restored is listed at the end. Where a hard link cannot be made, "
-        "there is\n"
-        "a copy. A file gets its name when it is complete: --skip-existing goes on where an "
-        "extraction was\n"
-        "broken off. With --on-error=zero a file whose inode is lost comes as far as its extents "
-        "are left,\n"
-        "with owner, permissions and times made up. Exit status: 0 all extracted; 1 part of it is "
-        "missing;\n"
-        "2 wrong usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .summary = "Extracts files, directories, or everything, into a directory.",
+    .details = "\nA PATH is a file, or a directory with everything in it; without one, everything\n"
+               "is extracted. It begins at the top-level subvolume (id 5), or at that of\n"
+               "--subvol; in DEST it gets its whole path. Nothing is written outside of DEST, no\n"
+               "link in it is followed, and nothing that exists is replaced. Holes, hard links,\n"
+               "permissions, times, extended attributes, access control lists, groups that the\n"
+               "user belongs to and flags (as of chattr) that the file system of DEST supports\n"
+               "are restored and, by root, owners and device nodes. What could not be restored\n"
+               "is listed at the end. Where a hard link cannot be made, the file is copied. A\n"
+               "file gets its name when it is complete, so --skip-existing continues an\n"
+               "extraction that was interrupted. With --on-error=zero, a file whose inode is\n"
+               "lost is written as far as its extents are left, with made-up owner, permissions\n"
+               "and times. Exit status: 0 all extracted; 1 part of it is missing; 2 wrong usage\n"
+               "or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"

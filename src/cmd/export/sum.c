@@ -38,7 +38,7 @@ static const struct cmd_option options[] = {
     {0, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64",
      .take = take_algorithm},
     {'0', "zero", NULL,
-     "end each line with a NUL byte instead of a newline, and write names as they are",
+     "end each line with a NUL byte instead of a newline, and do not escape names",
      CMD_FLAG(struct sum_state, null_terminated)},
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
@@ -158,23 +158,16 @@ const struct command cmd_sum = {
     .name = "sum",
     .operands = "IMAGE [PATH]...",
     .summary = "Prints hashes of files, as sha256sum does.",
-    .details =
-        "\nA PATH is a file, or a directory with everything in it; without one, all files are "
-        "hashed. It starts\n"
-        "at the top-level subvolume (id 5), or at that of --subvol. Each line is a hash, two "
-        "spaces "
-        "and an\n"
-        "absolute path, as 'sha256sum -c', 'md5sum -c', 'b2sum -c' and 'xxh64sum -c' expect. Files "
-        "that cannot\n"
-        "be read completely are named on stderr and get no line. Holes are hashed as zeros, which "
-        "takes hours\n"
-        "for a file of several TiB, however little of it is stored; --size -2T leaves out files "
-        "larger than one\n"
-        "TiB. Files with more than 16 TiB of holes are not hashed. Exit status: 0 all hashed; 1 "
-        "part "
-        "of the\n"
-        "answer is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the image is "
-        "not supported.\n",
+    .details = "\nA PATH is a file, or a directory with everything in it; without one, all files\n"
+               "are hashed. It begins at the top-level subvolume (id 5), or at that of --subvol.\n"
+               "Each line is a hash, two spaces and an absolute path, as 'sha256sum -c',\n"
+               "'md5sum -c', 'b2sum -c' and 'xxh64sum -c' expect. Files that cannot be read\n"
+               "completely are named on stderr and get no line. Holes are hashed as zeros, which\n"
+               "takes hours for a file of several TiB, however little of it is stored; --size\n"
+               "-2T leaves out files larger than one TiB. Files with more than 16 TiB of holes\n"
+               "are not hashed. Exit status: 0 all hashed; 1 part of the answer is missing; 2\n"
+               "wrong usage or not a btrfs file system; 3 a feature of the image is not\n"
+               "supported.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"

@@ -23,11 +23,11 @@ static const char *const formats[] = {
     [BW_ARCHIVE_PAX] = "pax", [BW_ARCHIVE_CPIO] = "cpio", [BW_ARCHIVE_MTREE] = "mtree", NULL};
 
 static const struct cmd_option options[] = {
-    {'f', "file", "FILE", "write to this file, not to stdout", CMD_TEXT(struct tar_state, file)},
-    {0, "format", "WORD", "pax (default), cpio (newc), or mtree: a manifest with SHA-256 sums",
+    {'f', "file", "FILE", "write to this file instead of stdout", CMD_TEXT(struct tar_state, file)},
+    {0, "format", "WORD", "pax (default), cpio (newc), or mtree (a manifest with SHA-256 sums)",
      CMD_WORD(struct tar_state, format, formats)},
     {0, "on-error", "WORD",
-     "what cannot be read ends the archive (fail, the default), is zero, or its file is left out "
+     "at unreadable data: stop (fail, the default), write zeros (zero), or leave out the file "
      "(skip)",
      CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
     CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
@@ -137,22 +137,16 @@ static int run(const struct cmd_common *common, void *settings)
 const struct command cmd_tar = {
     .name = "tar",
     .operands = "IMAGE [PATH]...",
-    .summary = "Writes an archive of files, folders, or everything.",
-    .details = "\nA PATH is a file, or a folder with all that is in it; without one, it is "
-               "everything. It begins "
-               "at\n"
-               "the top-level subvolume (id 5), or at that of --subvol. Names in the archive are "
-               "relative, as GNU\n"
-               "tar makes them. A pax archive has extended attributes, access lists, holes, hard "
-               "links, device\n"
-               "nodes and times with nanoseconds; GNU tar restores the first with --xattrs --acls. "
-               "Sockets are\n"
-               "left out. Data are checked against their checksums. With --on-error=zero a file "
-               "whose inode is\n"
-               "lost comes as far as its extents are left, with owner, permissions and times made "
-               "up. Exit status:\n"
-               "0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; "
-               "3 a feature of\n"
+    .summary = "Writes an archive of files, directories, or everything.",
+    .details = "\nA PATH is a file, or a directory with everything in it; without one, everything\n"
+               "is archived. It begins at the top-level subvolume (id 5), or at that of\n"
+               "--subvol. Names in the archive are relative, as in those of GNU tar. A pax\n"
+               "archive has extended attributes, access control lists, holes, hard links, device\n"
+               "nodes and times with nanoseconds; GNU tar restores the first two with --xattrs\n"
+               "--acls. Sockets are left out. Data are verified against their checksums. With\n"
+               "--on-error=zero, a file whose inode is lost is written as far as its extents are\n"
+               "left, with made-up owner, permissions and times. Exit status: 0 all written; 1\n"
+               "part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of\n"
                "the image is not supported.\n",
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
                 "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"

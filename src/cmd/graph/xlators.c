@@ -18,7 +18,7 @@ struct xlators_state {
 };
 
 static const struct cmd_option options[] = {
-    {0, "built-in", NULL, "only layers of the program itself, none from shared objects",
+    {0, "built-in", NULL, "only built-in layers, none from shared objects",
      CMD_FLAG(struct xlators_state, built_in)},
     {0},
 };
@@ -130,15 +130,13 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_xlators = {
     .name = "xlators",
     .operands = "[TYPE...]",
-    .summary = "Lists the types of layers, or shows what a type does and its options.",
-    .details = "\nA layer (translator, xlator) is a part of the way that a read takes; TYPE is its "
-               "category and "
-               "name.\n"
-               "Layers of your own are shared objects CATEGORY/NAME.so below the directories that "
-               "the variable\n"
-               "BTRFS_WALK_XLATOR_PATH lists. No image is read. Exit status: 0 all shown; 1 a "
-               "layer that was found\n"
-               "cannot be used, or the output cannot be written; 2 wrong usage, or no such type.\n",
+    .summary = "Lists the types of layers, or describes a type and its options.",
+    .details =
+        "\nA layer (translator, xlator) is one stage of the read path; TYPE is its category\n"
+        "and name. Layers of your own are shared objects CATEGORY/NAME.so in the\n"
+        "directories listed in BTRFS_WALK_XLATOR_PATH. No image is read. Exit status: 0\n"
+        "all shown; 1 a layer cannot be used, or the output cannot be written; 2 wrong\n"
+        "usage, or no such type.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
                 "  btrfs-walk xlators features/verify           what it does, and its options\n",
     .options = options,

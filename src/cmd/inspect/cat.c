@@ -55,13 +55,13 @@ static struct bw_error *take_length(void *target, const struct cmd_option *optio
 }
 
 static const struct cmd_option options[] = {
-    {0, "offset", "N", "begin at this byte of each file; K, M, G, T may follow",
+    {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
      .take = take_offset},
-    {0, "length", "N", "at most so many bytes of each file", .take = take_length},
+    {0, "length", "N", "write at most this many bytes of each file", .take = take_length},
     {0, "on-error", "WORD",
-     "what cannot be read ends the work (fail, the default), is zero, or is left out (skip)",
+     "at unreadable data: stop (fail, the default), write zeros (zero), or leave it out (skip)",
      CMD_WORD(struct cat_state, on_error, cmd_on_error_words)},
-    {0, "no-checksums", NULL, "do not check data: for images whose checksum tree is lost",
+    {0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost",
      CMD_FLAG(struct cat_state, unchecked)},
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cat_state, threads)},
@@ -191,17 +191,12 @@ const struct command cmd_cat = {
     .name = "cat",
     .operands = "IMAGE PATH...",
     .summary = "Writes the contents of files to stdout.",
-    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. What is "
-               "stored is "
-               "checked\n"
-               "against its checksums; a bad copy is replaced by a good one, or rebuilt from "
-               "parity. Ranges of\n"
-               "which no copy is good are told on stderr. With --on-error=zero|skip a file whose "
-               "inode is lost\n"
-               "ends where its last extent does. Holes are left out of a stdout that is a file. "
-               "Exit status: 0 all\n"
-               "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a "
-               "feature of the\n"
+    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Data\n"
+               "are verified against their checksums; a bad copy is replaced by a good one, or\n"
+               "rebuilt from parity. Ranges without a good copy are reported on stderr. With\n"
+               "--on-error=zero|skip, a file whose inode is lost ends where its last extent\n"
+               "ends. Holes stay holes if stdout is a file. Exit status: 0 all written; 1 part\n"
+               "of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
                "image is not supported.\n",
     .examples =
         "  btrfs-walk cat disk.img /etc/fstab                       one file\n"

@@ -317,7 +317,7 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_stat = {
     .name = "stat",
     .operands = "IMAGE PATH...",
-    .summary = "Prints all that is known of a file or directory.",
+    .summary = "Prints everything about a file or directory.",
     .details = CMD_PATHS_DETAILS
     "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
     "extended\n"

@@ -31,20 +31,20 @@ static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
      CMD_FLAG(struct walk_state, null_terminated)},
     CMD_GROUP(cmd_rows_options, struct walk_state, rows),
-    {0, "long", NULL, "lines as of 'ls -l', with the time in UTC and the whole path",
+    {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
      CMD_FLAG(struct walk_state, options.long_lines)},
     {0, "sort", "WORD",
-     "path, size, mtime (ascending; keeps all in memory), or none: the order of the walk",
+     "sort by path, size or mtime, in memory; none: the order of the walk (default)",
      CMD_WORD(struct walk_state, options.order, orders)},
     CMD_SELECTION(struct walk_state, selection),
-    {0, "subvol", "NAME|ID", "list one subvolume only: its path, its id, or 'default'",
+    {0, "subvol", "NAME|ID", "list only this subvolume: its path, its id, or 'default'",
      CMD_TEXT(struct walk_state, options.subvolume)},
-    {0, "no-snapshots", NULL, "leave out the files of snapshots",
+    {0, "no-snapshots", NULL, "leave out snapshots",
      CMD_FLAG(struct walk_state, options.no_snapshots)},
     {'j', "threads", "N",
-     "read with N threads (default: one per processor, at most 8; more pays on slow storage)",
+     "read with N threads (default: one per processor, at most 8; use more for slow storage)",
      CMD_THREADS(struct walk_state, options.threads)},
-    {0, "summary", NULL, "counts, bytes of metadata read and seconds, on stderr",
+    {0, "summary", NULL, "print counts, bytes of metadata read and seconds to stderr",
      CMD_FLAG(struct walk_state, summary)},
     {0},
 };
@@ -135,25 +135,19 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_walk = {
     .name = "walk",
     .operands = "IMAGE...",
-    .summary = "Prints the absolute path of every regular file of an unmounted btrfs file system.",
+    .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
     .details =
-        "\nIMAGE is an image file or a block device; several are the devices of one file system, "
-        "in any\n"
-        "order. They are opened read-only. Paths begin at the top-level subvolume (id 5) and "
-        "include all\n"
-        "subvolumes and snapshots. Exit status: 0 all listed; 1 part of the answer is missing; 2 "
-        "wrong\n"
-        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n"
-        "\nThe filters are those of find(1). All that are given must be met, but only one of "
-        "several\n"
-        "--name. With --type, directories and others are listed as find lists them, subvolumes as\n"
-        "directories.\n"
-        "\n-o and --json write more about each file than its path; an unknown value is - in a "
-        "column, and "
-        "left\n"
-        "out in JSON. In the TEXT of --separator, \\t, \\n, \\0 and \\\\ are a tab, a newline, "
-        "NUL, a "
-        "backslash.\n",
+        "\nIMAGE is an image file or a block device. Several of them are the devices of one\n"
+        "file system, in any order. They are opened read-only. Paths begin at the\n"
+        "top-level subvolume (id 5) and include all subvolumes and snapshots. Exit\n"
+        "status: 0 all listed; 1 part of the answer is missing; 2 wrong usage or not a\n"
+        "btrfs file system; 3 a feature of the image is not supported.\n\n"
+        "The filters are those of find(1). A file must meet all of them; of several\n"
+        "--name options, one is enough. With --type, directories and others are listed as\n"
+        "find shows them; subvolumes are directories.\n\n"
+        "-o and --json print more than the path of each file. A value that is not known\n"
+        "is '-' in a column, and left out in JSON. In the TEXT of --separator, \\t, \\n,\n"
+        "\\0 and \\\\ are a tab, a newline, NUL and a backslash.\n",
     .examples = "  btrfs-walk disk.img                          list all files\n"
                 "  btrfs-walk -0 disk.img | xargs -0 -n1 echo   for names with any bytes\n"
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"

@@ -156,7 +156,7 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_blackbox = {
     .name = "blackbox",
     .operands = "FILE",
-    .summary = "Shows the events that option --blackbox of a command has kept in FILE.",
+    .summary = "Shows the events that a command with --blackbox has kept in FILE.",
     .details =
         "\nWith --blackbox FILE, a command keeps its last 8192 events in FILE, even if it is "
         "killed by\n"
