@@ -146,7 +146,7 @@ static void test_inodes(void **state)
     struct bw_place place;
     char *target;
     (void)state;
-    uint64_t home = iw_directory(image, FS, TOP, "home");
+    uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 256, FS, home, "me", 0);
     uint64_t inside = iw_directory(image, 256, TOP, "inside");
     uint64_t file = iw_file(image, 256, inside, "file");
@@ -161,11 +161,11 @@ static void test_inodes(void **state)
     expect_success(bw_inode_names(fixture.fs, &place, append_name, &names));
     bw_buffer_append_byte(&names, '\0');
     assert_string_equal(names.data, "256/second 257/file 256/third ");
-    expect_path(&fixture, &place, "/home/me/second");
+    expect_path(&fixture, &place, "/users/me/second");
     expect_error(bw_lookup_number(fixture.fs, me, 4711, &place), BW_ERROR_NOT_FOUND, NULL);
 
     place = bw_place_top(me);
-    expect_path(&fixture, &place, "/home/me");
+    expect_path(&fixture, &place, "/users/me");
     place = bw_place_top(fixture.top);
     expect_path(&fixture, &place, "/");
 
@@ -185,7 +185,7 @@ static void test_subvolumes(void **state)
     struct bw_subvolume_info info, original;
     char *path;
     (void)state;
-    uint64_t home = iw_directory(image, FS, TOP, "home");
+    uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 300, FS, home, "me", 0);
     iw_snapshot(image, 400, 300, FS, TOP, "snapshot", 0);
     open_fixture(&fixture);
@@ -197,7 +197,7 @@ static void test_subvolumes(void **state)
     assert_int_equal(count, COUNT(ids));
     assert_null(bw_subvolume_by_id(fixture.fs, 301));
 
-    expect_success(bw_subvolume_by_name(fixture.fs, "/home/me", &found));
+    expect_success(bw_subvolume_by_name(fixture.fs, "/users/me", &found));
     expect_success(bw_subvolume_get(fixture.fs, found, &original));
     assert_int_equal(original.id, 300);
     assert_int_equal(original.parent, FS);
