@@ -134,6 +134,9 @@ unit: $(TESTS) ## build and run the unit tests
 check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
 	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(COMMAND_TESTS)
 
+check-long: check ## the same, and random images through failing graphs for minutes
+	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
+
 demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
 	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
@@ -192,9 +195,9 @@ clean: ## remove the build folder
 	rm -rf $(BUILD)
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check demo docs abi bench soak fuzz install uninstall clean help
+.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

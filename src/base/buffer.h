@@ -18,7 +18,8 @@ struct bw_buffer {
     size_t length;
     size_t capacity;
     bool failed; /**< an append was dropped because memory ran out */
-    bool fixed;  /**< the memory is the owner's: what does not fit is dropped as if it had run out */
+    bool fixed;  /**< the memory is the owner's; what does not fit is dropped, like an append that
+                       failed */
 };
 
 /** Makes room for `more` further bytes; false (and `failed` set) if memory runs out. Cold: call

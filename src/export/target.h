@@ -28,8 +28,8 @@ struct bw_inode;
 /** How to write. All zeros is the careful way. */
 struct bw_target_options {
     bool preserve;      /**< also bits that give privileges: setuid, setgid, sticky (of files),
-                           capabilities; nodes      that others than the user may open; flags that forbid
-                           the      user to change or delete it */
+                           capabilities; nodes that others than the user may open; flags that
+                           forbid the user to change or delete it */
     bool skip_existing; /**< what is there and looks the same is no error */
     bool step_by_step;  /**< do without openat2(2), O_TMPFILE and renameat2(2), which old systems
                            lack */

@@ -38,7 +38,14 @@ rule "reads only in storage" "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' s
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c --include=*.h | grep -v '^src/cmd/')"
 rule "a licence line in every source file" "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"
-rule "no file of more than 500 lines" "$(find src include tests -name '*.[ch]' -exec wc -l {} + | awk '$2 != "total" && $1 > 500')"
+rule "no file of more than 450 lines" "$(find src include tests examples scripts -type f \
+    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' \) -exec wc -l {} + | awk '$2 != "total" && $1 > 450')"
+rule "no line of more than 100 columns in C" "$(find src include tests examples -name '*.[ch]' \
+    -exec awk 'length > 100 { print FILENAME ":" FNR }' {} +)"
+# What is made of tables is not prose, and neither are tables, examples and references.
+rule "no line of more than 100 columns in prose" "$(git ls-files '*.md' | grep -v '^docs/xlators/\|^bench/' |
+    xargs awk '/^```/ { code = !code } /^<!-- made by/ { code = 1 } /^<!-- end of/ { code = 0 }
+        !code && !/^\|/ && !/^    / && length > 100 { print FILENAME ":" FNR }')"
 rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
     FNR == 1 { start = 0 }
     /^\{/ { start = FNR }
