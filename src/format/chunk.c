@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chunk items and the table of RAID profiles. */
+/* Chunk items, the table of RAID profiles, and items of the raid stripe tree. */
 #include "format/chunk.h"
 
 #include <inttypes.h>
@@ -96,4 +96,46 @@ struct bw_error *bw_chunk_decode(uint64_t logical, const uint8_t *data, size_t s
         .stripes = (const void *)(disk + 1),
     };
     return check(chunk, disk);
+}
+
+/* Kernels before 6.11 wrote this many bytes, of no use now, before the places. */
+enum { OLD_HEAD = 8 };
+
+bool bw_chunk_in_stripe_tree(uint64_t type)
+{
+    const uint64_t types = BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM;
+    const uint64_t striped = BW_GROUP_DUP | BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_RAID1C3 |
+                              BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
+    return (type & types) == BW_GROUP_DATA && (type & striped);
+}
+
+static struct bw_error *corrupt_stripe(const struct bw_item *item, const char *what, uint64_t value)
+{
+    return bw_error_create(BW_ERROR_CORRUPT, "raid stripe extent %" PRIu64 ": invalid %s %" PRIu64,
+                           item->key.objectid, what, value);
+}
+
+struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
+                                         struct bw_stripe_extent *extent)
+{
+    const struct bw_disk_raid_stride *strides = (const void *)item->data;
+    size_t head = item->size % sizeof *strides, count = item->size / sizeof *strides;
+    uint64_t logical = item->key.objectid, length = item->key.offset;
+    if (head == OLD_HEAD)
+        strides = (const void *)(item->data + OLD_HEAD);
+    if ((head && head != OLD_HEAD) || count == 0 || count > BW_STRIPE_PLACES)
+        return corrupt_stripe(item, "size", item->size);
+    if (length == 0 || logical + length < logical)
+        return corrupt_stripe(item, "length", length);
+    struct bw_stripe_extent decoded = {
+        .logical = logical, .length = length, .count = (uint16_t)count};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t offset = bw_get64(strides[i].physical);
+        if (offset + length < offset)
+            return corrupt_stripe(item, "place", offset);
+        decoded.places[i].devid = bw_get64(strides[i].devid);
+        decoded.places[i].offset = offset;
+    }
+    *extent = decoded;
+    return NULL;
 }

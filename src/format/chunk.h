@@ -8,6 +8,7 @@
 
 #include "btrfs-walk/error.h"
 #include "format/disk.h"
+#include "format/node.h"
 
 /** A RAID profile: how the stripes of a chunk share data. Source: struct btrfs_raid_attr in
  * fs/btrfs/volumes.h. */
@@ -47,5 +48,14 @@ bool bw_chunk_is_remapped_away(const uint8_t *data, size_t size);
 /** Bytes that the chunk item at `data` takes, by its stripe count; 0 if `size` is less than that.
  */
 size_t bw_chunk_item_size(const uint8_t *data, size_t size);
+
+/** Whether the stripe tree, if there is one, and not the chunk says where the data of a chunk lie.
+ * Source: btrfs_need_stripe_tree_update() in the kernel's fs/btrfs/raid-stripe-tree.h. */
+bool bw_chunk_in_stripe_tree(uint64_t type);
+
+/** Decodes and checks a RAID_STRIPE item. BW_ERROR_CORRUPT if a number makes no sense; `extent`
+ * stays as it was then. */
+struct bw_error *bw_stripe_extent_decode(const struct bw_item *item,
+                                         struct bw_stripe_extent *extent);
 
 #endif

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Decompression of one extent, or of the data of an inline extent, from memory to memory. Knows
- * nothing of files: file_extent.h says how long an extent is and how it is compressed.
+ * Decompression of one extent, or of the data of an inline extent, from memory to memory. Nothing
+ * is known of files here: file_extent.h says how long an extent is and how it is compressed.
  *
- * Sources: the "Compression" chapter of the btrfs documentation and the kernel's
- * fs/btrfs/compression.h for the numbers and limits. The streams themselves:
+ * Sources: the "Compression" chapter of the btrfs documentation, and the kernel's
+ * fs/btrfs/compression.h for the numbers and limits. The streams are:
  *
- *   zlib  RFC 1950. Only its header is checked, not the sum at its end: the kernel skips that too,
- * since the checksum tree covers the stored bytes. Any encoder may have written it, in software or
- * in hardware. LZO   Little-endian: u32 length of all that follows and of itself; then segments,
- * each u32 length and LZO1X data for one sector of output. A segment's length never crosses a
- * sector of the stream: where fewer than four bytes are left, they are skipped. zstd  RFC 8878, the
- * first frame. Windows are promised to be of at most 128 KiB (kernel header btrfs.h, encoded I/O);
- * the kernel reads larger ones, which programs could have handed it, and so does this.
+ * - zlib: RFC 1950. The header is checked, but not the sum at the end, which the kernel ignores as
+ *   well: the checksum tree covers the stored bytes. Any encoder may have written the stream.
+ * - LZO: a little-endian u32 with the length of everything, itself included; then segments, each a
+ *   u32 length and LZO1X data for one sector of output. The length of a segment never crosses a
+ *   sector boundary of the stream: where fewer than four bytes are left, they are skipped.
+ * - zstd: RFC 8878, the first frame. The kernel writes windows of at most 128 KiB (kernel header
+ *   btrfs.h, encoded I/O), but reads larger ones, which programs may have handed to it; so do we.
  */
 #ifndef BW_FORMAT_COMPRESSION_H
 #define BW_FORMAT_COMPRESSION_H

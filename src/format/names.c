@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Names of numbers, one table a kind. */
-#include "format/names.h"
+#include "format/items.h"
 
 #include <sys/stat.h>
 

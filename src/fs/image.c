@@ -9,7 +9,7 @@
 #include "base/block_device.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "format/features.h"
+#include "format/superblock.h"
 #include "fs/superblock_log.h"
 
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])

@@ -7,8 +7,8 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
-#include "format/features.h"
-#include "format/stripe_extent.h"
+#include "format/superblock.h"
+#include "format/chunk.h"
 #include "fs/fs.h"
 #include "graph/wind.h"
 

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btree/scan.h"
-#include "format/features.h"
+#include "format/superblock.h"
 #include "format/items.h"
 #include "fs/fs.h"
 

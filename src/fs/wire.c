@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "format/features.h"
+#include "format/superblock.h"
 
 #define CHUNK_MAP_TYPE "cluster/chunk-map"
 #define REMAP_TYPE     "cluster/remap"

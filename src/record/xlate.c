@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "format/checksum.h"
-#include "format/names.h"
+#include "format/items.h"
 #include "record/record_types.h"
 
 static struct bw_bytes bytes_of(const void *bytes, uint64_t length)

@@ -13,7 +13,6 @@
 #include "base/array.h"
 #include "btree/scan.h"
 #include "format/items.h"
-#include "format/names.h"
 #include "recovery/recovery.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"

@@ -11,10 +11,9 @@
 #include "base/escape.h"
 #include "format/checksum.h"
 #include "format/chunk.h"
-#include "format/features.h"
+#include "format/superblock.h"
 #include "format/file_extent.h"
 #include "format/items.h"
-#include "format/superblock.h"
 #include "fuzz/targets.h"
 #include "walk/digest.h"
 

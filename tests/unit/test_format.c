@@ -4,7 +4,6 @@
  * their items are in test_node.c.
  */
 #include "format/chunk.h"
-#include "format/features.h"
 #include "format/superblock.h"
 #include "support/walk_helpers.h"
 

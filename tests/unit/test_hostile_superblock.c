@@ -3,7 +3,7 @@
  * Superblocks with a right checksum and numbers that make no sense: opening refuses them or does
  * without, and neither crashes nor hangs nor takes much memory.
  */
-#include "format/features.h"
+#include "format/superblock.h"
 #include "support/walk_helpers.h"
 
 typedef void editor(struct bw_disk_superblock *super);

@@ -10,7 +10,6 @@
 
 #include "btrfs-walk/error.h"
 #include "format/chunk.h"
-#include "format/stripe_extent.h"
 
 enum { BW_NO_CHILD = UINT32_MAX };
 
