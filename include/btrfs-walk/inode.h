@@ -137,7 +137,7 @@ struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *s
 /**
  * Reads the inode of a file. That of a BW_EMPTY_DIRECTORY is made up as a mount does, with the
  * owner and times of the directory that contains it. BW_ERROR_NOT_FOUND if there is none,
- * BW_ERROR_CORRUPT if it makes no sense, other errors if it cannot be read.
+ * BW_ERROR_CORRUPT if it is invalid, other errors if it cannot be read.
  */
 struct bw_error *bw_inode_get(const struct bw_fs *fs, const struct bw_place *place,
                               struct bw_inode *inode);
@@ -191,8 +191,8 @@ struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, c
 
 /**
  * The target of a symbolic link, up to the first NUL, as a mount shows it. Ownership as of
- * bw_inode_path(). BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if what it has
- * makes no sense.
+ * bw_inode_path(). BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if the
+ * target is invalid.
  */
 struct bw_error *bw_inode_readlink(struct bw_fs *fs, const struct bw_place *place, char **target,
                                    size_t *length);

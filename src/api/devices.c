@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a file system lies on: superblocks, devices and chunks, and where a logical address is. */
+/* What a file system consists of: superblocks, devices and chunks, and mapping logical addresses.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

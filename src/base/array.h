@@ -23,7 +23,7 @@ static inline void *bw_array_grown(void *array, size_t count, size_t *capacity, 
     return grown;
 }
 
-/** Makes room for one more item behind the first `count`; false (and nothing changed) if memory
+/** Makes room for one more item after the first `count`; false, with nothing changed, if memory
  * runs out. */
 #define BW_ARRAY_RESERVE(array, count, capacity)                                             \
     __extension__({                                                                          \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A growable run of bytes. The walker writes paths into one a worker, so the room check is inline
- * and growing is the cold path. A failed allocation is remembered (`failed`) instead of being
- * checked after every append.
+ * A growable run of bytes. The workers of a walk write paths into buffers, so the check for room is
+ * inline and growing is the cold path. `failed` remembers a failed allocation, so that it need not
+ * be checked after every append.
  */
 #ifndef BW_BASE_BUFFER_H
 #define BW_BASE_BUFFER_H
@@ -18,8 +18,7 @@ struct bw_buffer {
     size_t length;
     size_t capacity;
     bool failed; /**< an append was dropped because memory ran out */
-    bool fixed;  /**< the memory is the owner's; what does not fit is dropped, like an append that
-                       failed */
+    bool fixed; /**< the memory is the owner's: what does not fit is dropped as if it had run out */
 };
 
 /** Makes room for `more` further bytes; false (and `failed` set) if memory runs out. Cold: call

@@ -15,7 +15,8 @@ static const struct bw_error no_memory = {.code = BW_ERROR_NO_MEMORY, .message =
 
 struct bw_error *bw_error_no_memory(void)
 {
-    /* Nobody writes through this pointer: every function below recognises the static object. */
+    /* Nothing is written through this pointer: every function below recognises the static object.
+     */
     return (struct bw_error *)(uintptr_t)&no_memory;
 }
 

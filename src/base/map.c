@@ -59,7 +59,8 @@ uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
     return key_of(entry) ? entry->value : UINT32_MAX;
 }
 
-/* Keys come from images, which may be hostile: nobody can foresee which of them fall together. */
+/* Keys come from images, which may be hostile: the random multiplier keeps it unpredictable which
+ * of them collide. */
 static uint64_t random_multiplier(const struct bw_map *map)
 {
     uint64_t number;

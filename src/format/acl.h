@@ -18,8 +18,8 @@ bool bw_acl_is_one(const struct bw_xattr *xattr, bool *is_default);
 
 /**
  * Appends a list, a line an entry in the words of getfacl(1) with users and groups as numbers
- * ("user:1000:rw-\n"), each line behind `lead`. False, and nothing appended, if the bytes are no
- * list.
+ * ("user:1000:rw-\n"), each line preceded by `lead`. False, and nothing appended, if the bytes are
+ * no list.
  */
 bool bw_acl_append_text(const void *bytes, size_t length, const char *lead, struct bw_buffer *text);
 

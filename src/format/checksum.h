@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The four checksums of btrfs behind one dispatch, and the name hash of directories.
+ * The four checksums of btrfs behind one interface, and the name hash of directories.
  * Source of the numbers: enum btrfs_csum_type in the kernel's uapi/linux/btrfs_tree.h.
  */
 #ifndef BW_FORMAT_CHECKSUM_H
@@ -19,9 +19,9 @@ enum { BW_CHECKSUM_TYPES = BW_CHECKSUM_BLAKE2B + 1 };
 bool bw_checksum_known(unsigned type);
 
 /**
- * Sets up the library behind a checksum, unless that is done already. Decoding a superblock does
- * it, before any thread starts. BW_ERROR_SYSTEM if no file descriptor is free, which the library
- * would not survive.
+ * Sets up the library that computes a checksum, unless that is done already. Decoding a superblock
+ * does it, before any thread starts. BW_ERROR_SYSTEM if no file descriptor is free, which the
+ * library would not survive.
  */
 struct bw_error *bw_checksum_prepare(enum bw_checksum_type type);
 

@@ -105,7 +105,7 @@ bool bw_chunk_in_stripe_tree(uint64_t type)
 {
     const uint64_t types = BW_GROUP_DATA | BW_GROUP_METADATA | BW_GROUP_SYSTEM;
     const uint64_t striped = BW_GROUP_DUP | BW_GROUP_RAID0 | BW_GROUP_RAID1 | BW_GROUP_RAID1C3 |
-                              BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
+                             BW_GROUP_RAID1C4 | BW_GROUP_RAID10;
     return (type & types) == BW_GROUP_DATA && (type & striped);
 }
 

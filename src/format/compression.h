@@ -24,8 +24,8 @@
 #include "format/disk.h"
 
 /**
- * What decompressing needs besides input and output. Made once a worker, so that an extent costs no
- * allocation; one thread at a time may use it.
+ * The state that decompression needs. Each worker creates one, so that an extent costs no
+ * allocation. One thread at a time may use it.
  */
 struct bw_decompressor;
 
@@ -36,12 +36,13 @@ struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompres
 void bw_decompressor_destroy(struct bw_decompressor *decompressor);
 
 /**
- * Fills `output`, as long as the extent says it is (ram_bytes), from `input`, the bytes as they are
- * stored, padding included. Like the kernel, ends without an error when the output is full,
- * whatever the stream has left, and fills with zeros what a complete stream leaves free.
- * BW_ERROR_CORRUPT, with the algorithm and the reason, for a stream that is cut off or invalid, and
- * for lengths no extent can have; the output holds nothing of use then. BW_ERROR_UNSUPPORTED for a
- * `compression` that is not known.
+ * Decompresses `input`, the bytes as they are stored, padding included, into `output`, which is as
+ * long as the extent says (ram_bytes). As in the kernel, it is no error if the stream holds more
+ * than fits into the output, and if a complete stream holds less, the rest is filled with zeros.
+ *
+ * BW_ERROR_CORRUPT, naming the algorithm and the reason, if the stream is cut off or invalid, or a
+ * length is more than an extent can have; `output` is undefined then. BW_ERROR_UNSUPPORTED if the
+ * compression is unknown.
  */
 struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned compression,
                                const uint8_t *input, size_t input_length, uint8_t *output,

@@ -354,7 +354,7 @@ struct bw_disk_inode_extref {
     bw_le16 name_length;
 };
 
-/** EXTENT_DATA. An inline extent has its data in place of all that comes behind `type`. */
+/** EXTENT_DATA. In an inline extent, the data take the place of everything after `type`. */
 struct bw_disk_file_extent {
     bw_le64 generation;
     bw_le64 ram_bytes;

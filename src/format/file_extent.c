@@ -60,8 +60,8 @@ static struct bw_error *check_alignment(const struct bw_item *item, uint32_t sec
     return check_aligned(sectorsize, "num_bytes", extent->num_bytes);
 }
 
-/* Whether the piece lies inside the extent. Where nothing is compressed, what is stored decides:
- * ram_bytes tells nothing then, and there are file systems on which it is too small. */
+/* Whether the piece lies inside the extent. Without compression, disk_num_bytes
+ * decides: ram_bytes is not used then, and on some file systems it is too small. */
 static struct bw_error *check_piece(const struct bw_file_extent *extent)
 {
     bool compressed = extent->compression != BW_COMPRESS_NONE;

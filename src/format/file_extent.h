@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * EXTENT_DATA items: where a piece of a file lies on disk, or the piece itself. What has passed
- * bw_file_extent_decode() needs no further checks before it is read; compression.h makes data of
- * what is stored compressed.
+ * EXTENT_DATA items: where a piece of a file is stored, or the piece itself. A piece that has
+ * passed bw_file_extent_decode() needs no further checks before it is read; compression.h
+ * decompresses it.
  *
  * Sources: struct btrfs_file_extent_item in the kernel's uapi/linux/btrfs_tree.h, and the "on-disk
  * format" and "Compression" chapters of the btrfs documentation.
@@ -20,7 +20,7 @@
  */
 struct bw_file_extent {
     uint64_t generation; /**< transaction that wrote it */
-    uint64_t ram_bytes;  /**< may be wrong if nothing is compressed: kernels have left it behind */
+    uint64_t ram_bytes;  /**< may be wrong without compression: some kernels did not update it */
     uint8_t compression; /**< BW_COMPRESS_* */
     uint8_t encryption;  /**< always 0 */
     uint16_t other_encoding;    /**< always 0 */

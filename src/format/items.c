@@ -139,8 +139,8 @@ struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_
     if (disk->level >= BW_MAX_LEVEL)
         return bw_error_create(BW_ERROR_CORRUPT, "root item of tree %" PRIu64 ": invalid level %u",
                                item->key.objectid, disk->level);
-    /* A kernel that does not know the longer item leaves generation_v2 behind: its uuids are stale
-     * then. */
+    /* A kernel that does not know the longer item does not update generation_v2: then the UUIDs are
+     * stale. */
     static const uint8_t no_uuid[BW_UUID_SIZE];
     if (item->size >= sizeof *disk && bw_get64(disk->generation_v2) == root->root.generation)
         root->is_snapshot = memcmp(disk->parent_uuid, no_uuid, BW_UUID_SIZE) != 0;

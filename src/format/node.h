@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tree blocks: header, and bounds-checked access to what they hold, in place. A block goes through
- * bw_node_check() once, when it is read; after that the accessors here need no further checks,
- * except that each leaf item says for itself whether its bytes lie inside the leaf (a bad item
- * costs itself, not the leaf).
+ * bw_node_check() once, when it is read; after that the accessors here need no further checks, with
+ * one exception: bw_leaf_item() tells for each item whether its bytes are inside the leaf, so that
+ * a bad item does not cost the whole leaf.
  */
 #ifndef BW_FORMAT_NODE_H
 #define BW_FORMAT_NODE_H
@@ -69,7 +69,7 @@ static inline struct bw_key bw_leaf_key(const struct bw_node *leaf, uint32_t slo
     return bw_key_decode(&bw_node_disk_item(leaf, slot)->key);
 }
 
-/** Reads an item; false if its bytes do not lie inside the leaf, behind the item table. */
+/** Reads an item; false if its bytes are not inside the leaf and after the item table. */
 static inline bool bw_leaf_item(const struct bw_node *leaf, uint32_t slot, struct bw_item *item)
 {
     const struct bw_disk_item *disk = bw_node_disk_item(leaf, slot);
