@@ -82,6 +82,41 @@ static void test_two_names_of_a_directory(void **state)
     }
 }
 
+/*
+ * The second name turns up in a later wave than the directory was walked in, and in the task of the
+ * node that has the entries of both. Inodes 1000 and 1001 share that node; the way to 1001 leads
+ * through 3000, which another node has.
+ */
+static void test_second_name_in_a_later_wave(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    iw_shape(image, FS, 20, 8, 2);
+    iw_next_inode(image, FS, 1000);
+    uint64_t first = iw_directory(image, FS, TOP, "first");
+    iw_next_inode(image, FS, 3000);
+    uint64_t far = iw_directory(image, FS, TOP, "far");
+    iw_next_inode(image, FS, 1001);
+    uint64_t second = iw_directory(image, FS, far, "second");
+    iw_next_inode(image, FS, 500);
+    for (unsigned i = 0; i < 1500; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "file %u", i);
+        if (i == 400)
+            iw_next_inode(image, FS, 2000);
+        iw_file(image, FS, i < 3 ? first : i < 6 ? second : i < 9 ? far : TOP, name);
+    }
+    link_directory(image, second, "again", first);
+    iw_write_memory(image);
+    struct report_log log = {0};
+    struct walk_result result = walk_image(image, &log, 1);
+    assert_int_equal(result.count, 1500);
+    assert_int_equal(report_log_count(&log, "inode 1000: it has a second entry"), 1);
+    walk_result_free(&result);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
 static void test_circle_without_a_way_in(void **state)
 {
     (void)state;
@@ -300,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_directory_loops),
         cmocka_unit_test(test_two_names_of_a_directory),
+        cmocka_unit_test(test_second_name_in_a_later_wave),
         cmocka_unit_test(test_circle_without_a_way_in),
         cmocka_unit_test(test_entries_of_strange_inodes),
         cmocka_unit_test(test_entries_of_strange_inodes_in_snapshots),

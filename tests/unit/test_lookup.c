@@ -363,6 +363,25 @@ static void test_item_range(void **state)
     close_fixture(&fixture);
 }
 
+/* No image can be made to have names that collide, since the hash of a name is another each time a
+ * file system is opened. */
+static void test_hashes_are_seeded(void **state)
+{
+    (void)state;
+    uint64_t hashes[2];
+    struct iw_image *image = sample_image(&(struct iw_options){.nodesize = 4096});
+    for (unsigned i = 0; i < 2; i++) {
+        struct bw_fs *fs;
+        expect_success(open_image(image, NULL, &fs));
+        hashes[i] = bw_fs_name_hash(fs, TOP, "name", 4);
+        assert_true(bw_fs_name_hash(fs, TOP, "name", 4) == hashes[i]);
+        assert_true(bw_fs_name_hash(fs, TOP + 1, "name", 4) != hashes[i]);
+        bw_fs_close(fs);
+    }
+    assert_true(hashes[0] != hashes[1]);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,7 +390,7 @@ int main(void)
         cmocka_unit_test(test_links),       cmocka_unit_test(test_loops),
         cmocka_unit_test(test_odd_entries), cmocka_unit_test(test_entry_without_item),
         cmocka_unit_test(test_lost_items),  cmocka_unit_test(test_lost_items_and_indexes),
-        cmocka_unit_test(test_item_range),
+        cmocka_unit_test(test_item_range),  cmocka_unit_test(test_hashes_are_seeded),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -38,6 +38,27 @@ static void test_table(void **state)
     iw_destroy(image);
 }
 
+/* The cache of shared leaves is made for snapshots only, and not for those being deleted. */
+static void test_have_snapshots(void **state)
+{
+    (void)state;
+    for (unsigned step = 0; step < 3; step++) {
+        struct bw_fs *fs;
+        struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+        iw_subvolume(image, 256, FS, TOP, "subvolume", 0);
+        if (step)
+            iw_snapshot(image, 257, FS, FS, TOP, "snapshot", 0);
+        if (step == 2)
+            iw_delete_subvolume(image, 257);
+        iw_write_memory(image);
+        expect_success(open_image(image, NULL, &fs));
+        assert_int_equal(fs->subvolumes.count, step ? 3 : 2);
+        assert_int_equal(bw_subvolumes_have_snapshots(&fs->subvolumes), step == 1);
+        bw_fs_close(fs);
+        iw_destroy(image);
+    }
+}
+
 static void test_paths(void **state)
 {
     (void)state;
@@ -274,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_have_snapshots),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_lookups),
         cmocka_unit_test(test_names_that_are_numbers),
