@@ -38,8 +38,7 @@ static struct bw_error *lose(struct state *state, const struct bw_block_pointer 
 {
     if (!state->scan->lost || error->code == BW_ERROR_NO_MEMORY)
         return error;
-    state->scan->lost(state->scan->context, pointer, error);
-    return NULL;
+    return state->scan->lost(state->scan->context, pointer, error);
 }
 
 /* Whether anything is wanted below a pointer, as far as its keys can be relied on. */
@@ -235,12 +234,13 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
                        : state->scan->leaf(state->scan->context, &node);
 }
 
-void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
-                         struct bw_error *error)
+struct bw_error *bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
+                                     struct bw_error *error)
 {
     (void)context;
     (void)pointer;
     bw_error_free(error);
+    return NULL;
 }
 
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,

@@ -40,9 +40,10 @@ struct bw_scan {
     /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1
      * (or to the root, if it is a leaf), which are not read. */
     struct bw_error *(*pointer)(void *context, const struct bw_block_pointer *pointer);
-    /** Receives every block that cannot be read, and takes the error. NULL: the first one ends the
-     * scan. */
-    void (*lost)(void *context, const struct bw_block_pointer *pointer, struct bw_error *error);
+    /** Receives every block that cannot be read, and takes `error`; what it returns ends the scan.
+     * NULL: the first error ends it. */
+    struct bw_error *(*lost)(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error);
     void *context;
 };
 
@@ -50,8 +51,8 @@ struct bw_scan {
 #define BW_SCAN_ALL .last = BW_KEY_MAX
 
 /** For `lost`, where losses are reported elsewhere or do not matter. */
-void bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
-                         struct bw_error *error);
+struct bw_error *bw_scan_ignore_lost(void *context, const struct bw_block_pointer *pointer,
+                                     struct bw_error *error);
 
 /** Scans. Returns the error that ended the scan early, if one did. */
 struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct bw_tree *tree,

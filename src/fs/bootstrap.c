@@ -117,12 +117,13 @@ static struct bw_error *chunk_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static void chunk_lost(void *context, const struct bw_block_pointer *pointer,
-                       struct bw_error *error)
+static struct bw_error *chunk_lost(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
 {
     struct chunk_walk *walk = context;
     (void)pointer;
     bw_fs_report(walk->fs, BW_DAMAGE, error);
+    return NULL;
 }
 
 static void report_unmatched(struct chunk_walk *walk)
@@ -189,11 +190,12 @@ static struct bw_error *remap_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static void remap_lost(void *context, const struct bw_block_pointer *pointer,
-                       struct bw_error *error)
+static struct bw_error *remap_lost(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
 {
     (void)pointer;
     bw_fs_report(context, BW_DAMAGE, error);
+    return NULL;
 }
 
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs)

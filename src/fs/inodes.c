@@ -152,11 +152,13 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
 {
     const struct bw_inode_query *query = context;
     bw_fs_report_lost(query->fs, pointer->bytenr, error);
     mark_lost(query, pointer);
+    return NULL;
 }
 
 static int by_offset(const void *a, const void *b)

@@ -217,10 +217,12 @@ static struct bw_error *load_forward_refs(void *context, const struct bw_node *l
     return take_leaf(context, leaf, take_forward_ref);
 }
 
-static void lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *lost(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
 {
     (void)pointer;
     bw_fs_report(context, BW_DAMAGE, error);
+    return NULL;
 }
 
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)

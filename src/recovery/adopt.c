@@ -224,13 +224,14 @@ static struct bw_error *note_lost_nodes(struct adoption *adoption, uint8_t *high
     return NULL;
 }
 
-static void lose_extents(void *context, const struct bw_block_pointer *pointer,
-                         struct bw_error *error)
+static struct bw_error *lose_extents(void *context, const struct bw_block_pointer *pointer,
+                                     struct bw_error *error)
 {
     struct adoption *adoption = context;
     (void)pointer;
     adoption->result->complete = false;
     bw_error_free(error);
+    return NULL;
 }
 
 static struct bw_error *search(struct adoption *adoption)

@@ -40,16 +40,15 @@ struct node_search {
     uint32_t wave;
     struct bw_lost_ranges *lost;
     uint8_t *block;
-    struct bw_error *failure; /* memory ran out */
 };
 
-static void lose(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
 {
-    struct node_search *search = context;
+    const struct node_search *search = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, search->wave);
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    if (!search->failure)
-        search->failure = bw_lost_ranges_add(search->lost, &range);
+    return bw_lost_ranges_add(search->lost, &range);
 }
 
 /* A node right above leaves, which the scan does not read. */
@@ -61,24 +60,17 @@ static struct bw_error *try_node(void *context, const struct bw_block_pointer *p
     struct bw_error *error = bw_block_read(&search->fs->reader, pointer, search->block);
     if (!error || error->code == BW_ERROR_NO_MEMORY)
         return error;
-    lose(context, pointer, error);
-    return NULL;
+    return lose(context, pointer, error);
 }
 
 struct bw_error *bw_find_lost_nodes(struct bw_fs *fs, const struct bw_tree *tree, uint32_t wave,
                                     struct bw_lost_ranges *lost)
 {
     BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
-    struct node_search search = {fs, wave, lost, block, NULL};
+    struct node_search search = {fs, wave, lost, block};
     const struct bw_scan scan = {BW_SCAN_ALL, .pointer = try_node, .lost = lose,
                                  .context = &search};
-    if (!block)
-        return bw_error_no_memory();
-    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
-    if (!error)
-        return search.failure;
-    bw_error_free(search.failure);
-    return error;
+    return block ? bw_tree_scan(&fs->reader, tree, &scan) : bw_error_no_memory();
 }
 
 static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)

@@ -103,6 +103,48 @@ void bw_name_index_destroy(struct bw_name_index *index);
 struct bw_error *bw_name_index_read(void *index, const struct bw_subvolume *subvolume,
                                     uint64_t directory, bw_name_taker *take, void *taker);
 
+/* Names whose directory entries are lost (lost_names.c). */
+
+/** A name that was found. */
+struct bw_lost_name {
+    uint64_t directory, inode;
+    const uint8_t *name; /**< a view that ends with the call */
+    uint16_t name_length;
+    uint8_t type; /**< BW_FILE_* */
+};
+
+/** A search through a tree for names whose directory entries are in lost ranges. */
+struct bw_lost_names {
+    struct bw_fs *fs;
+    const struct bw_tree *tree;
+    const struct bw_adopted *adopted; /**< leaves of the tree: what they hold is not lost */
+    const uint32_t *wave;             /**< the present wave of the walk */
+    struct bw_lost_list lost;         /**< all lost ranges; belongs to the caller, as the next */
+    struct bw_lost_list handled;      /**< those that earlier searches have looked for */
+    /** The wave in which a directory was walked: what was lost later had been read before. */
+    uint32_t (*wave_of)(void *context, uint64_t directory);
+    /** Receives a name. It may come more than once. An error ends the search. */
+    struct bw_error *(*take)(void *context, const struct bw_lost_name *name);
+    /** Receives a range that turns out to be lost during the search, and has been reported. */
+    struct bw_error *(*lose)(void *context, const struct bw_lost_range *range);
+    void *context;
+
+    /* Private. */
+    struct bw_map indexed;     /* directories whose readable DIR_INDEX items are in index_names */
+    struct bw_map index_names; /* hashes of directory and name */
+    uint64_t inode;            /* of the last INODE_ITEM */
+    uint32_t mode;             /* and its mode */
+};
+
+/** Searches. */
+struct bw_error *bw_lost_names_find(struct bw_lost_names *names);
+
+/** Whether the entry with this DIR_INDEX key is one of those that are searched for. */
+bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, uint64_t index);
+
+/** Frees the private memory. */
+void bw_lost_names_free(struct bw_lost_names *names);
+
 /* Files without an inode (salvage.c). */
 
 /**

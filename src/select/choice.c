@@ -12,14 +12,14 @@ static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR &&
                   BW_WALK_SYMLINKS == 1 << BW_FILE_SYMLINK,
               "masks of types are made of the numbers of types");
 
-struct bw_choice bw_choice_of(const struct bw_walk_options *options, bool *is_plain)
+struct bw_choice bw_choice_of(const struct bw_walk_options *options)
 {
     struct bw_choice choice = {.types = options->types ? options->types : BW_WALK_FILES,
                                .has_maxdepth = options->has_maxdepth,
                                .maxdepth = options->maxdepth};
     if (options->selection && !bw_selection_is_empty(options->selection))
         choice.selection = options->selection;
-    *is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.selection;
+    choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.selection;
     return choice;
 }
 

@@ -11,8 +11,9 @@
 #include "btrfs-walk/walk.h"
 #include "select/selection.h"
 
-/** Of a whole walk; nobody changes it while tasks run. */
+/** The choice of a whole walk. It does not change while tasks run. */
 struct bw_choice {
+    bool is_plain;                        /**< all regular files, and nothing else */
     unsigned types;                       /**< a bit for each BW_FILE_* */
     const struct bw_selection *selection; /**< NULL: none */
     bool has_maxdepth;
@@ -26,10 +27,10 @@ static inline uint8_t bw_known_type(uint8_t type)
     return type <= BW_FILE_SYMLINK ? type : BW_FILE_UNKNOWN;
 }
 
-/** A choice as the options say; `is_plain` tells whether it is all regular files and no more. */
-struct bw_choice bw_choice_of(const struct bw_walk_options *options, bool *is_plain);
+/** The choice that the options make. */
+struct bw_choice bw_choice_of(const struct bw_walk_options *options);
 
-/** Tells it the path of the directory that depth is counted from, '/' at both ends. */
+/** Sets the path of the directory that depth is counted from, '/' at both ends. */
 void bw_choice_start(struct bw_choice *choice, const char *path, size_t length);
 
 /** How deep below the start a directory lies, whose path has a '/' at both ends. */

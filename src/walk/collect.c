@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The collecting: names and directories in one run of bytes, inode numbers sorted by their digits.
  */
-#include "walk/collect.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -41,10 +39,9 @@ struct order {
 
 struct bw_collector {
     const struct bw_file_writer *writer;
-    const struct bw_selection *selection; /* NULL: all is written */
+    const struct bw_selection *selection; /* by inode, too; NULL: all is written */
     struct bw_inode_query query;
-    bool looks_up; /* otherwise names are enough */
-    bool memory_short;
+    bool looks_up;          /* otherwise names are enough */
     struct bw_buffer bytes; /* paths of directories, names */
     struct entered *entered;
     size_t entered_count, entered_capacity;
@@ -57,19 +54,20 @@ struct bw_collector {
     struct bw_buffer path;
 };
 
-struct bw_collector *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
-                                         const struct bw_selection *selection)
+struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
+                                     const struct bw_choice *choice, struct bw_collector **result)
 {
-    struct bw_collector *collector = calloc(1, sizeof *collector);
+    const struct bw_selection *selection = choice->selection;
     unsigned needs = writer->needs | (selection ? bw_selection_needs(selection) : 0);
+    struct bw_collector *collector = *result = calloc(1, sizeof *collector);
     if (!collector)
-        return NULL;
+        return bw_error_no_memory();
     collector->writer = writer;
     collector->selection = selection;
     collector->looks_up = needs;
     collector->query.fs = fs;
     collector->query.compression = needs & BW_FILE_NEEDS_COMPRESSION;
-    return collector;
+    return NULL;
 }
 
 void bw_collector_destroy(struct bw_collector *collector)
@@ -86,25 +84,23 @@ void bw_collector_destroy(struct bw_collector *collector)
     free(collector);
 }
 
-void bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
+struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *path, size_t length)
 {
     if (!BW_ARRAY_RESERVE(collector->entered, collector->entered_count,
-                          collector->entered_capacity)) {
-        collector->memory_short = true;
-        return;
-    }
+                          collector->entered_capacity))
+        return bw_error_no_memory();
     collector->entered[collector->entered_count++] =
         (struct entered){collector->bytes.length, length};
     bw_buffer_append(&collector->bytes, path, length);
+    return NULL;
 }
 
-void bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
-                      const void *name, size_t name_length)
+struct bw_error *bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
+                                  const void *name, size_t name_length)
 {
-    if (!BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity)) {
-        collector->memory_short = true;
-        return;
-    }
+    if (!collector->entered_count ||
+        !BW_ARRAY_RESERVE(collector->items, collector->count, collector->capacity))
+        return bw_error_no_memory();
     collector->items[collector->count++] =
         (struct row){.number = what->number,
                      .name_offset = collector->bytes.length,
@@ -113,6 +109,7 @@ void bw_collector_add(struct bw_collector *collector, const struct bw_collected 
                      .type = what->type,
                      .made_up = what->made_up};
     bw_buffer_append(&collector->bytes, name, name_length);
+    return NULL;
 }
 
 bool bw_collector_is_full(const struct bw_collector *collector)
@@ -122,16 +119,16 @@ bool bw_collector_is_full(const struct bw_collector *collector)
 
 /* Sorting. */
 
-static bool reserve_order(struct bw_collector *collector)
+static struct bw_error *reserve_order(struct bw_collector *collector)
 {
     if (collector->count <= collector->order_capacity)
-        return true;
+        return NULL;
     struct order *order = realloc(collector->order, 2 * collector->capacity * sizeof *order);
     if (!order)
-        return false;
+        return bw_error_no_memory();
     collector->order = order;
     collector->order_capacity = collector->capacity;
-    return true;
+    return NULL;
 }
 
 /* Puts the order into the other half of the array, by one byte of the numbers. */
@@ -218,24 +215,22 @@ static void complain_of(const struct bw_task_scope *scope,
         complain(scope, attributes->number, "its compression property is cut off");
 }
 
-static bool look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
+static struct bw_error *look_up(struct bw_collector *collector, const struct bw_task_scope *scope)
 {
-    if (!reserve_order(collector))
-        return false;
+    BW_TRY(reserve_order(collector));
     if (collector->capacity > collector->attributes_capacity) {
         free(collector->attributes);
         collector->attributes = malloc(collector->capacity * sizeof *collector->attributes);
         collector->attributes_capacity = collector->attributes ? collector->capacity : 0;
     }
     if (!collector->attributes)
-        return false;
+        return bw_error_no_memory();
     size_t count = prepare_attributes(collector, sort(collector));
     collector->query.lost_blocks = scope->lost_blocks;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count);
+    BW_TRY(bw_inode_query_run(&collector->query, scope->tree, collector->attributes, count));
     for (size_t i = 0; i < count; i++)
         complain_of(scope, &collector->attributes[i]);
-    return !error;
+    return NULL;
 }
 
 /* Rows. */
@@ -285,49 +280,45 @@ static bool write_row(const struct bw_collector *collector, const struct bw_task
 {
     if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
         return false;
-    if (scope->choice)
-        BW_PROBE(
-            bw_graph_probes(scope->fs->graph), path__emit, path,
-            &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
+    BW_PROBE(bw_graph_probes(scope->fs->graph), path__emit, path,
+             &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
     collector->writer->append(collector->writer, file, text);
     return true;
 }
 
-static size_t write_rows(struct bw_collector *collector, const struct bw_task_scope *scope,
-                         size_t number, struct bw_buffer *text)
+static struct bw_error *write_rows(struct bw_collector *collector,
+                                   const struct bw_task_scope *scope, size_t number,
+                                   struct bw_buffer *text, uint64_t *written)
 {
     struct bw_walked_file file = {.subvolume = scope->tree->id};
     struct bw_inode made_up;
-    size_t written = 0;
     for (size_t i = 0; i < collector->count; i++) {
         const struct row *row = &collector->items[i];
         set_path(collector, row, i ? row - 1 : NULL, &file);
         if (collector->path.failed)
-            return written;
+            return bw_error_no_memory();
         file.number = row->number;
         file.type = row->type;
         if (collector->looks_up)
             set_attributes(collector, row, &file);
         if (row->made_up)
             make_up(&file, &made_up);
-        written += write_row(collector, scope, &file, text);
+        *written += write_row(collector, scope, &file, text);
         bw_output_offer(scope->output, number, text);
     }
-    return written;
+    return NULL;
 }
 
-size_t bw_collector_flush(struct bw_collector *collector, const struct bw_task_scope *scope,
-                          size_t number, struct bw_buffer *text)
+struct bw_error *bw_collector_flush(struct bw_collector *collector,
+                                    const struct bw_task_scope *scope, size_t number,
+                                    struct bw_buffer *text, uint64_t *written)
 {
-    size_t written = 0;
-    bool ready = !collector->memory_short && !collector->bytes.failed;
-    if (ready && collector->count && !bw_output_stopped(scope->output)) {
-        ready = !collector->looks_up || look_up(collector, scope);
-        if (ready)
-            written = write_rows(collector, scope, number, text);
+    struct bw_error *error = collector->bytes.failed ? bw_error_no_memory() : NULL;
+    if (!error && collector->count && !bw_output_stopped(scope->output)) {
+        error = collector->looks_up ? look_up(collector, scope) : NULL;
+        if (!error)
+            error = write_rows(collector, scope, number, text, written);
     }
-    if (!ready || collector->path.failed)
-        bw_output_fail(scope->output, bw_error_no_memory());
     collector->count = collector->entered_count = collector->bytes.length = 0;
-    return written;
+    return error;
 }

@@ -4,7 +4,7 @@
  * header and its entries; an entry is a kind, a name length and a name, and for all but files the
  * id it points to. Of files, too, if it is asked for.
  */
-#include "walk/digest.h"
+#include "walk/leaves.h"
 
 struct directory_header {
     uint64_t inode;

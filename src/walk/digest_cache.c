@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "walk/digest.h"
+#include "walk/leaves.h"
 
 enum { BUCKETS = 4096, HAND_STEPS = 64 };
 

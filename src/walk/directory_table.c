@@ -12,30 +12,32 @@ void bw_directories_free(struct bw_directory_table *table)
     *table = (struct bw_directory_table){0};
 }
 
-bool bw_directories_reset(struct bw_directory_table *table, uint64_t top)
+struct bw_error *bw_directories_reset(struct bw_directory_table *table, uint64_t top)
 {
+    uint32_t index;
     table->count = 0;
     table->names.length = 0;
     table->names.failed = false;
     bw_map_clear(&table->by_inode);
-    return bw_directories_add(table, top, 0, "", 0, 1) != BW_NO_DIRECTORY;
+    return bw_directories_add(table, top, 0, "", 0, 1, &index);
 }
 
-uint32_t bw_directories_add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
-                            const void *name, size_t name_length, uint32_t wave)
+struct bw_error *bw_directories_add(struct bw_directory_table *table, uint64_t inode,
+                                    uint32_t parent, const void *name, size_t name_length,
+                                    uint32_t wave, uint32_t *index)
 {
-    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
-        return BW_NO_DIRECTORY;
-    uint32_t index = (uint32_t)table->count;
     size_t offset = table->names.length;
+    *index = (uint32_t)table->count;
+    if (!BW_ARRAY_RESERVE(table->items, table->count, table->capacity))
+        return bw_error_no_memory();
     bw_buffer_append(&table->names, name, name_length);
-    if (index == BW_NO_DIRECTORY || offset > UINT32_MAX || table->names.failed ||
-        !bw_map_put(&table->by_inode, inode, index))
-        return BW_NO_DIRECTORY;
+    if (*index == BW_NO_DIRECTORY || offset > UINT32_MAX || table->names.failed ||
+        !bw_map_put(&table->by_inode, inode, *index))
+        return bw_error_no_memory();
     table->items[table->count++] =
         (struct bw_directory){inode, parent, (uint32_t)offset, (uint16_t)name_length,
                               (uint16_t)(wave < BW_LAST_WAVE ? wave : BW_LAST_WAVE)};
-    return index;
+    return NULL;
 }
 
 uint32_t bw_directories_find(const struct bw_directory_table *table, uint64_t inode)

@@ -37,8 +37,4 @@ struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *o
                                bw_walked_visitor *visit, void *context,
                                struct bw_walk_summary *summary);
 
-/** A walk with options->visit. */
-struct bw_error *bw_walk_visit(struct bw_fs *fs, const struct bw_walk_options *options,
-                               struct bw_walk_summary *summary);
-
 #endif

@@ -7,8 +7,8 @@
 
 #include "xlators/classes.h"
 
-bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                      struct bw_digest_cache *digests, bool numbered)
+struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
+                                  struct bw_digest_cache *digests, bool numbered)
 {
     leaves->reader = reader;
     leaves->digests = digests;
@@ -17,7 +17,7 @@ bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *rea
     leaves->node_block = bw_block_buffer(reader, 1);
     leaves->blocks = bw_block_buffer(reader, leaves->batch);
     leaves->slot_leaf = calloc(leaves->batch, sizeof *leaves->slot_leaf);
-    return leaves->node_block && leaves->blocks && leaves->slot_leaf;
+    return leaves->node_block && leaves->blocks && leaves->slot_leaf ? NULL : bw_error_no_memory();
 }
 
 void bw_leaves_destroy(struct bw_leaves *leaves)

@@ -1,16 +1,72 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them
- * are wanted, and a window of those that have been read. The wanted leaf with the lowest number
- * always comes next, so a leaf may be wanted again at any time; what the window still holds is not
- * read twice.
+ * are wanted, and a window of those that have been read (leaves.c). The wanted leaf with the lowest
+ * number always comes next, and a leaf may become wanted again at any time; what the window still
+ * holds is not read twice. This is the hot path of a walk: unlike a scan it knows while it reads
+ * which leaves it will need next.
+ *
+ * A leaf that several snapshots share is read and checked once. Its digest, about a tenth of its
+ * size, takes its place from then on (digest.c, digest_cache.c): the regular files, directories and
+ * subvolumes in it, by directory. Inodes of files, and other types, are in it only if it is
+ * `numbered`, since plain lists of paths do not need them.
  */
 #ifndef BW_WALK_LEAVES_H
 #define BW_WALK_LEAVES_H
 
+#include "base/buffer.h"
 #include "base/map.h"
 #include "btree/block.h"
-#include "walk/digest.h"
+#include "format/items.h"
+
+/* Digests. */
+
+/** Appends the digest of a leaf; false if the leaf has flaws that deserve a closer look (or memory
+ * runs out).
+ */
+bool bw_digest_make(const struct bw_node *leaf, bool numbered, struct bw_buffer *digest);
+
+/** A position in a digest. */
+struct bw_digest_cursor {
+    const char *next, *end;
+};
+
+/** The beginning of a digest, which may be empty. */
+static inline struct bw_digest_cursor bw_digest_cursor_of(const struct bw_buffer *digest)
+{
+    return (struct bw_digest_cursor){digest->data,
+                                     digest->length ? digest->data + digest->length : digest->data};
+}
+
+/** Next directory: its inode, and a cursor over its entries. False at the end. */
+bool bw_digest_next_directory(struct bw_digest_cursor *cursor, uint64_t *inode,
+                              struct bw_digest_cursor *entries);
+
+/** Next entry of a directory, as it was in the leaf, but that a file's inode is 0 if the digest is
+ * not numbered. False at the end. */
+bool bw_digest_next_entry(struct bw_digest_cursor *cursor, struct bw_dir_entry *entry);
+
+/** Digests of leaves, by address; bounded in size, safe from any thread. */
+struct bw_digest_cache;
+
+/** Makes a cache of at most `size` bytes; NULL if memory runs out. */
+struct bw_digest_cache *bw_digest_cache_create(size_t size);
+/** Frees a cache; NULL is allowed. */
+void bw_digest_cache_destroy(struct bw_digest_cache *cache);
+
+/** Whether the digest of a leaf is there. It must have been read with the same expectation: only
+ * then was it checked. */
+bool bw_digest_cache_has(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf);
+
+/** Copies it to `digest`, replacing what that holds; false if it is not there. */
+bool bw_digest_cache_get(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
+                         struct bw_buffer *digest);
+
+/** Remembers a digest, if there is room or something less used gives way. */
+void bw_digest_cache_put(struct bw_digest_cache *cache, const struct bw_block_pointer *leaf,
+                         const struct bw_buffer *digest);
+
+/* The leaves of a node. */
 
 enum {
     BW_WANTED_WORDS = BW_MAX_CHILDREN / 64 + 1,
@@ -35,10 +91,10 @@ struct bw_leaves {
     struct bw_range ranges[BW_MAX_CHILDREN + 1];
 };
 
-/** Allocates the buffers; false if memory runs out. `digests` may be NULL; `numbered` is for all in
- * the cache alike. */
-bool bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
-                      struct bw_digest_cache *digests, bool numbered);
+/** Allocates the buffers, which are to be destroyed also after an error. `digests` may be NULL;
+ * `numbered` is the same for all digests in the cache. */
+struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
+                                  struct bw_digest_cache *digests, bool numbered);
 /** Frees the buffers. */
 void bw_leaves_destroy(struct bw_leaves *leaves);
 

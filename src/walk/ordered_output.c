@@ -3,7 +3,7 @@
  * The ordering of output. Only the task at the head writes, and it writes without the lock: nobody
  * else may become the head before it moves on. It takes along what finished behind it.
  */
-#include "walk/ordered_output.h"
+#include "walk/output.h"
 
 void bw_output_init(struct bw_ordered_output *output,
                     struct bw_error *(*consume)(void *, const char *, size_t), void *context)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The sorting: headers with keys among the bytes, pointers to them, qsort(). */
-#include "walk/sorted.h"
+#include "walk/output.h"
 
 #include <stdlib.h>
 

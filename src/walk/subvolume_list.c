@@ -1,84 +1,47 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Listing outside of tasks: the top directories of subvolumes, a start that is no directory, and
- * what recovery brings back. */
-#include "base/escape.h"
+ * what is recovered. */
+#include "base/cleanup.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 #include "walk/subvolume_walk.h"
 
-void bw_subvolume_walk_flush(struct bw_subvolume_walk *walk)
-{
-    struct bw_buffer text = {0};
-    if (!walk->listed)
-        return;
-    bw_output_restart(&walk->output);
-    bw_output_begin(&walk->output, 0, &text);
-    walk->summary->files += bw_collector_flush(walk->listed, &walk->scope, 0, &text);
-    bw_output_finish(&walk->output, 0, &text);
-}
-
-/* Writes a path that was listed outside of any task. */
-static void write_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *path)
+struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk)
 {
     struct bw_buffer text = {0};
     bw_output_restart(&walk->output);
     bw_output_begin(&walk->output, 0, &text);
-    if (walk->scope.escape)
-        bw_escape_append(&text, path->data, path->length);
-    else
-        bw_buffer_append(&text, path->data, path->length);
-    bw_buffer_append_byte(&text, walk->scope.terminator);
-    text.failed |= path->failed;
+    struct bw_error *error =
+        bw_collector_flush(walk->listed, &walk->scope, 0, &text, &walk->summary->files);
     bw_output_finish(&walk->output, 0, &text);
+    return error;
 }
 
-/* Rows wait for each other, but not longer than to the next wave: the order is that of the paths.
- */
-static void collect_listed(struct bw_subvolume_walk *walk, const struct bw_buffer *path,
-                           const struct bw_collected *what, size_t name_length)
+/* Files wait for each other, but not longer than to the next wave: the order is that of paths. */
+static struct bw_error *collect(struct bw_subvolume_walk *walk, const struct bw_named *named,
+                                const struct bw_collected *what)
 {
-    const size_t directory_length = path->length - name_length;
-    if (!walk->listed)
-        walk->listed = bw_collector_create(walk->fs, walk->writer, walk->choice.selection);
-    if (!walk->listed) {
-        walk->memory_short = true;
-        return;
-    }
-    bw_collector_enter(walk->listed, path->data, directory_length);
-    bw_collector_add(walk->listed, what, path->data + directory_length, name_length);
-    if (bw_collector_is_full(walk->listed))
-        bw_subvolume_walk_flush(walk);
+    const size_t directory_length = named->path_length - named->name_length;
+    BW_TRY(bw_collector_enter(walk->listed, named->path, directory_length));
+    BW_TRY(
+        bw_collector_add(walk->listed, what, named->path + directory_length, named->name_length));
+    return bw_collector_is_full(walk->listed) ? bw_subvolume_walk_flush(walk) : NULL;
 }
 
-/* Lists what has this path, to which the name belongs. False if it is left out with all below it.
- */
-static bool list(struct bw_subvolume_walk *walk, struct bw_buffer *path,
-                 const struct bw_collected *what, size_t name_length)
+/* Lists the file with a path, whose end is the name. */
+static struct bw_error *list(struct bw_subvolume_walk *walk, struct bw_buffer *path,
+                             const struct bw_collected *what, size_t name_length, bool *taken)
 {
     bw_buffer_append_byte(path, '\0');
-    if (path->failed) {
-        walk->memory_short = true;
-        return false;
-    }
-    path->length--;
-    const struct bw_named named = {path->data, path->length, name_length,
+    if (path->failed)
+        return bw_error_no_memory();
+    const struct bw_named named = {path->data, path->length - 1, name_length,
                                    what->made_up ? BW_EMPTY_DIRECTORY : what->number,
                                    bw_known_type(what->type)};
-    if (bw_choice_excludes(&walk->choice, &named))
-        return false;
-    if (walk->scope.silent || !bw_choice_lists(&walk->choice, &named))
-        return true;
-    if (!walk->scope.choice)
-        BW_PROBE(
-            bw_graph_probes(walk->fs->graph), path__emit, path,
-            &(struct bw_path_event){walk->scope.tree->id, what->number, path->data, path->length});
-    if (walk->writer) {
-        collect_listed(walk, path, what, name_length);
-        return true;
-    }
-    write_listed(walk, path);
-    walk->summary->files++;
-    return true;
+    *taken = !bw_choice_excludes(&walk->choice, &named);
+    if (!*taken || walk->scope.silent || !bw_choice_lists(&walk->choice, &named))
+        return NULL;
+    return collect(walk, &named, what);
 }
 
 bool bw_subvolume_walk_lists(const struct bw_subvolume_walk *walk, uint8_t type)
@@ -95,37 +58,31 @@ bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t dir
     return bw_choice_enters(&walk->choice, depth);
 }
 
-bool bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
-                            const struct bw_collected *what, const void *name, size_t name_length)
+struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,
+                                        const struct bw_collected *what, const void *name,
+                                        size_t name_length, bool *taken)
 {
     struct bw_buffer path = {0};
     bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
     bw_directories_path(&walk->directories, directory, &path);
     bw_buffer_append(&path, name, name_length);
-    bool entered = list(walk, &path, what, name_length);
+    struct bw_error *error = list(walk, &path, what, name_length, taken);
     bw_buffer_free(&path);
-    return entered;
+    return error;
 }
 
-bool bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode)
+struct bw_error *bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode,
+                                            bool *taken)
 {
     const struct bw_collected what = {.number = inode, .type = BW_FILE_DIRECTORY};
     const char *prefix = walk->scope.prefix;
     size_t length = walk->scope.prefix_length, start;
-    if (walk->is_plain)
-        return true;
     length -= length > 1; /* the '/' is the name of the top one */
     for (start = length - 1; start && prefix[start - 1] != '/'; start--)
         ;
     struct bw_buffer path = {0};
     bw_buffer_append(&path, prefix, length);
-    bool entered = list(walk, &path, &what, length - start);
+    struct bw_error *error = list(walk, &path, &what, length - start, taken);
     bw_buffer_free(&path);
-    return entered;
-}
-
-void bw_subvolume_walk_end(struct bw_subvolume_walk *walk)
-{
-    bw_subvolume_walk_flush(walk);
-    bw_collector_report_rest(&walk->scope);
+    return error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Waves of tasks: cutting the pending directories into tasks, running them, and merging what they
- * found. */
+ * have found. */
 #include "walk/subvolume_walk.h"
 
 #include <inttypes.h>
@@ -9,29 +9,33 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "base/escape.h"
 #include "btree/scan.h"
 #include "fs/fs.h"
 
 /* Enough for the leaves of about half a million files that snapshots share. */
 enum { DIGEST_CACHE_SIZE = 10 << 20 };
 
-bool bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
-                            const struct bw_walk_options *options,
-                            const struct bw_file_writer *writer, struct bw_walk_summary *summary)
+struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct bw_fs *fs,
+                                        const struct bw_walk_options *options,
+                                        const struct bw_file_writer *writer,
+                                        struct bw_walk_summary *summary)
 {
-    *walk = (struct bw_subvolume_walk){
-        .fs = fs, .options = options, .writer = writer, .summary = summary};
-    walk->choice = bw_choice_of(options, &walk->is_plain);
+    *walk = (struct bw_subvolume_walk){.fs = fs,
+                                       .options = options,
+                                       .writer = writer,
+                                       .summary = summary,
+                                       .choice = bw_choice_of(options)};
+    bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);
     bw_output_init(&walk->output, options->consume, options->context);
     if (options->threads > 4)
         walk->output.window = 2 * options->threads;
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
-    bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);
     if (snapshots)
         walk->digests = bw_digest_cache_create(DIGEST_CACHE_SIZE);
-    return walk->pool && walk->scratch && (walk->digests || !snapshots);
+    if (!walk->pool || !walk->scratch || (snapshots && !walk->digests))
+        return bw_error_no_memory();
+    return bw_collector_create(fs, writer, &walk->choice, &walk->listed);
 }
 
 struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
@@ -53,7 +57,7 @@ struct bw_error *bw_subvolume_walk_destroy(struct bw_subvolume_walk *walk)
     return bw_output_destroy(&walk->output);
 }
 
-/* The first pending directory that may have entries at or behind `key`. */
+/* The first pending directory that may have entries at or after `key`. */
 static size_t first_reaching(const struct bw_subvolume_walk *walk, const struct bw_key *key)
 {
     const struct bw_pending *pending = walk->pending;
@@ -93,80 +97,72 @@ static struct bw_error *add_task(void *context, const struct bw_block_pointer *p
     return NULL;
 }
 
-void bw_subvolume_walk_lose(struct bw_subvolume_walk *walk, const struct bw_lost_range *range)
+struct bw_error *bw_subvolume_walk_lose(struct bw_subvolume_walk *walk,
+                                        const struct bw_lost_range *range)
 {
-    struct bw_error *error = bw_lost_ranges_add(&walk->lost, range);
-    walk->memory_short |= error != NULL;
-    bw_error_free(error);
-    if (range->bytenr != BW_NO_BLOCK)
-        walk->memory_short |= !bw_map_put(&walk->lost_blocks, range->bytenr, 1);
+    if (range->bytenr != BW_NO_BLOCK && !bw_map_put(&walk->lost_blocks, range->bytenr, 1))
+        return bw_error_no_memory();
+    return bw_lost_ranges_add(&walk->lost, range);
 }
 
-static void lost_node(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *lost_node(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
 {
     struct bw_subvolume_walk *walk = context;
     const struct bw_lost_range range = bw_lost_range_of(pointer, walk->wave);
     bw_fs_report_lost(walk->fs, pointer->bytenr, error);
-    bw_subvolume_walk_lose(walk, &range);
+    return bw_subvolume_walk_lose(walk, &range);
 }
 
 static void run_task(void *context, unsigned worker, size_t number)
 {
     struct bw_subvolume_walk *walk = context;
-    if (!walk->scratch[worker])
-        walk->scratch[worker] =
-            bw_task_scratch_create(walk->fs, walk->digests, walk->writer, walk->choice.selection);
-    if (walk->scratch[worker]) {
-        bw_task_run(&walk->scope, walk->scratch[worker], &walk->tasks[number], number);
+    struct bw_task_scratch **scratch = &walk->scratch[worker];
+    struct bw_error *error =
+        *scratch
+            ? NULL
+            : bw_task_scratch_create(walk->fs, walk->digests, walk->writer, &walk->choice, scratch);
+    if (!error) {
+        bw_task_run(&walk->scope, *scratch, &walk->tasks[number], number);
         return;
     }
     struct bw_buffer none;
-    bw_output_fail(&walk->output, bw_error_no_memory());
+    bw_output_fail(&walk->output, error);
     bw_output_begin(&walk->output, number, &none);
     bw_output_finish(&walk->output, number, &none);
 }
 
-uint32_t bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t parent,
-                               const void *name, size_t name_length)
+static struct bw_error *add_pending(struct bw_subvolume_walk *walk, uint64_t inode, uint32_t index)
 {
-    uint32_t index =
-        bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave);
-    if (index == BW_NO_DIRECTORY ||
-        !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity)) {
-        walk->memory_short = true;
-        return BW_NO_DIRECTORY;
-    }
+    if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
+        return bw_error_no_memory();
     walk->pending[walk->pending_count++] = (struct bw_pending){inode, index};
-    return index;
+    return NULL;
 }
 
-void bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id, uint32_t directory,
-                                 const char *name, size_t name_length)
+struct bw_error *bw_subvolume_walk_add(struct bw_subvolume_walk *walk, uint64_t inode,
+                                       uint32_t parent, const void *name, size_t name_length,
+                                       uint32_t *index)
 {
-    if (!BW_ARRAY_RESERVE(walk->entries, walk->entry_count, walk->entry_capacity)) {
-        walk->memory_short = true;
-        return;
-    }
+    BW_TRY(bw_directories_add(&walk->directories, inode, parent, name, name_length, walk->wave,
+                              index));
+    return add_pending(walk, inode, *index);
+}
+
+struct bw_error *bw_subvolume_walk_add_entry(struct bw_subvolume_walk *walk, uint64_t id,
+                                             uint32_t directory, const char *name,
+                                             size_t name_length)
+{
+    if (!BW_ARRAY_RESERVE(walk->entries, walk->entry_count, walk->entry_capacity))
+        return bw_error_no_memory();
     size_t offset = walk->paths.length;
     bw_buffer_append(&walk->paths, walk->scope.prefix, walk->scope.prefix_length);
     bw_directories_path(&walk->directories, directory, &walk->paths);
     bw_buffer_append(&walk->paths, name, name_length);
     bw_buffer_append_byte(&walk->paths, '/');
-    walk->memory_short |= walk->paths.failed;
     walk->entries[walk->entry_count++] =
         (struct bw_subvolume_entry){id, offset, walk->paths.length - offset};
-}
-
-static void merge_subvolume(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
-                            const struct bw_found_subvolume *found, uint32_t directory)
-{
-    const char *name = result->names.data + found->name_offset;
-    const struct bw_dir_entry entry = {.location.objectid = found->id,
-                                       .name = (const uint8_t *)name,
-                                       .name_length = found->name_length};
-    if (bw_subvolume_of_entry(&walk->fs->subvolumes, walk->scope.tree->id, found->directory,
-                              &entry))
-        bw_subvolume_walk_add_entry(walk, found->id, directory, name, found->name_length);
+    return walk->paths.failed ? bw_error_no_memory() : NULL;
 }
 
 static uint32_t resolve(uint32_t parent, const uint32_t *places)
@@ -174,48 +170,46 @@ static uint32_t resolve(uint32_t parent, const uint32_t *places)
     return parent & BW_FOUND_LOCAL ? places[parent & ~BW_FOUND_LOCAL] : parent;
 }
 
-/* Adds what a task found to the directory table. `places` gets the table index of each found
- * directory. */
-static void merge_directories(struct bw_subvolume_walk *walk, const struct bw_task_result *result,
-                              uint32_t *places)
+/* Adds a directory that a task has found to the table; `place` gets its index. */
+static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
+                                        const struct bw_found_directory *found, uint32_t parent,
+                                        const char *name, uint32_t *place)
 {
-    for (size_t i = 0; i < result->found_count; i++) {
-        const struct bw_found_directory *found = &result->found[i];
-        const char *name = result->names.data + found->name_offset;
-        uint32_t parent = resolve(found->parent, places);
-        places[i] = bw_directories_find(&walk->directories, found->inode);
-        if (places[i] != BW_NO_DIRECTORY)
-            bw_fs_report(walk->fs, BW_DAMAGE,
-                         bw_error_create(BW_ERROR_CORRUPT,
-                                         "tree %" PRIu64 ": directory inode %" PRIu64
-                                         ": it has a second entry",
-                                         walk->scope.tree->id, found->inode));
-        else if (found->walked)
-            places[i] = bw_directories_add(&walk->directories, found->inode, parent, name,
-                                           found->name_length, walk->scope.wave);
-        else
-            places[i] = bw_subvolume_walk_add(walk, found->inode, parent, name, found->name_length);
-        if (places[i] == BW_NO_DIRECTORY) {
-            walk->memory_short = true;
-            places[i] = 0;
-        }
-    }
+    *place = bw_directories_find(&walk->directories, found->inode);
+    if (*place == BW_NO_DIRECTORY)
+        return found->walked ? bw_directories_add(&walk->directories, found->inode, parent, name,
+                                                  found->name_length, walk->scope.wave, place)
+                             : bw_subvolume_walk_add(walk, found->inode, parent, name,
+                                                     found->name_length, place);
+    bw_fs_report(walk->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "tree %" PRIu64 ": directory inode %" PRIu64
+                                 ": it has a second entry",
+                                 walk->scope.tree->id, found->inode));
+    return NULL;
 }
 
-static void merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
+static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_task_result *result)
 {
+    /* The index in the table of each directory that the task has found. */
     BW_AUTO_FREE uint32_t *places = malloc((result->found_count + 1) * sizeof *places);
-    if (!places) {
-        walk->memory_short = true;
-        return;
+    if (!places)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < result->found_count; i++) {
+        const struct bw_found_directory *found = &result->found[i];
+        BW_TRY(merge_directory(walk, found, resolve(found->parent, places),
+                               result->names.data + found->name_offset, &places[i]));
     }
-    merge_directories(walk, result, places);
-    for (size_t i = 0; i < result->subvolume_count; i++)
-        merge_subvolume(walk, result, &result->subvolumes[i],
-                        resolve(result->subvolumes[i].parent, places));
+    for (size_t i = 0; i < result->subvolume_count; i++) {
+        const struct bw_found_subvolume *found = &result->subvolumes[i];
+        BW_TRY(bw_subvolume_walk_add_entry(walk, found->id, resolve(found->parent, places),
+                                           result->names.data + found->name_offset,
+                                           found->name_length));
+    }
     for (size_t i = 0; i < result->lost.count; i++)
-        bw_subvolume_walk_lose(walk, &result->lost.items[i]);
+        BW_TRY(bw_subvolume_walk_lose(walk, &result->lost.items[i]));
     walk->summary->files += result->files;
+    return NULL;
 }
 
 static int by_inode(const void *a, const void *b)
@@ -236,8 +230,8 @@ static struct bw_error *add_adopted_tasks(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
-/* Cuts what is pending into tasks: along the tree, unless only the adopted leaves are asked for,
- * and along those. */
+/* Cuts the pending directories into tasks: by the nodes of the tree, unless only the adopted leaves
+ * are to be walked, and by those. */
 static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_adopted)
 {
     const struct bw_scan scan = {BW_SCAN_ALL, .wants = wants, .pointer = add_task,
@@ -251,29 +245,27 @@ static struct bw_error *make_tasks(struct bw_subvolume_walk *walk, bool only_ado
 
 static struct bw_error *run_wave(struct bw_subvolume_walk *walk, bool only_adopted)
 {
-    bw_subvolume_walk_flush(walk);
+    BW_TRY(bw_subvolume_walk_flush(walk));
     walk->scope.wave = walk->wave;
     BW_TRY(make_tasks(walk, only_adopted));
     bw_output_restart(&walk->output);
     bw_pool_run(walk->pool, walk->task_count, run_task, walk);
     walk->wave += walk->wave < BW_LAST_WAVE;
     walk->pending_count = 0;
+    struct bw_error *error = NULL;
     for (size_t i = 0; i < walk->task_count; i++) {
-        merge(walk, &walk->tasks[i].result);
+        if (!error)
+            error = merge(walk, &walk->tasks[i].result);
         bw_task_result_free(&walk->tasks[i].result);
     }
-    return walk->memory_short ? bw_error_no_memory() : NULL;
+    return error;
 }
 
 struct bw_error *bw_subvolume_walk_adopted(struct bw_subvolume_walk *walk)
 {
     walk->pending_count = 0;
-    for (uint32_t i = 0; i < walk->directories.count; i++) {
-        if (!BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
-            return bw_error_no_memory();
-        walk->pending[walk->pending_count++] =
-            (struct bw_pending){walk->directories.items[i].inode, i};
-    }
+    for (uint32_t i = 0; i < walk->directories.count; i++)
+        BW_TRY(add_pending(walk, walk->directories.items[i].inode, i));
     return run_wave(walk, true);
 }
 
@@ -284,7 +276,7 @@ struct bw_error *bw_subvolume_walk_waves(struct bw_subvolume_walk *walk)
     return NULL;
 }
 
-static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
+static struct bw_error *begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
 {
     walk->scope = (struct bw_task_scope){.fs = walk->fs,
                                          .tree = &top->subvolume->tree,
@@ -293,31 +285,39 @@ static void begin(struct bw_subvolume_walk *walk, const struct bw_walk_top *top)
                                          .prefix = top->prefix,
                                          .prefix_length = top->prefix_length,
                                          .silent = top->silent,
-                                         .escape = walk->options->escape && !walk->writer,
-                                         .terminator = walk->options->terminator,
                                          .output = &walk->output,
                                          .writer = walk->writer,
-                                         .choice = walk->is_plain ? NULL : &walk->choice,
+                                         .choice = &walk->choice,
                                          .wanting = &walk->wanting};
     walk->pending_count = walk->lost.count = walk->adopted.count = 0;
     walk->wanting = 0;
     bw_map_clear(&walk->lost_blocks);
     walk->wave = 1;
+    return bw_directories_reset(&walk->directories, top->inode);
+}
+
+/* Writes what was listed outside of tasks. */
+static struct bw_error *end(struct bw_subvolume_walk *walk)
+{
+    BW_TRY(bw_subvolume_walk_flush(walk));
+    bw_collector_report_rest(&walk->scope);
+    return NULL;
 }
 
 struct bw_error *bw_subvolume_walk_run(struct bw_subvolume_walk *walk,
                                        const struct bw_walk_top *top)
 {
-    begin(walk, top);
-    if (!bw_directories_reset(&walk->directories, top->inode) ||
-        !BW_ARRAY_RESERVE(walk->pending, walk->pending_count, walk->pending_capacity))
-        return bw_error_no_memory();
-    if (!bw_subvolume_walk_list_top(walk, top->inode) || top->shallow ||
-        !bw_choice_enters(&walk->choice,
-                          bw_choice_depth(&walk->choice, top->prefix, top->prefix_length)))
-        return NULL;
-    walk->pending[walk->pending_count++] = (struct bw_pending){top->inode, 0};
-    return bw_subvolume_walk_waves(walk);
+    bool taken;
+    BW_TRY(begin(walk, top));
+    BW_TRY(bw_subvolume_walk_list_top(walk, top->inode, &taken));
+    if (taken && !top->shallow &&
+        bw_choice_enters(&walk->choice,
+                         bw_choice_depth(&walk->choice, top->prefix, top->prefix_length))) {
+        BW_TRY(add_pending(walk, top->inode, 0));
+        BW_TRY(bw_subvolume_walk_waves(walk));
+    }
+    BW_TRY(bw_recover(walk));
+    return end(walk);
 }
 
 struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
@@ -325,9 +325,8 @@ struct bw_error *bw_subvolume_walk_single(struct bw_subvolume_walk *walk,
                                           const struct bw_collected *what, const char *name,
                                           size_t name_length)
 {
-    begin(walk, top);
-    if (!bw_directories_reset(&walk->directories, top->inode))
-        return bw_error_no_memory();
-    bw_subvolume_walk_list(walk, 0, what, name, name_length);
-    return walk->memory_short ? bw_error_no_memory() : NULL;
+    bool taken;
+    BW_TRY(begin(walk, top));
+    BW_TRY(bw_subvolume_walk_list(walk, 0, what, name, name_length, &taken));
+    return end(walk);
 }

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One task of a walk: the directories that lie below one internal node of level 1 (or in a root
- * that is a leaf).
+ * One task of a walk: the directories that are stored below one internal node of level 1 (or in a
+ * root that is a leaf).
  *
  * The node names its leaves with their first keys, so the known directories tell which leaves hold
- * entries; only those are read, in batches. A directory that turns up on the way and lies below the
- * same node is walked at once; all others are left to a later wave of tasks.
+ * entries; only those are read, in batches (task.c). A directory that is found on the way and
+ * stored below the same node is walked at once; all others are left to a later wave of tasks
+ * (sweep.c). Files whose rows are to be written are collected until their inodes have been looked
+ * up (collect.c).
  */
 #ifndef BW_WALK_TASK_H
 #define BW_WALK_TASK_H
 
-#include "base/map.h"
-#include "btree/block.h"
+#include "fs/inode.h"
 #include "recovery/recovery.h"
-#include "fs/subvolume.h"
 #include "select/choice.h"
-#include "walk/digest.h"
 #include "walk/directory_table.h"
-#include "walk/ordered_output.h"
-#include "walk/writers.h"
+#include "walk/leaves.h"
+#include "walk/output.h"
 
 /** A directory that is to be walked. */
 struct bw_pending {
@@ -26,7 +25,7 @@ struct bw_pending {
     uint32_t directory; /**< index in the directory table */
 };
 
-/** Entries of a directory lie from its first to its last possible DIR_INDEX key. */
+/** Entries of a directory have keys from its first to its last possible DIR_INDEX key. */
 static inline struct bw_key bw_first_entry_key(uint64_t inode)
 {
     return (struct bw_key){inode, BW_DIR_INDEX, 0};
@@ -36,24 +35,20 @@ static inline struct bw_key bw_last_entry_key(uint64_t inode)
     return (struct bw_key){inode, BW_DIR_INDEX, UINT64_MAX};
 }
 
-/** What the tasks of one wave share. Nobody changes it while they run, but for `wanting`. */
+/** What the tasks of one wave share. It does not change while they run, but for `wanting`. */
 struct bw_task_scope {
     struct bw_fs *fs;
     const struct bw_tree *tree;
     const struct bw_directory_table *directories;
-    const char *prefix; /**< path of the subvolume's top directory, a '/' at its end; raw bytes */
+    const char *prefix; /**< path of the subvolume's top directory, with a '/' at its end; raw */
     size_t prefix_length;
-    const struct bw_map *lost_blocks; /**< addresses of blocks that could not be read in earlier
-                                         waves */
+    const struct bw_map *lost_blocks; /**< addresses of blocks that were lost in earlier waves */
     uint32_t wave;                    /**< number of the wave, from 1 on */
-    bool silent; /**< do not list files, only look for directories and subvolumes */
-    bool escape;
-    char terminator;
+    bool silent;                      /**< list no files, only find directories and subvolumes */
     struct bw_ordered_output *output;
-    const struct bw_file_writer *writer; /**< what to write of files; NULL: paths, as below */
-    const struct bw_choice *choice;      /**< what to list, with a writer; NULL: regular files */
-    atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or cut off, with a
-                                            writer */
+    const struct bw_file_writer *writer; /**< what to write of files */
+    const struct bw_choice *choice;      /**< which files */
+    atomic_uint_fast64_t *wanting;       /**< inodes whose attributes are missing or damaged */
 };
 
 /** Set in the `parent` of a found directory or subvolume: an index in the task's own `found`, not
@@ -97,18 +92,120 @@ struct bw_task {
 
 /** Buffers that a worker keeps from task to task. */
 struct bw_task_scratch;
-/** Allocates them; all but the reader may be NULL. NULL if memory runs out. */
-struct bw_task_scratch *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
-                                               const struct bw_file_writer *writer,
-                                               const struct bw_selection *selection);
+/** Allocates them. `digests` is NULL if no leaf is shared. */
+struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache *digests,
+                                        const struct bw_file_writer *writer,
+                                        const struct bw_choice *choice,
+                                        struct bw_task_scratch **scratch);
 /** Frees them; NULL is allowed. */
 void bw_task_scratch_destroy(struct bw_task_scratch *scratch);
 
-/** Runs task `number` of a wave. Paths go to the scope's output, all else to task->result. */
+/** Runs task `number` of a wave. Text and errors go to the scope's output, all else to
+ * task->result. */
 void bw_task_run(const struct bw_task_scope *scope, struct bw_task_scratch *scratch,
                  struct bw_task *task, size_t number);
 
 /** Frees a result. */
 void bw_task_result_free(struct bw_task_result *result);
+
+/* Collecting files (collect.c): some thousand at a time, so that their inodes are looked up in the
+ * order of inodes and written in the order of names. */
+
+/** Files that wait for their inodes; of one worker. */
+struct bw_collector;
+
+/** Something to be collected. */
+struct bw_collected {
+    uint64_t number; /**< of its inode */
+    uint8_t type;    /**< BW_FILE_* */
+    bool made_up;    /**< it is a BW_EMPTY_DIRECTORY: number is that of the directory around it */
+};
+
+/** Creates an empty one. The selection of `choice` also chooses by inode. */
+struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writer *writer,
+                                     const struct bw_choice *choice,
+                                     struct bw_collector **collector);
+/** Frees it; NULL is allowed. */
+void bw_collector_destroy(struct bw_collector *collector);
+
+/** Enters a directory: its path (with a '/' at the end, raw bytes) goes before the names added from
+ * now on. To be called again after a flush. */
+struct bw_error *bw_collector_enter(struct bw_collector *collector, const char *path,
+                                    size_t length);
+
+/** Adds an entry of that directory. */
+struct bw_error *bw_collector_add(struct bw_collector *collector, const struct bw_collected *what,
+                                  const void *name, size_t name_length);
+
+/** Whether it is time to flush. */
+bool bw_collector_is_full(const struct bw_collector *collector);
+
+/** Looks the inodes up and appends the files to `text`, which is offered to the output as task
+ * `number`'s. Empties the collector. Adds to `*written` how many files that were. */
+struct bw_error *bw_collector_flush(struct bw_collector *collector,
+                                    const struct bw_task_scope *scope, size_t number,
+                                    struct bw_buffer *text, uint64_t *written);
+
+/** Reports, at the end of a subvolume, how many more inodes were damaged than those reported. */
+void bw_collector_report_rest(const struct bw_task_scope *scope);
+
+/* A task under way, between task.c, which goes through leaves and lists plain paths, and sweep.c,
+ * which does all else with an entry. */
+
+/** A directory in reach of the task. */
+struct bw_sweep_record {
+    uint64_t inode;
+    uint32_t directory; /**< index in the table, or in `found` with BW_FOUND_LOCAL */
+    uint32_t next_leaf; /**< the first of its leaves that has not been gone through */
+};
+
+struct bw_task_scratch {
+    struct bw_leaves leaves;
+    struct bw_wanted_leaf leaf;
+    struct bw_sweep_record *records;
+    size_t record_count, record_capacity;
+    struct bw_map by_inode;  /**< inode to record */
+    struct bw_buffer prefix; /**< path of the present directory; as it is printed, if `direct` */
+    struct bw_buffer raw;    /**< the same before escaping */
+    struct bw_collector *collector;
+};
+
+struct bw_sweep {
+    const struct bw_task_scope *scope;
+    struct bw_task_scratch *scratch;
+    struct bw_task *task;
+    struct bw_task_result *result;
+    size_t number;
+    uint32_t leaf;      /**< the present leaf; UINT32_MAX between leaves */
+    uint32_t depth;     /**< of the directory whose prefix is set, if there is a greatest depth */
+    bool prefix_is_set; /**< the prefix is that of the present directory */
+    bool entered;       /**< and the collector has it */
+    bool direct;        /**< paths of regular files are written at once, and nothing else */
+    struct bw_buffer text;
+};
+
+/** Passes an error, if there is one, to the output: that ends the walk. */
+void bw_sweep_fail(struct bw_sweep *sweep, struct bw_error *error);
+
+/** Reports damage of a directory. */
+void bw_sweep_complain(struct bw_sweep *sweep, uint64_t inode, const char *what);
+
+/** Notes that keys are lost. */
+void bw_sweep_lose(struct bw_sweep *sweep, const struct bw_lost_range *range);
+
+/**
+ * Brings a directory into reach. `position` is the inode whose entries are being gone through in
+ * the present leaf, or UINT64_MAX between leaves: entries of a greater inode are still to come in
+ * that leaf, so it need not be read again.
+ */
+void bw_sweep_add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t directory,
+                         uint64_t position);
+
+/** Sets the prefix to the path of a directory. */
+void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory);
+
+/** Does with an entry what the scope says: finds directories and subvolumes, collects files. */
+void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                   const struct bw_dir_entry *entry);
 
 #endif

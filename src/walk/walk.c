@@ -15,8 +15,7 @@
 #include "fs/fs.h"
 #include "record/rows.h"
 #include "walk/entries.h"
-#include "walk/recover.h"
-#include "walk/sorted.h"
+#include "walk/subvolume_walk.h"
 
 enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 32 };
 
@@ -62,8 +61,6 @@ static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_wal
     if (top.silent && bw_map_get(&visit->parents, id) == UINT32_MAX)
         return NULL;
     BW_TRY(bw_subvolume_walk_run(&visit->walk, &top));
-    BW_TRY(bw_recover(&visit->walk));
-    bw_subvolume_walk_end(&visit->walk);
     visit->walk.summary->subvolumes += !top.shallow;
     visit->walk.summary->directories += top.shallow ? 0 : visit->walk.directories.count;
     return NULL;
@@ -179,9 +176,7 @@ static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *to
                                       .type = start->place.type,
                                       .made_up = made_up};
     top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
-    BW_TRY(bw_subvolume_walk_single(&visit->walk, top, &what, start->name, start->name_length));
-    bw_subvolume_walk_end(&visit->walk);
-    return NULL;
+    return bw_subvolume_walk_single(&visit->walk, top, &what, start->name, start->name_length);
 }
 
 static struct bw_error *visit_start(struct visit *visit)
@@ -246,10 +241,8 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
                                       struct bw_walk_summary *summary)
 {
     struct visit visit = {.fs = fs, .options = options};
-    struct bw_error *error = NULL;
-    if (!bw_subvolume_walk_init(&visit.walk, fs, options, writer, summary))
-        error = bw_error_no_memory();
-    else
+    struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, options, writer, summary);
+    if (!error)
         error = visit_what_is_asked(&visit);
     struct bw_error *output_error = bw_subvolume_walk_destroy(&visit.walk);
     bw_map_free(&visit.visited);
@@ -278,8 +271,10 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
     return error;
 }
 
-struct bw_error *bw_walk_with(struct bw_fs *fs, const struct bw_walk_options *given,
-                              const struct bw_file_writer *writer, struct bw_walk_summary *summary)
+/* Of the options, `rows`, `long_lines`, `consume` and `context` are for the writer. */
+static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options *given,
+                                  const struct bw_file_writer *writer,
+                                  struct bw_walk_summary *summary)
 {
     struct bw_walk_summary unused;
     struct bw_walk_options options = *given;
@@ -290,7 +285,6 @@ struct bw_error *bw_walk_with(struct bw_fs *fs, const struct bw_walk_options *gi
                          : walk_unsorted(fs, &options, writer, summary);
 }
 
-/* Text: without rows, and without a choice that needs more, the tasks write paths by themselves. */
 static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
                                   struct bw_walk_summary *summary)
 {
@@ -298,10 +292,81 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
         return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
                                bw_fileinfo_record.name, bw_rows_record(options->rows)->name);
     const struct bw_file_writer writer = bw_text_file_writer(options);
-    bool plain;
-    bw_choice_of(options, &plain);
-    plain = plain && !options->rows && !options->long_lines && !options->order;
-    return bw_walk_with(fs, options, plain ? NULL : &writer, summary);
+    return walk_with(fs, options, &writer, summary);
+}
+
+struct visitor {
+    bw_walked_visitor *visit;
+    void *context;
+};
+
+/* Reads the records that the tasks have written. */
+static struct bw_error *take(void *context, const char *bytes, size_t length)
+{
+    const struct visitor *visitor = context;
+    for (const char *end = bytes + length; bytes < end;) {
+        struct bw_walked_file file;
+        struct bw_inode inode;
+        bw_entry_read(&bytes, &file, &inode);
+        BW_TRY(visitor->visit(visitor->context, &file));
+    }
+    return NULL;
+}
+
+static struct bw_error *visit_files(struct bw_fs *fs, const struct bw_walk_options *given,
+                                    unsigned needs, struct visitor *visitor,
+                                    struct bw_walk_summary *summary)
+{
+    const struct bw_file_writer writer = bw_entry_file_writer(needs);
+    struct bw_walk_options options = *given;
+    options.consume = take;
+    options.context = visitor;
+    return walk_with(fs, &options, &writer, summary);
+}
+
+struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options *options,
+                                 bw_walked_visitor *visit, void *context,
+                                 struct bw_walk_summary *summary)
+{
+    return visit_files(fs, options, BW_FILE_NEEDS_INODE, &(struct visitor){visit, context},
+                       summary);
+}
+
+struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
+                               bw_walked_visitor *visit, void *context,
+                               struct bw_walk_summary *summary)
+{
+    return visit_files(fs, options, 0, &(struct visitor){visit, context}, summary);
+}
+
+/* The public visitor, and the subvolume of the last entry: the next one is most often in the same.
+ */
+struct public_visitor {
+    const struct bw_fs *fs;
+    const struct bw_walk_options *options;
+    const struct bw_subvolume *subvolume;
+};
+
+static struct bw_error *visit_public(void *context, const struct bw_walked_file *file)
+{
+    struct public_visitor *visitor = context;
+    if (!visitor->subvolume || bw_subvolume_id(visitor->subvolume) != file->subvolume)
+        visitor->subvolume = bw_subvolume_by_id(visitor->fs, file->subvolume);
+    const struct bw_entry entry = {
+        .path = file->path,
+        .path_length = file->path_length,
+        .place = {visitor->subvolume, file->number, file->type, 0},
+        .inode = file->inode,
+    };
+    return visitor->options->visit(visitor->options->context, &entry);
+}
+
+static struct bw_error *walk_visit(struct bw_fs *fs, const struct bw_walk_options *options,
+                                   struct bw_walk_summary *summary)
+{
+    struct public_visitor visitor = {.fs = fs, .options = options};
+    return options->visit_inodes ? bw_walk_entries(fs, options, visit_public, &visitor, summary)
+                                 : bw_walk_names(fs, options, visit_public, &visitor, summary);
 }
 
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
@@ -311,5 +376,5 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit == !options.consume)
         return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
-    return options.visit ? bw_walk_visit(fs, &options, summary) : walk_text(fs, &options, summary);
+    return options.visit ? walk_visit(fs, &options, summary) : walk_text(fs, &options, summary);
 }

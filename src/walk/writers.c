@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The writers: text for people and programs, and records in memory, so in the machine's own byte
  * order. */
-#include "walk/writers.h"
+#include "walk/output.h"
 
 #include "base/escape.h"
 #include "record/long_line.h"
@@ -32,12 +32,14 @@ static void append_long(const struct bw_file_writer *writer, const struct bw_wal
 
 struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
 {
-    struct bw_file_writer writer = {.append = append_path, .options = options};
+    struct bw_file_writer writer = {.append = append_path, .is_path = true, .options = options};
     if (options->rows) {
         writer.append = append_row;
+        writer.is_path = false;
         writer.needs = bw_rows_needs(options->rows);
     } else if (options->long_lines) {
         writer.append = append_long;
+        writer.is_path = false;
         writer.needs = BW_FILE_NEEDS_INODE;
     }
     return writer;

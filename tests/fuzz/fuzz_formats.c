@@ -15,7 +15,7 @@
 #include "format/file_extent.h"
 #include "format/items.h"
 #include "fuzz/targets.h"
-#include "walk/digest.h"
+#include "walk/leaves.h"
 
 /* Reads every byte, so that a view that leaves its item is seen. */
 static uint64_t touch(const void *bytes, size_t length)

@@ -55,12 +55,14 @@ static struct bw_error *take_pointer(void *context, const struct bw_block_pointe
     return NULL;
 }
 
-static void take_lost(void *context, const struct bw_block_pointer *pointer, struct bw_error *error)
+static struct bw_error *take_lost(void *context, const struct bw_block_pointer *pointer,
+                                  struct bw_error *error)
 {
     struct collected *collected = context;
     collected->lost++;
     assert_true(bw_key_compare(&pointer->expectation.first_key, &pointer->expectation.end_key) < 0);
     bw_error_free(error);
+    return NULL;
 }
 
 static struct bw_error *scan_tree(const struct iw_image *image, struct bw_scan scan,

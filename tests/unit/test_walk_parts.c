@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "support/walk_helpers.h"
-#include "walk/digest.h"
 #include "walk/directory_table.h"
-#include "walk/ordered_output.h"
+#include "walk/leaves.h"
+#include "walk/output.h"
 #include "base/pool.h"
 
 /* Directories. */
@@ -21,14 +21,21 @@ static void check_path(const struct bw_directory_table *table, uint32_t index, c
     bw_buffer_free(&path);
 }
 
+static uint32_t add(struct bw_directory_table *table, uint64_t inode, uint32_t parent,
+                    const char *name)
+{
+    uint32_t index;
+    expect_success(bw_directories_add(table, inode, parent, name, strlen(name), 1, &index));
+    return index;
+}
+
 static void test_directory_table(void **state)
 {
     (void)state;
     struct bw_directory_table table = {0};
     for (unsigned round = 0; round < 2; round++) {
-        assert_true(bw_directories_reset(&table, TOP));
-        uint32_t a = bw_directories_add(&table, 300, 0, "a", 1, 1),
-                 b = bw_directories_add(&table, 290, a, "bb", 2, 1);
+        expect_success(bw_directories_reset(&table, TOP));
+        uint32_t a = add(&table, 300, 0, "a"), b = add(&table, 290, a, "bb");
         check_path(&table, 0, "/");
         check_path(&table, a, "/a/");
         check_path(&table, b, "/a/bb/");
@@ -41,7 +48,7 @@ static void test_directory_table(void **state)
         assert_false(bw_directories_is(&table, b, a, "b", 1));
         uint32_t parent = b;
         for (uint64_t inode = 1000; inode < 3000; inode++)
-            parent = bw_directories_add(&table, inode, inode % 9 ? parent : 0, "name", 4, 1);
+            parent = add(&table, inode, inode % 9 ? parent : 0, "name");
         assert_int_equal(table.count, 2003);
         check_path(&table, bw_directories_find(&table, 2997 + 1), "/name/name/");
     }

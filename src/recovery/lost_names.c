@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Finding names whose directory entries were lost. The whole tree is read, leniently. An INODE_REF
+ * holds directory, index and name: together they tell which DIR_INDEX key held the entry. If that
+ * key was in a lost block, the name is found here. If the INODE_REF may be lost as well, the
+ * DIR_ITEM of the name is the last resort: it does not tell the key of the lost entry, so the name
+ * counts as lost if no readable DIR_INDEX of the directory has it.
+ */
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "format/names.h"
+#include "fs/lookup.h"
+#include "recovery/recovery.h"
+
+void bw_lost_names_free(struct bw_lost_names *names)
+{
+    bw_map_free(&names->indexed);
+    bw_map_free(&names->index_names);
+}
+
+static struct bw_key entry_key(uint64_t directory, uint64_t index)
+{
+    return (struct bw_key){directory, BW_DIR_INDEX, index};
+}
+
+bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, uint64_t index)
+{
+    const struct bw_key key = entry_key(directory, index);
+    const struct bw_lost_range *lost = bw_lost_list_find(&names->lost, &key);
+    return lost && lost->wave <= names->wave_of(names->context, directory) &&
+           !bw_lost_list_find(&names->handled, &key) && !bw_adopted_leaf_of(names->adopted, &key);
+}
+
+/* The type of a name's inode: from the INODE_ITEM before or, if that is lost, from the DIR_ITEM. */
+static struct bw_error *find_type(const struct bw_lost_names *names, const struct bw_inode_ref *ref,
+                                  struct bw_lost_name *found)
+{
+    if (names->inode == found->inode) {
+        found->type = bw_file_type_of_mode(names->mode);
+        return NULL;
+    }
+    return bw_directory_entry_type(names->fs, names->tree, ref->parent, ref->name, ref->name_length,
+                                   &found->type);
+}
+
+static struct bw_error *take_references(struct bw_lost_names *names, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
+        struct bw_lost_name found = {ref.parent, item->key.objectid, ref.name, ref.name_length,
+                                     BW_FILE_UNKNOWN};
+        if (!bw_lost_names_has(names, ref.parent, ref.index))
+            continue;
+        BW_TRY(find_type(names, &ref, &found));
+        BW_TRY(names->take(names->context, &found));
+    }
+    return NULL;
+}
+
+/* Whether both the entry in the directory's index and the inode's own reference may be in ranges.
+ */
+static bool may_lack_both(const struct bw_lost_names *names, const struct bw_lost_list *ranges,
+                          uint64_t directory, const struct bw_dir_entry *entry)
+{
+    const struct bw_key reference = {entry->location.objectid, BW_INODE_REF, directory};
+    const struct bw_key first = entry_key(directory, 0), last = entry_key(directory, UINT64_MAX);
+    return bw_lost_list_find(ranges, &reference) &&
+           bw_lost_list_overlaps(ranges, &first, &last, names->wave_of(names->context, directory));
+}
+
+/* Reading the index of a directory once more. */
+struct index_scan {
+    struct bw_lost_names *names;
+    uint64_t directory;
+    bool incomplete; /* what the walk could read cannot be read now */
+};
+
+static struct bw_error *index_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_lost_names *names = ((struct index_scan *)context)->names;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        struct bw_dir_entry entry;
+        while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
+            if (!bw_map_put(
+                    &names->index_names,
+                    bw_fs_name_hash(names->fs, item.key.objectid, entry.name, entry.name_length),
+                    1))
+                return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+/* Of a directory that was walked, every block has been read or was lost in its wave. */
+static struct bw_error *index_lost(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    struct index_scan *index = context;
+    const struct bw_lost_names *names = index->names;
+    uint32_t wave = names->wave_of(names->context, index->directory);
+    const struct bw_lost_range *lost =
+        bw_lost_list_find(&names->lost, &pointer->expectation.first_key);
+    index->incomplete |= wave < *names->wave && (!lost || lost->wave > wave);
+    bw_error_free(error);
+    return NULL;
+}
+
+enum { INDEX_READ = 1, INDEX_UNKNOWN = 2 };
+
+static struct bw_error *read_index(struct bw_lost_names *names, uint64_t directory, uint32_t *state)
+{
+    struct index_scan index = {names, directory, false};
+    const struct bw_scan scan = {.first = entry_key(directory, 0),
+                                 .last = entry_key(directory, UINT64_MAX),
+                                 .leaf = index_leaf,
+                                 .lost = index_lost,
+                                 .context = &index};
+    BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
+    BW_TRY(bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last, index_leaf,
+                            &index));
+    *state = index.incomplete ? INDEX_UNKNOWN : INDEX_READ;
+    return bw_map_put(&names->indexed, directory, *state) ? NULL : bw_error_no_memory();
+}
+
+/* Whether what could be read of a directory's index has, or may have had, a name. Each index is
+ * read once. */
+static struct bw_error *index_has(struct bw_lost_names *names, uint64_t directory,
+                                  const struct bw_dir_entry *entry, bool *has)
+{
+    uint32_t state = bw_map_get(&names->indexed, directory);
+    if (state == UINT32_MAX)
+        BW_TRY(read_index(names, directory, &state));
+    *has = state == INDEX_UNKNOWN ||
+           bw_map_get(&names->index_names, bw_fs_name_hash(names->fs, directory, entry->name,
+                                                           entry->name_length)) != UINT32_MAX;
+    return NULL;
+}
+
+static struct bw_error *take_named_entries(struct bw_lost_names *names, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    uint64_t directory = item->key.objectid;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        bool known;
+        if (entry.location.type != BW_INODE_ITEM ||
+            !may_lack_both(names, &names->lost, directory, &entry) ||
+            may_lack_both(names, &names->handled, directory, &entry))
+            continue;
+        BW_TRY(index_has(names, directory, &entry, &known));
+        if (!known)
+            BW_TRY(names->take(names->context,
+                               &(struct bw_lost_name){directory, entry.location.objectid,
+                                                      entry.name, entry.name_length, entry.type}));
+    }
+    return NULL;
+}
+
+static struct bw_error *take_item(struct bw_lost_names *names, const struct bw_item *item)
+{
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        names->inode = item->size >= sizeof *inode ? item->key.objectid : 0;
+        names->mode = names->inode ? bw_get32(inode->mode) : 0;
+        return NULL;
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        return take_references(names, item);
+    case BW_DIR_ITEM:
+        return take_named_entries(names, item);
+    default:
+        return NULL;
+    }
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        BW_TRY(take_item(context, &item));
+    return NULL;
+}
+
+static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
+{
+    const struct bw_lost_names *names = context;
+    const struct bw_lost_range range = bw_lost_range_of(pointer, *names->wave);
+    bw_fs_report_lost(names->fs, pointer->bytenr, error);
+    /* Keys in disorder can make a range that ends before it begins: what it held is not known. */
+    return bw_key_compare(&range.low, &range.high) < 0 ? names->lose(names->context, &range) : NULL;
+}
+
+struct bw_error *bw_lost_names_find(struct bw_lost_names *names)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL, .lenient = true, .leaf = take_leaf, .lost = lose,
+                                 .context = names};
+    BW_TRY(bw_tree_scan(&names->fs->reader, names->tree, &scan));
+    return bw_adopted_visit(&names->fs->reader, names->adopted, &scan.first, &scan.last, take_leaf,
+                            names);
+}

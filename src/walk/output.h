@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What a walk writes, and in which order. Tasks run side by side and each writes text of its own;
+ * that leaves in the order of the tasks (ordered_output.c). What is written for a file depends on a
+ * writer (writers.c): rows, lines as of `ls -l`, paths, or records in memory for visitors. A sorted
+ * walk collects all of it first (sorted.c).
+ */
+#ifndef BW_WALK_OUTPUT_H
+#define BW_WALK_OUTPUT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "btrfs-walk/walk.h"
+#include "record/file.h"
+
+/* Ordered output: what task n writes leaves when all tasks before it have finished. Finished output
+ * waits in a window of bounded size, so that memory stays bounded, too. */
+
+enum {
+    BW_OUTPUT_WINDOW = 64,       /**< the most that `window` may be */
+    BW_OUTPUT_CHUNK = 128 << 10, /**< output worth writing if it is the task's turn */
+    BW_OUTPUT_LIMIT = 2 << 20,   /**< output at which a task waits for its turn */
+};
+
+struct bw_ordered_output {
+    struct bw_error *(*consume)(void *context, const char *bytes, size_t length);
+    void *context;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;
+    size_t head;   /**< the task whose turn it is */
+    size_t window; /**< tasks that may be under way or finished and waiting; 8 unless set before the
+                      first */
+    struct {
+        struct bw_buffer buffer;
+        bool finished;
+    } held[BW_OUTPUT_WINDOW];
+    struct bw_buffer spare[BW_OUTPUT_WINDOW]; /**< empty buffers with memory, to be used again */
+    size_t spare_count;
+    struct bw_error *error; /**< the first error of the consumer or of a task */
+    atomic_bool stopped;    /**< set with `error`: tasks should end */
+};
+
+/** Starts; everything goes to `consume`. */
+void bw_output_init(struct bw_ordered_output *output,
+                    struct bw_error *(*consume)(void *, const char *, size_t), void *context);
+
+/** Releases the memory; returns the first error there was. The caller owns it. */
+struct bw_error *bw_output_destroy(struct bw_ordered_output *output);
+
+/** Begins a new series of tasks, numbered from 0; none may be under way. */
+void bw_output_restart(struct bw_ordered_output *output);
+
+/** Waits until task `number` may start, and gives it a buffer. */
+void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer);
+
+/** Writes and empties a buffer that has grown large, if it is the task's turn; waits for it only at
+ * the limit. */
+void bw_output_offer(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer);
+
+/** Ends a task; takes the buffer. */
+void bw_output_finish(struct bw_ordered_output *output, size_t number, struct bw_buffer *buffer);
+
+/** Remembers an error (takes it) and asks all tasks to stop. */
+void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error);
+
+/** Whether tasks should end early. */
+static inline bool bw_output_stopped(struct bw_ordered_output *output)
+{
+    return atomic_load_explicit(&output->stopped, memory_order_relaxed);
+}
+
+/* Writers. */
+
+/** A way to write files. It does not change: any number of threads may use it, each with a buffer
+ * of its own. */
+struct bw_file_writer {
+    /** Appends the text of a file. If memory runs out, the buffer remembers it. */
+    void (*append)(const struct bw_file_writer *writer, const struct bw_walked_file *file,
+                   struct bw_buffer *text);
+    unsigned needs; /**< BW_FILE_NEEDS_*: what must be known of a file */
+    /** It writes a path and a terminator, as the options say, and nothing else: tasks may do that
+     * themselves, without collecting files first. */
+    bool is_path;
+    const struct bw_walk_options *options; /**< for text; NULL for records */
+    enum bw_walk_order order;              /**< of a writer that sorts */
+    const struct bw_file_writer *inner;    /**< of a writer that sorts: writes what is sorted */
+};
+
+/** Rows, long lines or paths, as the options say. They must outlive the writer. */
+struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options);
+
+/** Records that bw_entry_read() reads; with `needs` inodes or without. */
+struct bw_file_writer bw_entry_file_writer(unsigned needs);
+
+/** Reads the entry at `*bytes`, where there is one, and moves on past it. `inode` is room for its
+ * inode; the path is a view on the bytes. */
+void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_inode *inode);
+
+/* Sorting: each text is written after its key, and all is kept until the walk has ended. */
+
+/** What was written so far. All zeros is nothing. */
+struct bw_sorted {
+    struct bw_buffer bytes;
+};
+
+/** A writer whose text goes through bw_sorted_take() and is that of `inner`, which must outlive it.
+ */
+struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
+                                       enum bw_walk_order order);
+
+/** Takes what was written (`sorted` is a struct bw_sorted): a consumer of the walk. */
+struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
+
+/** Passes all of it on in its order, by and by, as whole texts of the inner writer; and frees it.
+ */
+struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
+                               struct bw_error *(*consume)(void *context, const char *bytes,
+                                                           size_t length),
+                               void *context);
+
+/** Frees the memory; nothing is passed on. */
+void bw_sorted_free(struct bw_sorted *sorted);
+
+#endif
