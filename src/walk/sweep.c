@@ -136,7 +136,7 @@ void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory)
 {
     const struct bw_task_scope *scope = sweep->scope;
     struct bw_buffer *prefix = &sweep->scratch->prefix, *raw = prefix;
-    const bool escape = sweep->direct && scope->writer->options->escape;
+    const bool escape = sweep->way == BW_WRITE_PATHS && scope->writer->options->escape;
     if (escape)
         raw = &sweep->scratch->raw;
     raw->length = prefix->length = 0;
@@ -146,18 +146,19 @@ void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory)
         bw_escape_append(prefix, raw->data, raw->length);
     if (raw->failed || prefix->failed)
         bw_sweep_fail(sweep, bw_error_no_memory());
-    else if (!sweep->direct)
+    else if (sweep->way == BW_CHOOSE_FILES)
         sweep->depth = bw_choice_depth(scope->choice, prefix->data, prefix->length);
     sweep->prefix_is_set = true;
     sweep->entered = false;
 }
 
-/* Adds an entry to the files that are written once their inodes are known. */
-static void collect(struct bw_sweep *sweep, const struct bw_collected *what,
-                    const struct bw_dir_entry *entry)
+void bw_sweep_collect(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                      const struct bw_collected *what, const struct bw_dir_entry *entry)
 {
     struct bw_collector *collector = sweep->scratch->collector;
     const struct bw_buffer *prefix = &sweep->scratch->prefix;
+    if (!sweep->prefix_is_set)
+        bw_sweep_set_prefix(sweep, directory->directory);
     if (!sweep->entered)
         bw_sweep_fail(sweep, bw_collector_enter(collector, prefix->data, prefix->length));
     sweep->entered = true;
@@ -194,7 +195,7 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
                              .type = subvolume ? BW_FILE_DIRECTORY : bw_known_type(entry->type)};
     BW_PROBE(bw_graph_probes(scope->fs->graph), dirent, dirent,
              &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
-    if (!sweep->prefix_is_set && !sweep->direct)
+    if (!sweep->prefix_is_set && sweep->way == BW_CHOOSE_FILES)
         bw_sweep_set_prefix(sweep, directory->directory);
     if (choice->selection &&
         (!name_entry(sweep, entry, &named) || bw_choice_excludes(choice, &named)))
@@ -206,9 +207,9 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
     if (named.type == BW_FILE_DIRECTORY && !stale && bw_choice_enters(choice, sweep->depth + 1) &&
         !found_directory(sweep, directory, entry))
         return;
-    if (sweep->direct || scope->silent || !bw_choice_lists(choice, &named))
+    if (scope->silent || !bw_choice_lists(choice, &named))
         return;
     const struct bw_collected what = {
         .number = stale ? directory->inode : named.number, .type = named.type, .made_up = stale};
-    collect(sweep, &what, entry);
+    bw_sweep_collect(sweep, directory, &what, entry);
 }

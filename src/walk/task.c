@@ -98,10 +98,14 @@ static inline void write_path(struct bw_sweep *sweep, const struct bw_sweep_reco
 static inline void take_entry(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
                               const struct bw_dir_entry *entry)
 {
-    if (!sweep->direct || entry->type != BW_FILE_REGULAR || entry->location.type == BW_ROOT_ITEM)
+    const struct bw_collected what = {.number = entry->location.objectid, .type = BW_FILE_REGULAR};
+    if (sweep->way == BW_CHOOSE_FILES || entry->type != BW_FILE_REGULAR ||
+        entry->location.type == BW_ROOT_ITEM)
         bw_sweep_take(sweep, directory, entry);
-    else
+    else if (sweep->way == BW_WRITE_PATHS)
         write_path(sweep, directory, entry);
+    else
+        bw_sweep_collect(sweep, directory, &what, entry);
 }
 
 /* The record of a directory whose entries begin here, if it is known and they have not been gone
@@ -183,14 +187,17 @@ static void flush(struct bw_sweep *sweep)
     sweep->entered = false;
 }
 
-/* Decides, for each leaf, whether files are written at once: not if somebody watches them. */
+/* Decided once for each leaf, and not for each of its entries: somebody may begin to watch them. */
 static void choose_way(struct bw_sweep *sweep)
 {
     const struct bw_task_scope *scope = sweep->scope;
     const struct bw_probes *probes = bw_graph_probes(scope->fs->graph);
-    sweep->direct = scope->writer->is_path && scope->choice->is_plain && !scope->silent &&
-                    !BW_PROBE_ON(probes, dirent) && !BW_PROBE_ON(probes, path__emit);
-    if (sweep->direct || bw_collector_is_full(sweep->scratch->collector))
+    if (!scope->choice->is_plain || scope->silent || BW_PROBE_ON(probes, dirent) ||
+        BW_PROBE_ON(probes, path__emit))
+        sweep->way = BW_CHOOSE_FILES;
+    else
+        sweep->way = scope->writer->is_path ? BW_WRITE_PATHS : BW_COLLECT_FILES;
+    if (sweep->way == BW_WRITE_PATHS || bw_collector_is_full(sweep->scratch->collector))
         flush(sweep);
 }
 

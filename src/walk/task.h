@@ -165,9 +165,17 @@ struct bw_task_scratch {
     struct bw_sweep_record *records;
     size_t record_count, record_capacity;
     struct bw_map by_inode;  /**< inode to record */
-    struct bw_buffer prefix; /**< path of the present directory; as it is printed, if `direct` */
+    struct bw_buffer prefix; /**< path of the present directory; as it is printed, for
+                                BW_WRITE_PATHS */
     struct bw_buffer raw;    /**< the same before escaping */
     struct bw_collector *collector;
+};
+
+/** What is done with the files of a leaf. */
+enum bw_sweep_way {
+    BW_WRITE_PATHS,   /**< all regular files: paths, which are written at once */
+    BW_COLLECT_FILES, /**< all regular files, with a writer that needs more */
+    BW_CHOOSE_FILES,  /**< what the choice says; also if files are not listed, or watched */
 };
 
 struct bw_sweep {
@@ -180,7 +188,7 @@ struct bw_sweep {
     uint32_t depth;     /**< of the directory whose prefix is set, if there is a greatest depth */
     bool prefix_is_set; /**< the prefix is that of the present directory */
     bool entered;       /**< and the collector has it */
-    bool direct;        /**< paths of regular files are written at once, and nothing else */
+    enum bw_sweep_way way;
     struct bw_buffer text;
 };
 
@@ -204,7 +212,11 @@ void bw_sweep_add_record(struct bw_sweep *sweep, uint64_t inode, uint32_t direct
 /** Sets the prefix to the path of a directory. */
 void bw_sweep_set_prefix(struct bw_sweep *sweep, uint32_t directory);
 
-/** Does with an entry what the scope says: finds directories and subvolumes, collects files. */
+/** Adds an entry to the files that are written once their inodes are known. */
+void bw_sweep_collect(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
+                      const struct bw_collected *what, const struct bw_dir_entry *entry);
+
+/** Does with an entry what the choice says: finds directories and subvolumes, collects files. */
 void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
                    const struct bw_dir_entry *entry);
 
