@@ -29,8 +29,8 @@
  * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
  * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
  * winds to its children as often as it likes, with the caller's own requests if nothing in them has
- * to change, otherwise with copies, some dozens at a time, on the stack. Whoever asks again for a
- * request that failed frees its error first. One request that fails says nothing about the others.
+ * to change, otherwise with copies, some dozens at a time, on the stack. A layer that repeats
+ * a failed request frees its error first. One request that fails says nothing about the others.
  *
  * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
  * error was born in and which it came through. A layer that asks several children or copies adds
@@ -77,8 +77,8 @@ enum bw_request_kind {
     BW_REQUEST_SUPER,      /**< a superblock copy */
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
     BW_REQUEST_DATA,       /**< file data as stored */
-    BW_REQUEST_RAW, /**< bytes nobody interprets: the other stripes of a parity rebuild, and the
-                       pieces of a block that does not lie in one piece */
+    BW_REQUEST_RAW,        /**< bytes without a meaning of their own: the other stripes of a parity
+                              rebuild, and the        pieces of a block that does not lie in one piece */
     BW_REQUEST_KINDS,
 };
 
@@ -173,7 +173,7 @@ struct bw_range {
     uint64_t length;
 };
 
-/** The way one request has come; lives on the stack of whoever starts it. */
+/** The way one request has come; lives on the stack of the caller that starts it. */
 struct bw_frame {
     const struct bw_frame *parent; /**< frame of the layer above; NULL at the top */
     unsigned depth;                /**< 0 at the top */

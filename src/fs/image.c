@@ -181,7 +181,7 @@ static int choose_among(struct bw_fs *fs, struct bw_image *image, struct copies 
     int best = -1;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         struct bw_superblock candidate;
-        /* A copy behind the end of the device is a leftover of something larger. */
+        /* A copy after the end of the device is a leftover of a larger file system. */
         if (!copies->exist[copy] || (best >= 0 && copies->offsets[copy] + BW_SUPERBLOCK_SIZE >
                                                       image->superblock.device.total_bytes))
             continue;

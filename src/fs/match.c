@@ -91,7 +91,8 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
                 continue;
             bool newer = second->superblock.generation > first->superblock.generation;
             struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
-            /* The file system is all there, so this is worth saying but costs nothing. */
+            /* The file system is complete, so this is a warning that does not change the exit
+             * status. */
             dropped->role = BW_IMAGE_UNUSED;
             bw_fs_report(fs, BW_WARNING,
                          bw_error_create(

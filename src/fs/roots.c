@@ -14,7 +14,7 @@ static struct bw_error *try_root(const struct bw_fs *fs, const struct bw_tree *t
     return bw_block_read(&fs->reader, &pointer, block);
 }
 
-/* The newest backup that was not tried yet, and that the superblock does not lie behind; NULL if
+/* The newest backup that was not tried yet, and that is not newer than the superblock; NULL if
  * there is none. */
 static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
                                                  bool *tried)

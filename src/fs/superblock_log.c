@@ -62,7 +62,7 @@ static bool read_entry(const struct search *search, uint64_t offset,
            bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
 }
 
-/* Whether an entry of this generation or a later one is at an offset, or soon behind it: some bad
+/* Whether an entry of this generation or a later one is at an offset, or soon after it: some bad
  * blocks among others end no log. */
 static bool goes_on(const struct search *search, uint64_t offset, uint64_t generation)
 {
@@ -134,7 +134,7 @@ static uint64_t consider(struct search *search, uint64_t end)
     return last;
 }
 
-/* The first good entry at an offset or soon behind it, or else a bad one: its generation may be
+/* The first good entry at an offset or soon after it, or else a bad one: its generation may be
  * anything. */
 static bool find_first(const struct search *search, uint64_t *start,
                        struct bw_disk_superblock *disk)

@@ -72,7 +72,7 @@ struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
     return set_options(graph, name, key, value, at);
 }
 
-/* Cuts the text at the next comma; what is behind it is returned, NULL at the end. Backslashes are
+/* Cuts the text at the next comma and returns what follows it, or NULL at the end. Backslashes are
  * resolved.
  */
 static char *cut(char *text)

@@ -69,7 +69,7 @@ struct call {
     struct bw_frame frame;
     struct bw_frame_clock clock;
     struct bw_probes *probes;
-    bool timed; /* somebody wants to know the time */
+    bool timed; /* a consumer of probes wants to know the time */
     uint64_t start;
     struct bw_fop_event event;
 };

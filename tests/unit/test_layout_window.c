@@ -96,12 +96,12 @@ static void test_length(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    check_refused(SIZE, "100001", "0", "begins at 100001, behind the end of layer-0 at 100000");
+    check_refused(SIZE, "100001", "0", "begins at 100001, after the end of layer-0 at 100000");
     check_refused(SIZE, "18446744073709551615", "0",
-                  "begins at 18446744073709551615, behind the end");
+                  "begins at 18446744073709551615, after the end");
     check_refused(SIZE, "0", "100001",
-                  "of 100001 bytes at 0 ends behind the end of layer-0 at 100000");
-    check_refused(SIZE, "99999", "2", "of 2 bytes at 99999 ends behind the end");
+                  "of 100001 bytes at 0 ends after the end of layer-0 at 100000");
+    check_refused(SIZE, "99999", "2", "of 2 bytes at 99999 ends after the end");
     check_refused(SIZE, "1", "18446744073709551615",
                   "of 18446744073709551615 bytes at 1 ends behind");
     check_refused(SIZE, "99999", "18446744073709551615", "ends behind");

@@ -349,23 +349,17 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .type = "cluster/chunk-map",
     .description = "maps logical addresses to devices, through every RAID profile",
-    .page = "Btrfs speaks of its blocks by logical addresses. This layer knows which device holds "
-            "each of "
-            "them, and reads it there. It knows every profile: single, DUP, RAID0, RAID1 with two, "
-            "three or "
-            "four copies, RAID10, RAID5 and RAID6. A read that crosses the border of a stripe is "
-            "cut in two. "
-            "If a device is missing, or stale because it missed writes, another copy is read, or "
-            "the bytes "
-            "are computed from parity. Of a copy "
-            "that is there but bad, the next one is asked for by features/verify. On a file system "
-            "with the "
-            "raid-stripe-tree feature that tree is asked where file data lie.\n\n"
-            "Every graph needs this layer, once. The layers below it are the devices of the file "
-            "system, in "
-            "any order. Which chunks there are is read from the image when it is opened, so there "
-            "is nothing "
-            "to set.",
+    .page =
+        "Btrfs refers to its blocks by logical addresses. This layer knows on which device each of "
+        "them is stored, and reads it there. It supports every profile: single, DUP, RAID0, RAID1 "
+        "with two, three or four copies, RAID10, RAID5 and RAID6. A read that crosses a stripe "
+        "boundary is split. If a device is missing, or stale because it missed writes, another "
+        "copy is read, or the bytes are computed from parity. If a copy is present but bad, "
+        "features/verify asks for the next one. On a file system with the raid-stripe-tree "
+        "feature, that tree says where file data are stored.\n\n"
+        "Every graph needs exactly one such layer. The layers below it are the devices of the file "
+        "system, in any order. The list of chunks is read from the image when it is opened, so "
+        "there is nothing to configure.",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,

@@ -39,7 +39,7 @@ static const struct bw_layout_device *find_device(const struct bw_layout *layout
     return NULL;
 }
 
-/* Index of the first chunk that ends behind `address`. */
+/* Index of the first chunk that ends after `address`. */
 static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
 {
     size_t low = 0, high = layout->chunk_count;

@@ -76,7 +76,7 @@ static void fini(struct bw_xlator *xlator)
     bw_xlator_set_private(xlator, NULL);
 }
 
-/* Whoever takes any copy is asking for the first. */
+/* A request for any copy counts as one for the first. */
 static unsigned copy_of(const struct bw_request *request)
 {
     return request->copy ? request->copy : 1;
@@ -289,7 +289,7 @@ static const struct bw_option options[] = {
      .type = BW_OPTION_SIZE,
      .default_value = "0",
      .maximum = UINT64_MAX,
-     .description = "first address behind those the rule is for; 0: no limit"},
+     .description = "the rule applies to addresses below this one; 0: no limit"},
     {.name = "copy",
      .type = BW_OPTION_INTEGER,
      .default_value = "0",

@@ -176,16 +176,15 @@ const struct bw_xlator_class bw_features_verify_class = {
     .type = "features/verify",
     .description = "checks tree blocks and file data, and tries their other copies",
     .page =
-        "No tree block passes this layer that is not the one that was asked for. It compares "
-        "the checksum, the id of the file system, the address, and what the parent promised: "
-        "level, owner, generation and first key. If a copy is bad, the next one is read, and in "
-        "the end the one computed from parity. Which copies were bad and replaced is said with "
-        "-v.\n\n"
-        "If no copy is good, the read fails. The message lists every copy, where it lies and "
-        "what is wrong with it. File data that have checksums are treated the same, sector by "
-        "sector: what is bad in one copy may be good in another.\n\n"
-        "Layers that spoil reads on purpose belong below it if it shall notice them, above it "
-        "if it shall not:\n\n"
+        "Only the tree block that was asked for passes this layer. It compares the checksum, the "
+        "id of the file system, the address, and what the parent block promised: level, owner, "
+        "generation and first key. If a copy is bad, the next one is read, and at last the one "
+        "computed from parity. With -v, bad copies that were replaced are reported.\n\n"
+        "If no copy is good, the read fails. The message lists every copy, where it is stored and "
+        "what is wrong with it. File data with checksums are handled in the same way, sector by "
+        "sector: a sector that is bad in one copy may be good in another.\n\n"
+        "Insert a layer that corrupts reads on purpose below this one if it should notice, and "
+        "above it if it should not:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
     .above = BW_ADDRESS_LOGICAL,
     .below = BW_ADDRESS_LOGICAL,

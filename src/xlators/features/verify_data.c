@@ -196,7 +196,7 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
         bw_note_bad_copy(repair->frame, repair->xlator, &part, copy,
                          part.error ? part.error : mismatch(repair), &tried);
     }
-    /* Whoever asked may do better with less than all of the request. */
+    /* The caller may have more success with a part of the request. */
     if (tried.code == BW_ERROR_MISSING_DEVICE && !repair->missing)
         tried.code = BW_ERROR_CORRUPT;
     return bw_explain_copies(&tried, &part, 0);

@@ -2,7 +2,7 @@
 /*
  * layout/window: shows a part of the device below as a device of its own. Stands directly above a
  * storage layer, for a file system that does not begin where the file does: in a partition of a
- * disk image, or behind somebody else's header.
+ * disk image, or after a header of another format.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@ static struct bw_error *place(struct window *window, struct bw_xlator *child)
     uint64_t end = bw_xlator_size(child);
     if (window->offset > end)
         return bw_error_create(BW_ERROR_USAGE,
-                               "the window begins at %" PRIu64 ", behind the end of %s at %" PRIu64,
+                               "the window begins at %" PRIu64 ", after the end of %s at %" PRIu64,
                                window->offset, bw_xlator_name(child), end);
     uint64_t room = end - window->offset;
     if (window->length > room)
         return bw_error_create(BW_ERROR_USAGE,
                                "the window of %" PRIu64 " bytes at %" PRIu64
-                               " ends behind the end of %s at %" PRIu64,
+                               " ends after the end of %s at %" PRIu64,
                                window->length, window->offset, bw_xlator_name(child), end);
     if (window->length == 0)
         window->length = room;
@@ -138,21 +138,19 @@ static const struct bw_option options[] = {
 };
 
 static const char page[] =
-    "Shows a part of the device below as if it were the whole device: what is read at address A is "
-    "read "
-    "at offset + A there. Nothing outside of the part can be reached.\n"
+    "Shows a part of the device below as if it were the whole device: a read at address A becomes "
+    "a "
+    "read at offset + A. Nothing outside of that part can be read.\n"
     "\n"
     "Use it for a file system that does not begin where the image begins: in a partition of a disk "
-    "image, or behind a header. Insert it above the storage layer of the image; the offset of a "
+    "image, or after a header. Insert it above the storage layer of the image. The offset of a "
     "partition is its first sector times the sector size (often 2048 times 512, which is 1M).\n"
     "\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
     "\n"
     "Give the length as well if what follows must not be taken for a part of the file system. A "
-    "window "
-    "that begins or ends behind the end of the device is refused: an image that was cut off needs "
-    "no "
-    "length.\n";
+    "window that reaches past the end of the device is refused; leave the length out for an image "
+    "that was cut off.\n";
 
 const struct bw_xlator_class bw_layout_window_class = {
     .type = "layout/window",

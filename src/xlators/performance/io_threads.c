@@ -4,10 +4,10 @@
  * threads of this layer beside the caller's. It fits wherever the layer below takes its time for
  * each request.
  *
- * Whoever brings a batch puts it into the queue and then serves slices of it like everybody else,
- * until none is left to be taken; then it waits for those that others have taken. So a batch is
- * answered even if all threads are busy elsewhere, or none could be started, and the call returns
- * when all of it is done.
+ * The caller puts its batch into the queue and then serves slices of it like any other thread,
+ * until none is left. Then it waits for the slices that other threads have taken. So a batch is
+ * answered even if all threads are busy, or none could be started, and the call returns when all of
+ * it is done.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "xlators/classes.h"
 
-/* A batch under way; lives on the stack of the caller who brought it. */
+/* A batch under way; lives on the stack of the caller. */
 struct batch {
     struct batch *next; /* in the queue, while there are slices to be taken */
     const struct bw_frame *frame;
@@ -114,7 +114,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
     pthread_mutex_lock(&pool->lock);
     if (!pool->started)
         start_threads(pool);
-    if (!pool->count) /* nobody helps: one slice is as good */
+    if (!pool->count) /* no threads: one slice is as good */
         batch.slice = count;
     pool->batches++;
     add_to_queue(pool, &batch);

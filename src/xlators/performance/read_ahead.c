@@ -79,7 +79,7 @@ const struct bw_xlator_class bw_performance_read_ahead_class = {
     .type = "performance/read-ahead",
     .description = "merges hints about coming reads",
     .page =
-        "Whoever reads a tree knows which blocks come next, and says so. This layer sorts these "
+        "A walk knows which tree blocks it will read next, and gives hints. This layer sorts these "
         "hints by address and joins those that touch, so that the layers below, and in the end "
         "the kernel, get a few long ones. Reads themselves pass unchanged.\n\n"
         "A disk that has to move its head reads a small gap faster than it skips it. For such a "
