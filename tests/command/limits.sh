@@ -6,6 +6,7 @@ set -uo pipefail
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 checksum-blake2 || exit 1
 have prlimit || { skip "prlimit is not installed"; finish; }
+grep -q __asan_init "$PROGRAM" && { skip "a sanitizer needs descriptors and a stack of its own"; finish; }
 
 # ends WHAT LIMIT ARGUMENTS...: the program's status is one of its own, and it has said why.
 ends() {
