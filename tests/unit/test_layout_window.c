@@ -104,8 +104,8 @@ static void test_refused(void **state)
     check_refused(SIZE, "99999", "2", "of 2 bytes at 99999 ends after the end");
     check_refused(SIZE, "1", "18446744073709551615",
                   "of 18446744073709551615 bytes at 1 ends after");
-    check_refused(SIZE, "99999", "18446744073709551615", "ends behind");
-    check_refused(UINT64_MAX, "2", "18446744073709551615", "ends behind");
+    check_refused(SIZE, "99999", "18446744073709551615", "ends after");
+    check_refused(UINT64_MAX, "2", "18446744073709551615", "ends after");
     check_refused(SIZE, "-1", "0", "option offset");
 }
 
