@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The list of directories, with what their attributes are made of. */
-#include "export/made_directories.h"
+#include "export/links.h"
 
 #include "base/array.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Joining the pieces of a file to ranges of data. */
-#include "export/ranges.h"
+#include "export/archive.h"
 
 #include "base/array.h"
 #include "base/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sorted by the paths that they come down to, starts stand behind those that they lie below. */
-#include "export/starts.h"
+#include "export/feed.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,6 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "export/target_attributes.h"
-#include "export/target_path.h"
 
 struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
 {

@@ -17,11 +17,14 @@
 #define BW_EXPORT_TARGET_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/buffer.h"
 #include "btrfs-walk/error.h"
+#include "btrfs-walk/inode.h"
 
 struct bw_inode;
 
@@ -103,5 +106,103 @@ struct bw_error *bw_target_error(int number, const char *what, const char *path,
  * case. */
 struct bw_error *bw_target_taken(const struct bw_target *target, const char *path, size_t length)
     __attribute__((returns_nonnull, warn_unused_result));
+
+/** Whether each name of a relative path could be an entry of a directory. */
+bool bw_target_path_is_valid(const char *path, size_t length);
+
+/**
+ * Opens a directory below `folder` for reading; `path` is valid and ends with NUL. No link is
+ * followed. `step_by_step` does without openat2(2). -1 with errno; ELOOP or ENOTDIR if a link is in
+ * the way.
+ */
+int bw_target_open_below(int folder, const char *path, bool step_by_step);
+
+/** When flags can be set. */
+enum bw_flag_time {
+    BW_FLAGS_EMPTY,   /**< before anything is written: how data are stored */
+    BW_FLAGS_ANY,     /**< at any time */
+    BW_FLAGS_PROTECT, /**< when all is done: immutable, append-only */
+};
+
+/** Whether an inode has flags of that kind. */
+bool bw_target_has_flags(const struct bw_inode *inode, enum bw_flag_time when);
+
+/** Sets those of an inode that the file of `descriptor` lacks, each by itself. False with errno if
+ * one could not be set. */
+bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when);
+
+/** What is known. */
+struct bw_target_attributes {
+    const struct bw_inode *inode;
+    const struct bw_xattr *xattrs; /**< a NUL is behind each name, and none in it */
+    size_t xattr_count;
+};
+
+/** Permissions that a file of the image gets, as far as options decide them; of a symbolic link,
+ * none. */
+mode_t bw_target_mode(const struct bw_target *target, const struct bw_inode *inode);
+
+/** Whether a time there is the one wanted, as far as the file system of the folder tells times. */
+bool bw_target_is_same_time(const struct timespec *there, const struct timespec *wanted);
+
+/** Whether a directory that is there has the owner and permissions that it would be given. */
+bool bw_target_has_permissions(const struct bw_target *target, const struct stat *status,
+                               const struct bw_inode *inode);
+
+/**
+ * Restores all of it, as far as the user may, but for the flags of bw_target_protect().
+ * `descriptor` is of the file, which is in the open directory; of a symbolic link or a special file
+ * it is O_PATH. What could not be restored goes to the target's `missed`, with `path`, as relative
+ * to the folder.
+ */
+void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
+                       const struct bw_target_attributes *attributes);
+
+/** The same for a directory, when nothing more is made in it, and its protection. */
+void bw_target_restore_directory(struct bw_target *target, const char *path, size_t length,
+                                 const struct bw_target_attributes *attributes);
+
+/** Whether a file is to get flags that forbid changing it, linking to it or deleting it (immutable,
+ * append-only): that needs `preserve`. */
+bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode);
+
+/** Restores these flags of a regular file, when it has all its names. */
+void bw_target_protect(struct bw_target *target, const char *path, size_t length,
+                       const struct bw_target_attributes *attributes);
+
+/** A file that is being written. Nothing else may be done with its target meanwhile. */
+struct bw_target_file {
+    struct bw_target *target;
+    int descriptor;     /**< -1: none is being written */
+    uint64_t end;       /**< how far it is written */
+    char temporary[40]; /**< its name until it is complete; "": it has none */
+};
+
+/** Whether the file is there already, of this size and time of change. */
+bool bw_target_has_file(struct bw_target *target, const char *path, size_t length, uint64_t size,
+                        const struct timespec *mtime);
+
+/** Begins a file; `inode` says how its data are best stored. BW_ERROR_SYSTEM with EEXIST if its
+ * name is taken.
+ */
+struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path, size_t length,
+                                      const struct bw_inode *inode, struct bw_target_file *file);
+
+/** Writes bytes at an offset; what is never written is a hole. */
+struct bw_error *bw_target_file_write(struct bw_target_file *file, uint64_t offset,
+                                      const void *bytes, size_t length);
+
+/** Gives it its size, attributes, and name (the path it was begun with). On failure nothing of it
+ * is left. */
+struct bw_error *bw_target_file_finish(struct bw_target_file *file, const char *path, size_t length,
+                                       uint64_t size,
+                                       const struct bw_target_attributes *attributes);
+
+/** Removes its temporary name, and does nothing else: for handlers of signals that end the program.
+ */
+void bw_target_file_remove(const struct bw_target_file *file);
+
+/** Gives it up; nothing of it is left. */
+void bw_target_file_abandon(struct bw_target_file *file);
 
 #endif

@@ -5,16 +5,13 @@
  * an access list changes permissions; flags change the attributes of btrfs that stand for them;
  * whatever is changed changes times.
  */
-#include "export/target_attributes.h"
+#include "export/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#include "export/target_flags.h"
-#include "export/target_path.h"
 
 #define PRIVILEGES (S_ISUID | S_ISGID | S_ISVTX)
 

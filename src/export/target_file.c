@@ -3,7 +3,7 @@
  * Writing a file without a name (O_TMPFILE) and linking it where it belongs when it is complete.
  * File systems that have no such files get one with a name of its own, which is renamed.
  */
-#include "export/target_file.h"
+#include "export/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,6 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
-#include "export/target_flags.h"
 
 enum { TRIES = 100 };
 

@@ -3,7 +3,7 @@
  * Flags of files. File systems know different ones and refuse all of a set of which they lack one,
  * so each is set by itself. Few files have any, and then one or two.
  */
-#include "export/target_flags.h"
+#include "export/target.h"
 
 #include <errno.h>
 #include <linux/fs.h>

@@ -4,7 +4,7 @@
  * whatever else would lead out; where there is none, each name is opened by itself and no link with
  * it.
  */
-#include "export/target_path.h"
+#include "export/target.h"
 
 #include <errno.h>
 #include <fcntl.h>

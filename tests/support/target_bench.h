@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "export/target_file.h"
+#include "export/target.h"
 
 /* A folder to write into, and one beside it that must stay empty. */
 struct folders {

@@ -13,7 +13,7 @@
 #include "export/archive.h"
 #include "export/hash.h"
 #include "export/links.h"
-#include "export/target_file.h"
+#include "export/target.h"
 #include "fs/subvolume.h"
 
 static void test_hashes(void **state)

@@ -7,7 +7,6 @@
 
 #include "export/archive.h"
 #include "export/feed.h"
-#include "export/ranges.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 #include "fs/lookup.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The names of files that have several. What became of the first name is known by export/links.h,
  * all others are here: there are none where nothing goes wrong. */
-#include "cmd/export/extract_names.h"
+#include "cmd/export/extract.h"
 
 #include <stdlib.h>
 #include <string.h>

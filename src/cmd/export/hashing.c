@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
-#include "cmd/export/hashing.h"
+#include "cmd/export/export.h"
 
 #include "base/cleanup.h"
-#include "cmd/export/export.h"
 
 enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
 

@@ -6,7 +6,6 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "cmd/export/export.h"
-#include "cmd/export/hashing.h"
 
 struct sum_state {
     struct cmd_export_settings export;

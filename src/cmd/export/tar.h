@@ -5,11 +5,8 @@
 
 #include "cmd/common/bad_ranges.h"
 #include "cmd/export/export.h"
-#include "cmd/export/hashing.h"
 #include "export/archive.h"
 #include "export/links.h"
-#include "export/made_directories.h"
-#include "export/ranges.h"
 
 /** An archive under way. */
 struct tar {
