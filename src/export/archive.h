@@ -100,8 +100,8 @@ struct bw_error *bw_ranges_init(struct bw_ranges *ranges, struct bw_fs *fs);
 void bw_ranges_free(struct bw_ranges *ranges);
 
 /** Finds those of a file. Of a file with very many holes the smallest are taken for data. What
- * cannot be read counts as data, unless more than 1 GiB is lost at once. Fails only for want of
- * memory. */
+ * cannot be read counts as data, unless more than 1 GiB is lost at once. Fails only if memory
+ * runs out. */
 struct bw_error *bw_ranges_read(struct bw_ranges *ranges, const struct bw_data_file *file);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The queue between the walk and who asks for its files. It is short: the walk waits when it is far
- * enough ahead, so that memory does not depend on the image. Items are used again, with their room
- * for a path.
+ * The queue between the walk and the reader of its files. It is short: the walk waits when it is
+ * far enough ahead, so that memory does not depend on the image. Items are reused, with their
+ * buffer for the path.
  */
 #include "export/feed.h"
 
@@ -112,7 +112,7 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
     if (feed->count++ == 0)
         pthread_cond_broadcast(&feed->changed);
     pthread_mutex_unlock(&feed->lock);
-    return stop ? bw_error_create(BW_ERROR_STOPPED, "nobody wants more") : NULL;
+    return stop ? bw_error_create(BW_ERROR_STOPPED, "the feed was closed") : NULL;
 }
 
 static struct bw_error *visit(void *context, const struct bw_entry *entry)
@@ -130,7 +130,7 @@ static struct bw_error *visit(void *context, const struct bw_entry *entry)
     return bw_error_no_memory();
 }
 
-/* One walk. That its start does not exist does not end the others, and is told once. */
+/* One walk. If its start does not exist, that is reported once, and the others go on. */
 static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned types)
 {
     struct bw_walk_options options = feed->options.walk;

@@ -17,16 +17,15 @@ struct bw_fs;
 
 /** An entry of the image on its way; belongs to the feed. */
 struct bw_feed_item {
-    struct bw_buffer path; /**< absolute, with a NUL behind it that `length` does not count */
+    struct bw_buffer path; /**< absolute; a NUL follows that `length` does not count */
     struct bw_place place;
-    uint32_t type; /**< S_IFMT part of its mode; 0: nobody can tell */
+    uint32_t type; /**< S_IFMT part of its mode; 0: unknown */
     bool has_inode;
     struct bw_inode inode;  /**< all zeros if there is none: it is lost */
-    struct bw_error *error; /**< why it could not be read, by whoever reads it; freed with the item
-                             */
+    struct bw_error *error; /**< why it could not be read; set by the reader, freed with the item */
     uint64_t bad;           /**< bytes that could not be read */
     uint64_t zeros;         /**< bytes of holes that were hashed */
-    bool skipped;           /**< whoever looks at it first does not want its content */
+    bool skipped;           /**< its content is not wanted */
     bool salvaged;          /**< its inode is made up */
     bool unchecked;         /**< its data are read without looking at their checksums */
     bool checked;           /**< it was read before, to see whether it can be */
@@ -61,7 +60,7 @@ struct bw_feed;
 struct bw_error *bw_feed_create(struct bw_fs *fs, const struct bw_feed_options *options,
                                 struct bw_feed **result);
 
-/** Waits for the next entry; NULL behind the last. Returns what ended the walk. One thread at a
+/** Waits for the next entry; NULL after the last. Returns what ended the walk. One thread at a
  * time. */
 struct bw_error *bw_feed_next(struct bw_feed *feed, struct bw_feed_item **item);
 
@@ -90,7 +89,7 @@ struct bw_starts {
 };
 
 /** Finds them among `paths`, which the walks will take with these options. A path that leads
- * nowhere stays, so that the walk can tell. Fails only for want of memory. */
+ * nowhere stays, so that the walk can tell. Fails only if memory runs out. */
 struct bw_error *bw_starts_find(struct bw_fs *fs, const struct bw_walk_options *options,
                                 const char *const *paths, size_t count, struct bw_starts *starts);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Hashes of files: libgcrypt's and libxxhash's, behind one face. */
+/* Hashes of files, by libgcrypt or libxxhash. */
 #include "export/hash.h"
 
 #include <gcrypt.h>

@@ -17,7 +17,7 @@ enum bw_hash_algorithm {
     BW_HASH_ALGORITHMS,
 };
 
-/** Digits of the longest, and the NUL behind them. */
+/** Digits of the longest, and with a NUL. */
 enum { BW_HASH_DIGITS = 128, BW_HASH_TEXT = BW_HASH_DIGITS + 1 };
 
 /** A hash under way. One thread at a time may use it. */
@@ -34,7 +34,7 @@ struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash
 /** Frees it; NULL is allowed. */
 void bw_hash_destroy(struct bw_hash *hash);
 
-/** Begins anew. */
+/** Starts over. */
 void bw_hash_begin(struct bw_hash *hash);
 /** Adds bytes. */
 void bw_hash_add(struct bw_hash *hash, const void *bytes, size_t length);

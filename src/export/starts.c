@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sorted by the paths that they come down to, starts stand behind those that they lie below. */
+/* The starts are sorted by the paths that they lead to, so each comes after those that contain it.
+ */
 #include "export/feed.h"
 
 #include <stdlib.h>
@@ -80,7 +81,7 @@ static void choose(const struct named *all, size_t count, const struct bw_walk_o
         }
 }
 
-/* Where a path leads; nowhere, if that cannot be told: whoever walks it says why. */
+/* Where a path leads; nowhere if it cannot be found: the walk reports why. */
 static struct bw_error *find_way(struct bw_fs *fs, const struct bw_walk_options *given,
                                  const char *path, struct bw_buffer *way)
 {

@@ -183,7 +183,7 @@ static bool is_usable(const struct bw_target *target, const struct stat *status)
 }
 
 /* Whether an earlier run has left a directory, which is there: unfinished, or finished, and then
- * nobody has made anything in it, or could have. */
+ * nothing was made in it since, or could have been. */
 static bool was_left(const struct bw_target *target, const struct stat *status,
                      const struct bw_inode *inode)
 {
@@ -225,7 +225,7 @@ struct bw_error *bw_target_make_way(struct bw_target *target, const char *path, 
         if (path[end] != '/')
             continue;
         BW_TRY(bw_target_enter(target, path, end));
-        /* What is no directory is found out by who goes on from there. */
+        /* If it is not a directory, the next step fails. */
         if (!exists(target, &status) || (S_ISDIR(status.st_mode) && !is_usable(target, &status)))
             BW_TRY(make(context, path, end));
     }
@@ -246,7 +246,7 @@ static struct bw_error *open_itself(const struct bw_target *target, const char *
         return NULL;
     close(*descriptor);
     *descriptor = -1;
-    return made ? bw_target_error(ESTALE, "somebody has replaced it", path, length)
+    return made ? bw_target_error(ESTALE, "it has been replaced", path, length)
                 : bw_target_taken(target, path, length);
 }
 

@@ -4,8 +4,8 @@
  * others put into it meanwhile, nothing is made, changed or looked at outside of it: directories
  * are opened from a descriptor of the folder without following any link, things are made in them by
  * their last name alone, attributes are restored through a descriptor of what was made, and nothing
- * that exists is opened for writing or replaced. What no system call prevents: whoever moves a
- * directory out of the folder takes along what is still made in it, until something is made in
+ * that exists is opened for writing or replaced. What no system call prevents: a process that moves
+ * a directory out of the folder takes along what is still made in it, until something is made in
  * another one. Only the user can do that to directories made here: until their own permissions are
  * restored, at the end, they are closed to all others.
  *
@@ -48,7 +48,7 @@ struct bw_target {
     struct bw_target_options options;
     int folder;            /**< descriptor */
     int directory;         /**< of the directory that was used last; may be `folder` */
-    struct bw_buffer path; /**< its path, with a NUL behind it */
+    struct bw_buffer path; /**< its path, followed by a NUL */
     char name[256];        /**< last name of the path that was used last, with a NUL */
     bool privileged;       /**< owners can be restored and device nodes made */
     bool has_default_acl;  /**< what is made in the open directory gets access lists it should not
@@ -75,7 +75,7 @@ struct bw_error *bw_target_enter(struct bw_target *target, const char *path, siz
  * Makes a directory that only the user may enter, until its attributes are restored. One that is
  * there is fine; `*ours` tells whether its attributes are to be restored. They are if it was made
  * now. With `skip_existing` they also are if it belongs to the user and an earlier run has left it:
- * unfinished, or as `inode` wants it (NULL: nobody knows). If the user could not use it, that is
+ * unfinished, or as `inode` wants it (NULL: unknown). If the user could not use it, that is
  * changed until then.
  */
 struct bw_error *bw_target_make_directory(struct bw_target *target, const char *path, size_t length,
@@ -134,7 +134,7 @@ bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_f
 /** What is known. */
 struct bw_target_attributes {
     const struct bw_inode *inode;
-    const struct bw_xattr *xattrs; /**< a NUL is behind each name, and none in it */
+    const struct bw_xattr *xattrs; /**< a NUL follows each name, and none is in it */
     size_t xattr_count;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes go on in this order: changing the owner takes privileges away, so permissions come
- * behind it; what nobody may write has no attributes of its user's put on it, so those come before;
- * an access list changes permissions; flags change the attributes of btrfs that stand for them;
- * whatever is changed changes times.
+ * Attributes are restored in this order: changing the owner removes privileges, so permissions come
+ * after it; user attributes cannot be set on a file that is not writable, so they come before the
+ * permissions; an access list changes permissions; flags change the attributes that btrfs keeps for
+ * them; every change updates times, so these come last.
  */
 #include "export/target.h"
 
@@ -86,7 +86,7 @@ static void restore_mode(struct restoring *restoring)
     if (S_ISLNK(inode->mode))
         return;
     restoring->lowered |= mode != (inode->mode & (PRIVILEGES | 0777));
-    /* Privileges of somebody else than they were meant for. */
+    /* Privileges of another user or group than they were meant for are not given. */
     if (!S_ISDIR(inode->mode))
         mode &= ~((restoring->has_user ? 0U : S_ISUID) | (restoring->has_group ? 0U : S_ISGID));
     int result =
@@ -169,7 +169,7 @@ static void restore_xattrs(struct restoring *restoring, bool plain)
             restore_xattr(restoring, &restoring->attributes->xattrs[i]);
 }
 
-/* Flags that are only hints are missed by nobody where the file system lacks them. */
+/* Flags that are only hints are not reported where the file system lacks them. */
 static void restore_flags(struct restoring *restoring)
 {
     const struct bw_inode *inode = restoring->attributes->inode;
@@ -322,6 +322,6 @@ void bw_target_protect(struct bw_target *target, const char *path, size_t length
     if (bw_target_is_same_time(&status.st_mtim, &attributes->inode->mtime))
         protect(&restoring);
     else
-        miss(&restoring, "somebody has replaced it");
+        miss(&restoring, "it has been replaced");
     close(descriptor);
 }

@@ -103,7 +103,7 @@ struct bw_error *bw_target_file_begin(struct bw_target *target, const char *path
         (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
         file->descriptor = open_temporary(file);
     if (file->descriptor < 0) {
-        *file->temporary = '\0'; /* it is somebody else's, if it is there */
+        *file->temporary = '\0'; /* if it is there, it is another one's */
         return bw_target_error(errno, "cannot make the file", path, length);
     }
     bw_target_set_flags(file->descriptor, inode, BW_FLAGS_EMPTY);

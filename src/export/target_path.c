@@ -19,7 +19,7 @@
 
 enum {
     DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-    TRIES = 16, /* somebody may be renaming directories all the time */
+    TRIES = 16, /* other processes may be renaming directories all the time */
 };
 
 static bool is_valid_name(const char *name, size_t length)

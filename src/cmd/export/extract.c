@@ -23,7 +23,7 @@ static const struct cmd_option options[] = {
     {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
      CMD_TEXT(struct extract_state, folder)},
     {0, "skip-existing", NULL,
-     "continue an extraction: skip files that exist with the same size and time",
+     "continue an extraction: files with the same size and time are left alone",
      CMD_FLAG(struct extract_state, target.skip_existing)},
     {0, "preserve", NULL,
      "also restore setuid, setgid and sticky bits, capabilities, permissions of devices, and the "
@@ -114,8 +114,8 @@ static struct bw_error *extract_files(struct extract *extract)
                                      .finish = extract_finish,
                                      .context = extract};
     count_all(extract);
-    /* Nobody else who looks at the folder meanwhile finds a link there while files are still being
-     * made. */
+    /* Symbolic links come last: while files are being made, none of them is there to be followed
+     * by other processes. */
     BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
     struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
     while (!error && extract->again)
@@ -218,20 +218,28 @@ static int run(const struct cmd_common *common, void *settings)
 const struct command cmd_extract = {
     .name = "extract",
     .operands = "-C DEST IMAGE [PATH]...",
-    .summary = "Extracts files, directories, or everything, into a directory.",
-    .details = "\nA PATH is a file, or a directory with everything in it; without one, everything\n"
-               "is extracted. It begins at the top-level subvolume (id 5), or at that of\n"
-               "--subvol; in DEST it gets its whole path. Nothing is written outside of DEST, no\n"
-               "link in it is followed, and nothing that exists is replaced. Holes, hard links,\n"
-               "permissions, times, extended attributes, access control lists, groups that the\n"
-               "user belongs to and flags (as of chattr) that the file system of DEST supports\n"
-               "are restored and, by root, owners and device nodes. What could not be restored\n"
-               "is listed at the end. Where a hard link cannot be made, the file is copied. A\n"
-               "file gets its name when it is complete, so --skip-existing continues an\n"
-               "extraction that was interrupted. With --on-error=zero, a file whose inode is\n"
-               "lost is written as far as its extents are left, with made-up owner, permissions\n"
-               "and times. Exit status: 0 all extracted; 1 part of it is missing; 2 wrong usage\n"
-               "or not a btrfs file system; 3 a feature of the image is not supported.\n",
+    .summary = "Extracts files, folders, or everything, into a folder.",
+    .details =
+        "\n"
+        "A PATH is a file, or a directory with everything in it; without one, everything is\n"
+        "extracted. It starts at the top-level subvolume (id 5), or at that of --subvol; below "
+        "DEST it\n"
+        "gets its whole path. Nothing is written outside of DEST, no link there is followed, and\n"
+        "nothing that exists is replaced. Holes, hard links, permissions, times, extended "
+        "attributes,\n"
+        "access control lists and groups that the user is in are restored, as are flags (see "
+        "chattr)\n"
+        "that the file system of DEST supports and, by root, owners and device nodes. What could "
+        "not\n"
+        "be restored is listed at the end. Where a hard link cannot be made, the file is copied. "
+        "A\n"
+        "file gets its name when it is complete; --skip-existing continues an extraction that was\n"
+        "interrupted. With --on-error=zero, a file whose inode is lost is restored as far as its\n"
+        "extents are left, with a made-up owner, mode and times. Exit status: 0 all extracted; 1 "
+        "part\n"
+        "of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the image is "
+        "not\n"
+        "supported.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"

@@ -51,7 +51,7 @@ enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is liste
 struct extract {
     struct cmd_export export;
     struct bw_target target;
-    struct bw_target look; /**< the same folder, for whoever reads ahead */
+    struct bw_target look; /**< the same folder, for looking ahead */
     struct bw_target_file file;
     int descriptor; /**< of the link or special file that was just made */
     bool began;     /**< the file whose parts are coming */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Making in a folder what a stream delivers. What fails costs itself, unless the disk is full. */
+/* Creates what a stream delivers in a folder. A failure affects only one file, unless the disk is
+ * full. */
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -128,8 +129,8 @@ static struct bw_error *make_on_way(void *context, const char *path, size_t leng
                : NULL;
 }
 
-/* Calls `make`; and again behind what it lacks of the way there, or what a run before has closed.
- */
+/* Calls `make`; and once more after making the directories that it lacks, or opening those that an
+ * earlier run has closed. */
 static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_item *item,
                                       struct bw_error *(*make)(struct extract *,
                                                                struct bw_feed_item *))

@@ -137,17 +137,24 @@ static int run(const struct cmd_common *common, void *settings)
 const struct command cmd_tar = {
     .name = "tar",
     .operands = "IMAGE [PATH]...",
-    .summary = "Writes an archive of files, directories, or everything.",
-    .details = "\nA PATH is a file, or a directory with everything in it; without one, everything\n"
-               "is archived. It begins at the top-level subvolume (id 5), or at that of\n"
-               "--subvol. Names in the archive are relative, as in those of GNU tar. A pax\n"
-               "archive has extended attributes, access control lists, holes, hard links, device\n"
-               "nodes and times with nanoseconds; GNU tar restores the first two with --xattrs\n"
-               "--acls. Sockets are left out. Data are verified against their checksums. With\n"
-               "--on-error=zero, a file whose inode is lost is written as far as its extents are\n"
-               "left, with made-up owner, permissions and times. Exit status: 0 all written; 1\n"
-               "part of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of\n"
-               "the image is not supported.\n",
+    .summary = "Writes an archive of files, folders, or everything.",
+    .details =
+        "\n"
+        "A PATH is a file, or a directory with everything in it; without one, everything is\n"
+        "archived. It starts at the top-level subvolume (id 5), or at that of --subvol. Names in "
+        "the\n"
+        "archive are relative, as GNU tar makes them. A pax archive contains extended attributes,\n"
+        "access control lists, holes, hard links, device nodes and times with nanoseconds; GNU "
+        "tar\n"
+        "restores the first two with --xattrs --acls. Sockets are left out. Data are verified "
+        "against\n"
+        "their checksums. With --on-error=zero, a file whose inode is lost is restored as far as "
+        "its\n"
+        "extents are left, with a made-up owner, mode and times. Files with more than 16 TiB of "
+        "holes\n"
+        "have no hash in a manifest. Exit status: 0 all written; 1 part of it is missing; 2 wrong "
+        "usage\n"
+        "or not a btrfs file system; 3 a feature of the image is not supported.\n",
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
                 "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
                 "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"

@@ -191,12 +191,17 @@ const struct command cmd_cat = {
     .name = "cat",
     .operands = "IMAGE PATH...",
     .summary = "Writes the contents of files to stdout.",
-    .details = "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Data\n"
-               "are verified against their checksums; a bad copy is replaced by a good one, or\n"
-               "rebuilt from parity. Ranges without a good copy are reported on stderr. With\n"
-               "--on-error=zero|skip, a file whose inode is lost ends where its last extent\n"
-               "ends. Holes stay holes if stdout is a file. Exit status: 0 all written; 1 part\n"
-               "of it is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
+    .details = "\n"
+               "A PATH starts at the top-level subvolume (id 5), or at that of --subvol. Data are "
+               "verified\n"
+               "against their checksums; a bad copy is replaced by a good one, or rebuilt from "
+               "parity. Ranges\n"
+               "without a good copy are listed on stderr. With --on-error=zero|skip, a file whose "
+               "inode is\n"
+               "lost ends where its last extent does. Holes stay holes if stdout is a file. Exit "
+               "status: 0 all\n"
+               "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a "
+               "feature of the\n"
                "image is not supported.\n",
     .examples =
         "  btrfs-walk cat disk.img /etc/fstab                       one file\n"

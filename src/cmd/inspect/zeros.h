@@ -14,11 +14,11 @@ struct cmd_zeros {
     bool open;   /**< the last thing it got is a hole: its size does not show that yet */
 };
 
-/** Writes zeros behind what is in the output. */
+/** Writes zeros after what is in the output. */
 struct bw_error *cmd_write_zeros(struct cmd_zeros *zeros, struct cmd_output *output,
                                  uint64_t length);
 
-/** Makes a file end behind its last hole. */
+/** Makes a file end after its last hole. */
 struct bw_error *cmd_end_zeros(struct cmd_zeros *zeros, struct cmd_output *output);
 
 #endif
