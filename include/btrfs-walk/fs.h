@@ -73,7 +73,8 @@ void bw_fs_close(struct bw_fs *fs);
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
 /** Sends a message to the reporter of the file system, as the library does, and counts it in its
- * status: for callers that find part of an answer missing. Takes the error. Safe from any thread. */
+ * status: for callers that find part of an answer missing. Takes the error. Safe from any thread.
+ */
 void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *error);
 
 /** How many bytes of the images have been read so far. */

@@ -78,7 +78,7 @@ enum bw_request_kind {
     BW_REQUEST_TREE_BLOCK, /**< one metadata block */
     BW_REQUEST_DATA,       /**< file data as stored */
     BW_REQUEST_RAW,        /**< bytes without a meaning of their own: the other stripes of a parity
-                              rebuild, and the        pieces of a block that does not lie in one piece */
+                              rebuild, and the pieces of a block that does not lie in one piece */
     BW_REQUEST_KINDS,
 };
 
