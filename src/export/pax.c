@@ -188,9 +188,10 @@ static uint64_t stored(const struct bw_archive_entry *entry)
 /* The map of a sparse file: how many ranges, and each; one of length 0 if it ends with a hole. */
 static void append_map(struct bw_buffer *text, const struct bw_archive_entry *entry)
 {
-    const struct bw_archive_range *last = entry->ranges + entry->range_count - 1;
-    uint64_t size = entry->inode->size;
-    bool ends_with_hole = !entry->range_count || last->offset + last->length < size;
+    uint64_t size = entry->inode->size, end = 0;
+    for (size_t i = 0; i < entry->range_count; i++)
+        end = entry->ranges[i].offset + entry->ranges[i].length;
+    bool ends_with_hole = end < size;
     bw_buffer_format(text, "%zu\n", entry->range_count + ends_with_hole);
     for (size_t i = 0; i < entry->range_count; i++)
         bw_buffer_format(text, "%" PRIu64 "\n%" PRIu64 "\n", entry->ranges[i].offset,
