@@ -14,7 +14,6 @@
 #include "fs/lookup.h"
 #include "fs/fs.h"
 #include "record/rows.h"
-#include "walk/entries.h"
 #include "walk/subvolume_walk.h"
 
 enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 32 };
@@ -295,61 +294,15 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
     return walk_with(fs, options, &writer, summary);
 }
 
+/* A visitor, and the subvolume of the last entry: the next one is most often in the same. */
 struct visitor {
-    bw_walked_visitor *visit;
-    void *context;
-};
-
-/* Reads the records that the tasks have written. */
-static struct bw_error *take(void *context, const char *bytes, size_t length)
-{
-    const struct visitor *visitor = context;
-    for (const char *end = bytes + length; bytes < end;) {
-        struct bw_walked_file file;
-        struct bw_inode inode;
-        bw_entry_read(&bytes, &file, &inode);
-        BW_TRY(visitor->visit(visitor->context, &file));
-    }
-    return NULL;
-}
-
-static struct bw_error *visit_files(struct bw_fs *fs, const struct bw_walk_options *given,
-                                    unsigned needs, struct visitor *visitor,
-                                    struct bw_walk_summary *summary)
-{
-    const struct bw_file_writer writer = bw_entry_file_writer(needs);
-    struct bw_walk_options options = *given;
-    options.consume = take;
-    options.context = visitor;
-    return walk_with(fs, &options, &writer, summary);
-}
-
-struct bw_error *bw_walk_entries(struct bw_fs *fs, const struct bw_walk_options *options,
-                                 bw_walked_visitor *visit, void *context,
-                                 struct bw_walk_summary *summary)
-{
-    return visit_files(fs, options, BW_FILE_NEEDS_INODE, &(struct visitor){visit, context},
-                       summary);
-}
-
-struct bw_error *bw_walk_names(struct bw_fs *fs, const struct bw_walk_options *options,
-                               bw_walked_visitor *visit, void *context,
-                               struct bw_walk_summary *summary)
-{
-    return visit_files(fs, options, 0, &(struct visitor){visit, context}, summary);
-}
-
-/* The public visitor, and the subvolume of the last entry: the next one is most often in the same.
- */
-struct public_visitor {
     const struct bw_fs *fs;
     const struct bw_walk_options *options;
     const struct bw_subvolume *subvolume;
 };
 
-static struct bw_error *visit_public(void *context, const struct bw_walked_file *file)
+static struct bw_error *visit_file(struct visitor *visitor, const struct bw_walked_file *file)
 {
-    struct public_visitor *visitor = context;
     if (!visitor->subvolume || bw_subvolume_id(visitor->subvolume) != file->subvolume)
         visitor->subvolume = bw_subvolume_by_id(visitor->fs, file->subvolume);
     const struct bw_entry entry = {
@@ -361,12 +314,28 @@ static struct bw_error *visit_public(void *context, const struct bw_walked_file 
     return visitor->options->visit(visitor->options->context, &entry);
 }
 
-static struct bw_error *walk_visit(struct bw_fs *fs, const struct bw_walk_options *options,
+/* Reads the records that the tasks have written. */
+static struct bw_error *take(void *context, const char *bytes, size_t length)
+{
+    for (const char *end = bytes + length; bytes < end;) {
+        struct bw_walked_file file;
+        struct bw_inode inode;
+        bw_entry_read(&bytes, &file, &inode);
+        BW_TRY(visit_file(context, &file));
+    }
+    return NULL;
+}
+
+static struct bw_error *walk_visit(struct bw_fs *fs, const struct bw_walk_options *given,
                                    struct bw_walk_summary *summary)
 {
-    struct public_visitor visitor = {.fs = fs, .options = options};
-    return options->visit_inodes ? bw_walk_entries(fs, options, visit_public, &visitor, summary)
-                                 : bw_walk_names(fs, options, visit_public, &visitor, summary);
+    const struct bw_file_writer writer =
+        bw_entry_file_writer(given->visit_inodes ? BW_FILE_NEEDS_INODE : 0);
+    struct visitor visitor = {.fs = fs, .options = given};
+    struct bw_walk_options options = *given;
+    options.consume = take;
+    options.context = &visitor;
+    return walk_with(fs, &options, &writer, summary);
 }
 
 struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,

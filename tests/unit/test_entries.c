@@ -3,7 +3,6 @@
  * order. */
 #include "btrfs-walk/selection.h"
 #include "support/walk_helpers.h"
-#include "walk/entries.h"
 
 /* Entries in the order they came, a line each: "TYPE SUBVOLUME:INODE PATH". */
 struct listing {
@@ -12,24 +11,42 @@ struct listing {
     size_t stop_at; /* 0: never */
 };
 
-static struct bw_error *take(void *context, const struct bw_walked_file *file)
+static struct bw_error *take(void *context, const struct bw_entry *file)
 {
     static const char letters[] = "?fdcbpsl";
     struct listing *listing = context;
-    assert_true(file->type < sizeof letters - 1);
-    bw_buffer_format(&listing->text, "%c %llu:%llu %.*s\n", letters[file->type],
-                     (unsigned long long)file->subvolume, (unsigned long long)file->number,
-                     (int)file->path_length, file->path);
+    assert_true(file->place.type < sizeof letters - 1);
+    bw_buffer_format(&listing->text, "%c %llu:%llu %.*s\n", letters[file->place.type],
+                     (unsigned long long)bw_subvolume_id(file->place.subvolume),
+                     (unsigned long long)file->place.inode, (int)file->path_length, file->path);
     listing->with_inode += file->inode != NULL;
-    if (file->inode && file->type == BW_FILE_DIRECTORY)
+    if (file->inode && file->place.type == BW_FILE_DIRECTORY)
         assert_int_equal(file->inode->mode & 0170000, 0040000);
     listing->count++;
     return listing->count == listing->stop_at ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
 }
 
-typedef struct bw_error *walker(struct bw_fs *fs, const struct bw_walk_options *options,
-                                bw_walked_visitor *visit, void *context,
-                                struct bw_walk_summary *summary);
+/* A walk whose visitor is take(); with inodes, or with names alone. */
+typedef struct bw_error *walker(struct bw_fs *fs, const struct bw_walk_options *given,
+                                struct listing *listing, struct bw_walk_summary *summary);
+
+static struct bw_error *walk_names(struct bw_fs *fs, const struct bw_walk_options *given,
+                                   struct listing *listing, struct bw_walk_summary *summary)
+{
+    struct bw_walk_options options = *given;
+    options.struct_size = sizeof options;
+    options.visit = take;
+    options.context = listing;
+    return bw_walk(fs, &options, summary);
+}
+
+static struct bw_error *walk_entries(struct bw_fs *fs, const struct bw_walk_options *given,
+                                     struct listing *listing, struct bw_walk_summary *summary)
+{
+    struct bw_walk_options options = *given;
+    options.visit_inodes = true;
+    return walk_names(fs, &options, listing, summary);
+}
 
 static struct listing list_with(const struct iw_image *image, walker *walk,
                                 const struct bw_walk_options *options, struct report_log *log)
@@ -38,7 +55,7 @@ static struct listing list_with(const struct iw_image *image, walker *walk,
     struct bw_walk_summary summary;
     struct bw_fs *fs;
     expect_success(open_image(image, log, &fs));
-    expect_success(walk(fs, options, take, &listing, &summary));
+    expect_success(walk(fs, options, &listing, &summary));
     assert_int_equal(summary.files, listing.count);
     bw_fs_close(fs);
     bw_buffer_append_byte(&listing.text, '\0');
@@ -51,8 +68,8 @@ static void expect_listing(const struct iw_image *image, const struct bw_walk_op
     for (unsigned threads = 1; threads <= 4; threads++) {
         struct bw_walk_options more = *options;
         more.threads = threads;
-        struct listing entries = list_with(image, bw_walk_entries, &more, NULL);
-        struct listing names = list_with(image, bw_walk_names, &more, NULL);
+        struct listing entries = list_with(image, walk_entries, &more, NULL);
+        struct listing names = list_with(image, walk_names, &more, NULL);
         assert_string_equal(entries.text.data, text);
         assert_string_equal(names.text.data, text);
         assert_int_equal(entries.with_inode, entries.count);
@@ -127,8 +144,8 @@ static void test_order(void **state)
     (void)state;
     for (unsigned items = 1; items < 6; items++) {
         struct iw_image *image = make_image(items);
-        struct listing listing = list_with(image, bw_walk_entries,
-                                           &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
+        struct listing listing =
+            list_with(image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
         assert_int_equal(listing.count, 18);
         for (char *line = listing.text.data; *line; line = strchr(line, '\n') + 1) {
             char parent[128];
@@ -162,7 +179,7 @@ static void test_shared_leaves(void **state)
     for (unsigned type = 1; type < 8; type++)
         for (unsigned threads = 1; threads <= 4; threads += 3) {
             const struct bw_walk_options options = {.types = 1 << type, .threads = threads};
-            struct listing listing = list_with(image, bw_walk_entries, &options, NULL);
+            struct listing listing = list_with(image, walk_entries, &options, NULL);
             assert_int_equal(listing.count, 3 * 125 + (type == BW_FILE_DIRECTORY ? 4 : 0));
             assert_int_equal(listing.with_inode, listing.count);
             bw_buffer_free(&listing.text);
@@ -221,9 +238,9 @@ static void test_no_such_start(void **state)
     expect_success(open_image(image, NULL, &fs));
     for (size_t i = 0; i < COUNT(starts); i++) {
         struct listing listing = {0};
-        expect_error(bw_walk_entries(fs, &(struct bw_walk_options){.start = starts[i]}, take,
-                                     &listing, NULL),
-                     BW_ERROR_NOT_FOUND, starts[i]);
+        expect_error(
+            walk_entries(fs, &(struct bw_walk_options){.start = starts[i]}, &listing, NULL),
+            BW_ERROR_NOT_FOUND, starts[i]);
         assert_int_equal(listing.count, 0);
     }
     bw_fs_close(fs);
@@ -298,9 +315,8 @@ static void test_stop(void **state)
     struct listing listing = {.stop_at = 3};
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
-    expect_error(
-        bw_walk_entries(fs, &(struct bw_walk_options){.types = BW_WALK_ALL}, take, &listing, NULL),
-        BW_ERROR_STOPPED, "enough");
+    expect_error(walk_entries(fs, &(struct bw_walk_options){.types = BW_WALK_ALL}, &listing, NULL),
+                 BW_ERROR_STOPPED, "enough");
     assert_int_equal(listing.count, 3);
     bw_buffer_free(&listing.text);
     bw_fs_close(fs);
@@ -369,8 +385,8 @@ static void test_each_leaf_lost(void **state)
             return;
         }
         iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-        struct listing listing = list_with(image, bw_walk_entries,
-                                           &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+        struct listing listing =
+            list_with(image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
         expect_part(listing.text.data, everything);
         assert_true(listing.count >= 16);
         bw_buffer_free(&listing.text);
@@ -391,7 +407,7 @@ static void test_two_leaves_lost(void **state)
             iw_corrupt(image, one->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
             iw_corrupt(image, other->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
             struct listing listing = list_with(
-                image, bw_walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+                image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
             expect_part(listing.text.data, everything);
             assert_true(listing.count >= 12);
             bw_buffer_free(&listing.text);
@@ -410,7 +426,7 @@ static void test_lost_and_left_out(void **state)
     struct bw_walk_options options = {.types = BW_WALK_ALL, .has_maxdepth = true, .maxdepth = 2};
     struct bw_selection *selection;
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-    struct listing listing = list_with(image, bw_walk_entries, &options, NULL);
+    struct listing listing = list_with(image, walk_entries, &options, NULL);
     assert_null(strstr(listing.text.data, "/a/b/"));
     assert_non_null(strstr(listing.text.data, "d 5:258 /a/b\n"));
     expect_part(listing.text.data, everything);
@@ -418,12 +434,12 @@ static void test_lost_and_left_out(void **state)
     expect_success(bw_selection_create(&selection));
     expect_success(bw_selection_add(selection, "exclude", "/a/b"));
     options = (struct bw_walk_options){.types = BW_WALK_ALL, .selection = selection};
-    listing = list_with(image, bw_walk_entries, &options, NULL);
+    listing = list_with(image, walk_entries, &options, NULL);
     assert_null(strstr(listing.text.data, "/a/b"));
     assert_non_null(strstr(listing.text.data, "/a/link\n"));
     bw_buffer_free(&listing.text);
     options = (struct bw_walk_options){.types = BW_WALK_ALL, .start = "/a"};
-    listing = list_with(image, bw_walk_entries, &options, NULL);
+    listing = list_with(image, walk_entries, &options, NULL);
     assert_null(strstr(listing.text.data, "/hard"));
     assert_non_null(strstr(listing.text.data, "f 5:259 /a/b/file\n"));
     bw_buffer_free(&listing.text);
