@@ -48,9 +48,10 @@ enum bw_rows_units {
     BW_ROWS_SI,    /**< 1.57MB */
 };
 
-/** How to write rows. All zeros is text that ends with NUL: all members of the record, as numbers.
- */
+/** How to write rows. With `struct_size` alone, all members of the record are written as text, with
+ * plain numbers, and each row ends with NUL. */
 struct bw_rows_options {
+    size_t struct_size; /**< sizeof(struct bw_rows_options) */
     /** Names of members in the order in which they are written, separated by commas: "path,size".
      * NULL: all that cost nothing extra. */
     const char *members;

@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/decimal.h"
+#include "base/struct_size.h"
 #include "probe/probe.h"
 
 enum { GATHER_BYTES = 32 << 10, SECOND = 1000000000 };
@@ -30,7 +31,8 @@ static uint32_t thread_number(void)
 struct bw_error *bw_event_format_init(bool json, const bool selected[BW_PROBES_MAX],
                                       struct bw_event_format *format)
 {
-    const struct bw_rows_options options = {.style = json ? BW_ROWS_JSON_LINES
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .style = json ? BW_ROWS_JSON_LINES
                                                           : (enum bw_rows_style)BW_ROWS_WORDS};
     unsigned count;
     const struct bw_probe *table = bw_probe_table(&count);
@@ -142,18 +144,20 @@ static void take(struct bw_probe_consumer *consumer, const struct bw_probe_event
     pthread_mutex_unlock(&printer->lock);
 }
 
-struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *options,
+struct bw_error *bw_probe_printer_create(const struct bw_probe_printer_options *given,
                                          const bool selected[BW_PROBES_MAX],
                                          struct bw_probe_printer **result)
 {
+    struct bw_probe_printer_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
     struct bw_probe_printer *printer = calloc(1, sizeof *printer);
     if (!printer)
         return bw_error_no_memory();
-    printer->options = *options;
+    printer->options = options;
     printer->consumer.take = take;
     memcpy(printer->consumer.selected, selected, sizeof printer->consumer.selected);
     pthread_mutex_init(&printer->lock, NULL);
-    struct bw_error *error = bw_event_format_init(options->json, selected, &printer->format);
+    struct bw_error *error = bw_event_format_init(options.json, selected, &printer->format);
     if (error)
         bw_error_free(bw_probe_printer_destroy(printer));
     else

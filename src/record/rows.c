@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/struct_size.h"
 #include "record/row.h"
 
 #ifndef BW_VERSION
@@ -170,8 +171,8 @@ static size_t room_of(const struct bw_rows *rows)
     return room;
 }
 
-struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *options,
-                                struct bw_rows **result)
+static struct bw_error *create(const char *record, const struct bw_rows_options *options,
+                               struct bw_rows **result)
 {
     struct choice choice = {0};
     const struct bw_record *found = bw_record_find(record);
@@ -194,6 +195,14 @@ struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options
     rows->room = room_of(rows);
     *result = rows;
     return NULL;
+}
+
+struct bw_error *bw_rows_create(const char *record, const struct bw_rows_options *given,
+                                struct bw_rows **result)
+{
+    struct bw_rows_options options;
+    BW_TRY(BW_TAKE_OPTIONS(&options, given));
+    return create(record, &options, result);
 }
 
 void bw_rows_destroy(struct bw_rows *rows)
@@ -299,7 +308,8 @@ static void append_names(const struct bw_rows *rows, struct bw_buffer *text)
 /* As a line; in an array without its end. */
 static struct bw_error *append_header_record(const struct bw_rows *rows, struct bw_buffer *text)
 {
-    const struct bw_rows_options options = {.style = BW_ROWS_JSON_LINES,
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .style = BW_ROWS_JSON_LINES,
                                             .terminator = rows->terminator};
     const struct bw_header header = {.version = BW_VERSION, .of = rows->record};
     struct bw_rows *header_rows;

@@ -107,7 +107,7 @@ int openat64(int directory, const char *path, int flags, ...)
 int openat(int, const char *, int, ...) __attribute__((alias("openat64")));
 ssize_t pwrite64(int file, const void *bytes, size_t length, off64_t offset)
 {
-    sleep(getenv("SLOW") ? 20 : 0);
+    sleep(getenv("SLOW") ? 300 : 0);
     return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(file, bytes, length, offset);
 }
 ssize_t pwrite(int, const void *, size_t, off64_t) __attribute__((alias("pwrite64")));
@@ -118,7 +118,7 @@ if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev
     broken_off() { # SIGNAL: ends an extraction while it writes a file
         set -m # what runs in the background gets SIGINT as well
         SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" /zstd &
-        for _ in {1..100}; do [ "$(unfinished)" = 0 ] && sleep 0.05; done
+        for _ in {1..400}; do if [ "$(unfinished)" = 0 ]; then sleep 0.05; else break; fi; done
         is "an unfinished file" "$(unfinished)" 1
         kill "-$1" $!
         wait $!

@@ -83,7 +83,8 @@ struct iw_image *numbered_image(const struct iw_options *options, unsigned files
 
 struct bw_rows *make_rows(const char *members)
 {
-    const struct bw_rows_options options = {.members = members};
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .members = members};
     struct bw_rows *rows;
     expect_success(bw_rows_create("fileinfo", &options, &rows));
     return rows;

@@ -234,7 +234,8 @@ static struct bw_error *stop_at_once(void *context, const char *rows, size_t len
 static void test_consumer_stops(void **state)
 {
     (void)state;
-    const struct bw_rows_options options = {.terminator = '\n'};
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .terminator = '\n'};
     struct iw_image *image = numbered_image(&(struct iw_options){.nodesize = 4096}, 11000);
     struct bw_rows *rows;
     expect_success(bw_rows_create("fileinfo", &options, &rows));

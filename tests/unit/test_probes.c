@@ -234,7 +234,8 @@ static void print_some(struct bw_probe_printer_options *options, struct paper *p
 static void test_text(void **state)
 {
     (void)state;
-    struct bw_probe_printer_options options = {.maximum = UINT64_MAX};
+    struct bw_probe_printer_options options = {
+        .struct_size = sizeof(struct bw_probe_printer_options), .maximum = UINT64_MAX};
     struct paper paper = {.length = 0};
     print_some(&options, &paper);
     assert_int_equal(paper.writes, 3);
@@ -255,7 +256,11 @@ static void test_text(void **state)
 static void test_json(void **state)
 {
     (void)state;
-    struct bw_probe_printer_options options = {.json = true, .gather = true, .maximum = UINT64_MAX};
+    struct bw_probe_printer_options options = {.struct_size =
+                                                   sizeof(struct bw_probe_printer_options),
+                                               .json = true,
+                                               .gather = true,
+                                               .maximum = UINT64_MAX};
     struct paper paper = {.length = 0};
     print_some(&options, &paper);
     assert_int_equal(paper.writes, 1);
@@ -275,7 +280,8 @@ static void test_json(void **state)
 static void test_maximum(void **state)
 {
     (void)state;
-    struct bw_probe_printer_options options = {.maximum = 1};
+    struct bw_probe_printer_options options = {
+        .struct_size = sizeof(struct bw_probe_printer_options), .maximum = 1};
     struct paper paper = {.length = 0};
     print_some(&options, &paper);
     assert_int_equal(paper.writes, 1);
@@ -297,8 +303,11 @@ static void test_failed_output(void **state)
     unsigned writes = 0;
     struct bw_probes *probes;
     struct bw_probe_printer *printer;
-    const struct bw_probe_printer_options options = {
-        .maximum = UINT64_MAX, .consume = fail_to_write, .context = &writes};
+    const struct bw_probe_printer_options options = {.struct_size =
+                                                         sizeof(struct bw_probe_printer_options),
+                                                     .maximum = UINT64_MAX,
+                                                     .consume = fail_to_write,
+                                                     .context = &writes};
     bool selected[BW_PROBES_MAX] = {false};
     assert_null(bw_probes_create(&probes));
     assert_null(bw_probes_select("*", selected));

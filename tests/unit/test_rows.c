@@ -66,13 +66,18 @@ static void check(const struct bw_rows_options *options, const struct bw_walked_
 static void check_columns(const char *columns, const struct bw_walked_file *file,
                           const char *expected)
 {
-    check(&(struct bw_rows_options){.members = columns, .terminator = '\n'}, file, expected);
+    check(&(struct bw_rows_options){.struct_size = sizeof(struct bw_rows_options),
+                                    .members = columns,
+                                    .terminator = '\n'},
+          file, expected);
 }
 
 static void check_json(const char *columns, const struct bw_walked_file *file, const char *expected)
 {
-    const struct bw_rows_options options = {
-        .members = columns, .style = BW_ROWS_JSON_LINES, .terminator = '\n'};
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .members = columns,
+                                            .style = BW_ROWS_JSON_LINES,
+                                            .terminator = '\n'};
     check(&options, file, expected);
 }
 
@@ -98,7 +103,9 @@ static void test_separators(void **state)
 {
     (void)state;
     struct bw_walked_file file = file_of("/x", &sample_inode);
-    struct bw_rows_options options = {.members = "uid,path,nlink", .terminator = ';'};
+    struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                      .members = "uid,path,nlink",
+                                      .terminator = ';'};
     options.separator = ", ";
     options.separator_length = 2;
     check(&options, &file, "1000, /x, 2;");
@@ -151,9 +158,12 @@ static void test_json(void **state)
                "\"generation\":7,"
                "\"transid\":9,\"sequence\":3,\"flags\":2049,\"compression\":\"zstd\"}\n");
     check_json("size,path", &file, "{\"size\":1572864,\"path\":\"/a b\"}\n");
-    check(&(struct bw_rows_options){.members = "uid,gid", .style = BW_ROWS_JSON_ARRAY}, &file,
-          ",\n{\"uid\":1000,\"gid\":4294967295}");
-    const struct bw_rows_options units = {.members = "size,mtime,mode",
+    check(&(struct bw_rows_options){.struct_size = sizeof(struct bw_rows_options),
+                                    .members = "uid,gid",
+                                    .style = BW_ROWS_JSON_ARRAY},
+          &file, ",\n{\"uid\":1000,\"gid\":4294967295}");
+    const struct bw_rows_options units = {.struct_size = sizeof(struct bw_rows_options),
+                                          .members = "size,mtime,mode",
                                           .style = BW_ROWS_JSON_LINES,
                                           .units = BW_ROWS_IEC,
                                           .iso_times = true};
@@ -239,8 +249,10 @@ static void test_terminal(void **state)
     struct bw_walked_file file = file_of("/a b\n\xc2\x9b\xc3\xa4", &sample_inode);
     file.compression = "\x1b";
     file.compression_length = 1;
-    const struct bw_rows_options columns = {
-        .members = "path,compression,type", .terminator = '\n', .escape = true};
+    const struct bw_rows_options columns = {.struct_size = sizeof(struct bw_rows_options),
+                                            .members = "path,compression,type",
+                                            .terminator = '\n',
+                                            .escape = true};
     check(&columns, &file, "/a\\ b\\n\\302\\233\xc3\xa4\t\\033\tfile\n");
     check_columns("path,compression", &file, "/a b\n\xc2\x9b\xc3\xa4\t\x1b\n");
     check_json("path", &file, "{\"path\":\"/a b\\u000a\\u009b\xc3\xa4\"}\n");
@@ -305,8 +317,10 @@ static void test_sizes(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bw_inode inode = {.size = cases[i].size};
         const struct bw_walked_file file = file_of("/x", &inode);
-        struct bw_rows_options options = {
-            .members = "size,nlink", .separator = "", .units = BW_ROWS_IEC};
+        struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                          .members = "size,nlink",
+                                          .separator = "",
+                                          .units = BW_ROWS_IEC};
         char expected[40];
         options.terminator = '\n';
         snprintf(expected, sizeof expected, "%s0\n", cases[i].iec);
@@ -340,8 +354,10 @@ static void test_times(void **state)
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct bw_inode inode = {.mtime = TIME_OF(cases[i].time)};
         const struct bw_walked_file file = file_of("/x", &inode);
-        const struct bw_rows_options options = {
-            .members = "mtime", .terminator = '\n', .iso_times = true};
+        const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                                .members = "mtime",
+                                                .terminator = '\n',
+                                                .iso_times = true};
         check(&options, &file, cases[i].expected);
     }
 }
@@ -355,7 +371,9 @@ static void test_other_records(void **state)
         .label = "a \"label\"",
     };
     const struct bw_super_event event = {.superblock = &superblock, .path = "/dev/x"};
-    struct bw_rows_options options = {.members = "path,fsid,label,error,ns", .terminator = '\n'};
+    struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                      .members = "path,fsid,label,error,ns",
+                                      .terminator = '\n'};
     struct bw_rows *rows = make("superinfo", &options);
     bw_rows_append(rows, &bw_super_xlate, &event, &text);
     bw_rows_destroy(rows);
@@ -384,7 +402,8 @@ static void test_needs(void **state)
         {NULL, BW_ROWS_JSON_LINES, BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct bw_rows_options options = {.members = cases[i].columns,
+        const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                                .members = cases[i].columns,
                                                 .style = cases[i].style};
         struct bw_rows *rows = make("fileinfo", &options);
         assert_int_equal(bw_rows_needs(rows), cases[i].needs);
@@ -404,7 +423,8 @@ static void test_all_records(void **state)
     (void)state;
     for (const struct bw_record *const *record = bw_records(); *record; record++) {
         for (enum bw_rows_style style = BW_ROWS_TEXT; style <= BW_ROWS_JSON_ARRAY; style++) {
-            const struct bw_rows_options options = {.style = style, .header = true};
+            const struct bw_rows_options options = {
+                .struct_size = sizeof(struct bw_rows_options), .style = style, .header = true};
             struct bw_rows *rows = make((*record)->name, &options);
             struct bw_rows_stream stream = {.rows = rows, .consume = collect, .context = &text};
             expect_success(bw_rows_end(&stream));

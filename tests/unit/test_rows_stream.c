@@ -47,7 +47,8 @@ static void send(const struct bw_rows_options *options, unsigned count, const ch
 static void test_stream(void **state)
 {
     (void)state;
-    struct bw_rows_options options = {.members = "path,inode", .terminator = '\n'};
+    struct bw_rows_options options = {
+        .struct_size = sizeof(struct bw_rows_options), .members = "path,inode", .terminator = '\n'};
     send(&options, 0, "");
     send(&options, 2, "/x\t257\n/x\t257\n");
     options.header = true;
@@ -78,7 +79,8 @@ static void test_stream_errors(void **state)
 {
     (void)state;
     unsigned calls = 0;
-    const struct bw_rows_options options = {.style = BW_ROWS_JSON_ARRAY};
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .style = BW_ROWS_JSON_ARRAY};
     struct bw_rows *rows = make(&options);
     struct bw_rows_stream stream = {.rows = rows, .consume = refuse, .context = &calls};
     expect_error(bw_rows_take(&stream, ",\n{}", 4), BW_ERROR_STOPPED, NULL);
@@ -104,14 +106,18 @@ static void test_bad_columns(void **state)
         {"path,size,path", "column path is named twice"},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        const struct bw_rows_options options = {.members = cases[i].columns};
+        const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                                .members = cases[i].columns};
         struct bw_rows *rows = NULL;
         expect_error(bw_rows_create("fileinfo", &options, &rows), BW_ERROR_USAGE, cases[i].message);
         assert_null(rows);
     }
     struct bw_rows *rows;
-    expect_error(bw_rows_create("nosuchinfo", &(struct bw_rows_options){0}, &rows), BW_ERROR_USAGE,
-                 "unknown record nosuchinfo");
+    expect_error(
+        bw_rows_create("nosuchinfo",
+                       &(struct bw_rows_options){.struct_size = sizeof(struct bw_rows_options)},
+                       &rows),
+        BW_ERROR_USAGE, "unknown record nosuchinfo");
     bw_rows_destroy(NULL);
 }
 

@@ -35,7 +35,8 @@ static void test_styles(void **state)
 {
     (void)state;
     const uint64_t absent = BW_MEMBER(chunkinfo, error) | BW_MEMBER(chunkinfo, length);
-    struct bw_rows_options options = {.members = "logical,length,error,profile",
+    struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                      .members = "logical,length,error,profile",
                                       .terminator = '\n',
                                       .header = true,
                                       .units = BW_ROWS_IEC};
@@ -55,7 +56,8 @@ static void test_styles(void **state)
 static void test_short_records(void **state)
 {
     (void)state;
-    const struct bw_rows_options options = {.members = "logical,length,profile",
+    const struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                            .members = "logical,length,profile",
                                             .style = BW_ROWS_JSON_LINES};
     struct bw_chunkinfo none = chunk;
     none.profile = NULL;
@@ -72,7 +74,8 @@ static void test_names(void **state)
     (void)state;
     const struct bw_bytes path = {"/a\xff", 3};
     const struct bw_fileinfo file = {.path = path, .path_bytes = path, .size = 7};
-    struct bw_rows_options options = {.members = "path,path_bytes,size,compression",
+    struct bw_rows_options options = {.struct_size = sizeof(struct bw_rows_options),
+                                      .members = "path,path_bytes,size,compression",
                                       .style = BW_ROWS_JSON_LINES,
                                       .terminator = '\n'};
     check("fileinfo", &options, &file, sizeof file, BW_MEMBER(fileinfo, size),

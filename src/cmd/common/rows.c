@@ -120,6 +120,7 @@ static struct bw_rows_options options_of(const struct cmd_rows_settings *setting
 {
     bool people = terminal && !settings->raw;
     return (struct bw_rows_options){
+        .struct_size = sizeof(struct bw_rows_options),
         .members = settings->columns,
         .style = settings->style,
         .terminator = terminator,

@@ -164,6 +164,7 @@ static bool gathers(const struct cmd_probes *watch)
 static struct bw_error *make_printer(struct cmd_probes *watch)
 {
     const struct bw_probe_printer_options options = {
+        .struct_size = sizeof(struct bw_probe_printer_options),
         .json = watch->settings.format == CMD_PROBES_JSON,
         .gather = gathers(watch),
         .maximum = watch->settings.limited ? watch->settings.maximum : UINT64_MAX,
