@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Walks that list more, or less, than all regular files: types, where to start, depth, selections,
- * order. */
+/* Walks that list more, or less, than all regular files: types, starts, depth, filters, order. */
 #include "btrfs-walk/selection.h"
 #include "support/walk_helpers.h"
 
@@ -26,12 +25,9 @@ static struct bw_error *take(void *context, const struct bw_entry *file)
     return listing->count == listing->stop_at ? bw_error_create(BW_ERROR_STOPPED, "enough") : NULL;
 }
 
-/* A walk whose visitor is take(); with inodes, or with names alone. */
-typedef struct bw_error *walker(struct bw_fs *fs, const struct bw_walk_options *given,
-                                struct listing *listing, struct bw_walk_summary *summary);
-
-static struct bw_error *walk_names(struct bw_fs *fs, const struct bw_walk_options *given,
-                                   struct listing *listing, struct bw_walk_summary *summary)
+/* A walk whose visitor is take(). */
+static struct bw_error *walk_entries(struct bw_fs *fs, const struct bw_walk_options *given,
+                                     struct listing *listing, struct bw_walk_summary *summary)
 {
     struct bw_walk_options options = *given;
     options.struct_size = sizeof options;
@@ -40,22 +36,16 @@ static struct bw_error *walk_names(struct bw_fs *fs, const struct bw_walk_option
     return bw_walk(fs, &options, summary);
 }
 
-static struct bw_error *walk_entries(struct bw_fs *fs, const struct bw_walk_options *given,
-                                     struct listing *listing, struct bw_walk_summary *summary)
-{
-    struct bw_walk_options options = *given;
-    options.visit_inodes = true;
-    return walk_names(fs, &options, listing, summary);
-}
-
-static struct listing list_with(const struct iw_image *image, walker *walk,
+static struct listing list_with(const struct iw_image *image, bool inodes,
                                 const struct bw_walk_options *options, struct report_log *log)
 {
     struct listing listing = {0};
     struct bw_walk_summary summary;
     struct bw_fs *fs;
     expect_success(open_image(image, log, &fs));
-    expect_success(walk(fs, options, &listing, &summary));
+    struct bw_walk_options wanted = *options;
+    wanted.visit_inodes = inodes;
+    expect_success(walk_entries(fs, &wanted, &listing, &summary));
     assert_int_equal(summary.files, listing.count);
     bw_fs_close(fs);
     bw_buffer_append_byte(&listing.text, '\0');
@@ -68,8 +58,8 @@ static void expect_listing(const struct iw_image *image, const struct bw_walk_op
     for (unsigned threads = 1; threads <= 4; threads++) {
         struct bw_walk_options more = *options;
         more.threads = threads;
-        struct listing entries = list_with(image, walk_entries, &more, NULL);
-        struct listing names = list_with(image, walk_names, &more, NULL);
+        struct listing entries = list_with(image, true, &more, NULL);
+        struct listing names = list_with(image, false, &more, NULL);
         assert_string_equal(entries.text.data, text);
         assert_string_equal(names.text.data, text);
         assert_int_equal(entries.with_inode, entries.count);
@@ -145,7 +135,7 @@ static void test_order(void **state)
     for (unsigned items = 1; items < 6; items++) {
         struct iw_image *image = make_image(items);
         struct listing listing =
-            list_with(image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
+            list_with(image, true, &(struct bw_walk_options){.types = BW_WALK_ALL}, NULL);
         assert_int_equal(listing.count, 18);
         for (char *line = listing.text.data; *line; line = strchr(line, '\n') + 1) {
             char parent[128];
@@ -179,7 +169,7 @@ static void test_shared_leaves(void **state)
     for (unsigned type = 1; type < 8; type++)
         for (unsigned threads = 1; threads <= 4; threads += 3) {
             const struct bw_walk_options options = {.types = 1 << type, .threads = threads};
-            struct listing listing = list_with(image, walk_entries, &options, NULL);
+            struct listing listing = list_with(image, true, &options, NULL);
             assert_int_equal(listing.count, 3 * 125 + (type == BW_FILE_DIRECTORY ? 4 : 0));
             assert_int_equal(listing.with_inode, listing.count);
             bw_buffer_free(&listing.text);
@@ -237,10 +227,9 @@ static void test_no_such_start(void **state)
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
     for (size_t i = 0; i < COUNT(starts); i++) {
+        const struct bw_walk_options options = {.start = starts[i]};
         struct listing listing = {0};
-        expect_error(
-            walk_entries(fs, &(struct bw_walk_options){.start = starts[i]}, &listing, NULL),
-            BW_ERROR_NOT_FOUND, starts[i]);
+        expect_error(walk_entries(fs, &options, &listing, NULL), BW_ERROR_NOT_FOUND, starts[i]);
         assert_int_equal(listing.count, 0);
     }
     bw_fs_close(fs);
@@ -386,7 +375,7 @@ static void test_each_leaf_lost(void **state)
         }
         iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
         struct listing listing =
-            list_with(image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+            list_with(image, true, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
         expect_part(listing.text.data, everything);
         assert_true(listing.count >= 16);
         bw_buffer_free(&listing.text);
@@ -406,8 +395,8 @@ static void test_two_leaves_lost(void **state)
         if (one && other) {
             iw_corrupt(image, one->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
             iw_corrupt(image, other->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-            struct listing listing = list_with(
-                image, walk_entries, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
+            struct listing listing =
+                list_with(image, true, &(struct bw_walk_options){.types = BW_WALK_ALL}, &log);
             expect_part(listing.text.data, everything);
             assert_true(listing.count >= 12);
             bw_buffer_free(&listing.text);
@@ -426,7 +415,7 @@ static void test_lost_and_left_out(void **state)
     struct bw_walk_options options = {.types = BW_WALK_ALL, .has_maxdepth = true, .maxdepth = 2};
     struct bw_selection *selection;
     iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
-    struct listing listing = list_with(image, walk_entries, &options, NULL);
+    struct listing listing = list_with(image, true, &options, NULL);
     assert_null(strstr(listing.text.data, "/a/b/"));
     assert_non_null(strstr(listing.text.data, "d 5:258 /a/b\n"));
     expect_part(listing.text.data, everything);
@@ -434,12 +423,12 @@ static void test_lost_and_left_out(void **state)
     expect_success(bw_selection_create(&selection));
     expect_success(bw_selection_add(selection, "exclude", "/a/b"));
     options = (struct bw_walk_options){.types = BW_WALK_ALL, .selection = selection};
-    listing = list_with(image, walk_entries, &options, NULL);
+    listing = list_with(image, true, &options, NULL);
     assert_null(strstr(listing.text.data, "/a/b"));
     assert_non_null(strstr(listing.text.data, "/a/link\n"));
     bw_buffer_free(&listing.text);
     options = (struct bw_walk_options){.types = BW_WALK_ALL, .start = "/a"};
-    listing = list_with(image, walk_entries, &options, NULL);
+    listing = list_with(image, true, &options, NULL);
     assert_null(strstr(listing.text.data, "/hard"));
     assert_non_null(strstr(listing.text.data, "f 5:259 /a/b/file\n"));
     bw_buffer_free(&listing.text);
