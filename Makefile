@@ -11,7 +11,7 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-PACKAGES := uuid libxxhash libgcrypt libisal libzstd zlib lzo2
+PACKAGES := uuid blkid libxxhash libgcrypt libisal libzstd zlib lzo2
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
