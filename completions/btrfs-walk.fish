@@ -17,13 +17,13 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
 complete -c btrfs-walk -n __fish_is_first_arg -a walk -d 'Prints the path of every regular file of an unmounted btrfs file system.'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -s 0 -l print0 -d 'end each path or row with a NUL byte instead of a newline'
-complete -c btrfs-walk -n '__btrfs_walk_is walk' -s o -l output -x -a '(__btrfs_walk_list path path_bytes subvolume inode type mode uid gid size bytes nlink atime mtime ctime otime generation transid sequence flags compression)' -d 'write columns instead of paths, such as path,size,mtime (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is walk' -s o -l output -x -a '(__btrfs_walk_list path path_bytes subvolume inode type mode uid gid size bytes nlink atime mtime ctime otime generation transid sequence flags compression)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l header -d 'begin with the names of the columns'
@@ -189,6 +189,15 @@ complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l perm -x -d 'only these p
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l links -x -d 'only this number of hard links; +N: more, -N: fewer'
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l inum -x -d 'only this inode number; +N: greater, -N: less'
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l maxdepth -x -d 'at most N directories below the start; 0: only the start itself'
+complete -c btrfs-walk -n __fish_is_first_arg -a devices -d 'Lists the devices of a file system, with those that are missing.'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -s o -l output -x -a '(__btrfs_walk_list id state size allocated generation uuid path path_bytes)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is devices' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a graph -d 'Prints the graph of layers that the images would be read through.'
 complete -c btrfs-walk -n '__btrfs_walk_is graph' -l format -x -a 'volfile dot' -d 'a volfile (default), or a picture for Graphviz'
 complete -c btrfs-walk -n __fish_is_first_arg -a xlators -d 'Lists the types of layers, or describes a type and its options.'

@@ -224,6 +224,18 @@ struct bw_fileinfo {
     struct bw_bytes compression;
 };
 
+/** Version 1, Evolving/Evolving/Common: a device of the file system. */
+struct bw_deviceinfo {
+    uint64_t id; /**< number of the device */
+    const char *state; /**< present, stale or missing */
+    uint64_t size; /**< its size, as the file system knows it */
+    uint64_t allocated; /**< bytes allocated to chunks */
+    uint64_t generation; /**< transaction that wrote its superblock; absent if it is missing */
+    struct bw_bytes uuid; /**< id of the device */
+    struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

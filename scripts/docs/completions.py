@@ -7,22 +7,24 @@ layers are not written down. The completions ask the program for them, so that t
 objects are offered, too.
 """
 
-# The record whose members are the columns of -o.
-COLUMNS_RECORD = "fileinfo"
 
-
-def kind_of(argument, words=()):
-    """What to offer: "file", "type" (of a layer), "layer" (a type, then @), "columns", "probes", a
-    tuple of words, or None."""
+def kind_of(argument, words=(), record=None):
+    """What to offer: "file", "type" (of a layer), "layer" (a type, then @), "columns of" and a
+    record, "probes", a tuple of words, or None."""
     if not argument or words:
         return tuple(words) or None
     if argument.startswith("[="):
         return tuple(argument[2:-1].split("|"))
     for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("LAYER",), "layer"),
-                        (("TYPE",), "type"), (("COLUMNS",), "columns"), (("PATTERN",), "probes")):
+                        (("TYPE",), "type"), (("COLUMNS",), f"columns of {record}"),
+                        (("PATTERN",), "probes")):
         if any(word in argument for word in words):
             return kind
     return tuple(argument.split("|")) if "|" in argument and argument.islower() else None
+
+
+def kind_of_option(option):
+    return kind_of(option["argument"], option["words"], option.get("record"))
 
 
 def optional(option):
@@ -43,9 +45,9 @@ def forms(options):
 
 def lists(tables):
     """The words of the lists with commas between them, by their kind."""
-    record = next(r for r in tables["records"] if r["name"] == COLUMNS_RECORD)
-    return {"columns": [member["name"] for member in record["members"]],
-            "probes": [probe["name"] for probe in tables["probes"]]}
+    return {"probes": [probe["name"] for probe in tables["probes"]],
+            **{f"columns of {record['name']}": [member["name"] for member in record["members"]]
+               for record in tables["records"]}}
 
 
 def names(tables, separator):
@@ -100,7 +102,7 @@ def bash_arguments(tables, prefix, options):
     cases = {}
     for option in options:
         if option["argument"]:
-            offer = bash_offer(tables, kind_of(option["argument"], option["words"]))
+            offer = bash_offer(tables, kind_of_option(option))
             cases.setdefault(offer, []).extend(f"{prefix}:{form}" for form in forms([option]))
     return "".join(f"    {' | '.join(words)}) {offer} ;;\n" for offer, words in cases.items())
 
@@ -172,8 +174,8 @@ def zsh_quoted(text):
 
 def zsh_offer(tables, kind):
     """What _arguments does for an argument or an operand."""
-    if kind in ("columns", "probes"):
-        return f" _values -s , {kind} {' '.join(lists(tables)[kind])}"
+    if kind in lists(tables):
+        return f" _values -s , {kind.split()[0]} {' '.join(lists(tables)[kind])}"
     if isinstance(kind, str):
         return "_files" if kind == "file" else f"_btrfs_walk_{kind}"
     return f"({' '.join(kind)})" if kind else ""
@@ -186,8 +188,8 @@ def zsh_option(tables, option):
     star = "*" if description.endswith("(repeatable)") else ""
     value, joined = "", ""
     if option["argument"]:
-        offer = zsh_offer(tables, kind_of(option["argument"], option["words"]))
-        title = " ".join(kind_of(option["argument"], option["words"])) if optional(option) else option["argument"]
+        offer = zsh_offer(tables, kind_of_option(option))
+        title = " ".join(kind_of_option(option)) if optional(option) else option["argument"]
         value = f":{title}:{offer}"
     if optional(option):
         value, joined = ":" + value, "=-"
@@ -263,7 +265,7 @@ def fish_offer(tables, kind):
 def fish_options(tables, options, condition):
     text = ""
     for option in options:
-        kind = kind_of(option["argument"], option["words"])
+        kind = kind_of_option(option)
         text += f"complete -c btrfs-walk{condition}"
         text += f" -s {option['letter']}" if option["letter"] else ""
         text += f" -l {option['name']}"

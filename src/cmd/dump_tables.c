@@ -65,6 +65,7 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_text(json, "summary", command->summary);
     bw_json_text(json, "details", command->details);
     bw_json_text(json, "examples", command->examples);
+    bw_json_text(json, "record", command->record);
     bw_json_bool(json, "needs_no_image", command->needs_no_image);
     add_options(json, "options", command->options);
     bw_json_end(json);

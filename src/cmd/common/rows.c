@@ -69,7 +69,7 @@ static struct bw_error *take_separator(void *target, const struct cmd_option *op
 
 const struct cmd_option cmd_rows_options[] = {
     {'o', "output", "COLUMNS",
-     "write columns instead of paths, such as path,size,mtime ('-o help' lists all)",
+     "write these columns, separated by commas ('-o help' lists all)",
      CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns},
     {0, "json", "[=array]",
      "write all columns, or those of -o, as JSON: one object per line, or one array",
@@ -139,7 +139,7 @@ static struct bw_error *with_hint(struct bw_error *error)
     if (!error || error->code != BW_ERROR_USAGE)
         return error;
     struct bw_error *hinted = bw_error_create(
-        BW_ERROR_USAGE, "%s; 'btrfs-walk -o help' lists all columns", error->message);
+        BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
     bw_error_free(error);
     return hinted;
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The devices command: the devices of a file system, as `btrfs filesystem show` lists them. */
+#include "base/cleanup.h"
+#include "btrfs-walk/records.h"
+#include "cmd/common/listing.h"
+
+struct devices_state {
+    struct cmd_rows_settings rows;
+};
+
+static const struct cmd_option options[] = {
+    CMD_GROUP(cmd_rows_options, struct devices_state, rows),
+    {0},
+};
+
+static struct bw_error *take(void *context, const struct bw_device_info *device)
+{
+    static const char *const states[] = {[BW_DEVICE_PRESENT] = "present",
+                                         [BW_DEVICE_STALE] = "stale",
+                                         [BW_DEVICE_MISSING] = "missing"};
+    bool missing = device->state == BW_DEVICE_MISSING;
+    const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
+    const struct bw_deviceinfo row = {.id = device->devid,
+                                      .state = states[device->state],
+                                      .size = device->total_bytes,
+                                      .allocated = device->bytes_used,
+                                      .generation = device->generation,
+                                      .uuid = {(const char *)device->uuid, sizeof device->uuid},
+                                      .path = path,
+                                      .path_bytes = path};
+    return cmd_listing_write(context, &row, sizeof row,
+                             missing ? BW_MEMBER(deviceinfo, generation) : 0);
+}
+
+static struct bw_error *list(struct cmd_listing *listing, void *context)
+{
+    (void)context;
+    return bw_fs_devices(listing->session.fs, take, listing);
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    const struct devices_state *devices = state;
+    const struct cmd_listing_plan plan = {
+        .record = cmd_devices.record,
+        .columns = "id,state,size,allocated,generation,uuid,path",
+        .list = list,
+    };
+    return cmd_listing_run(common, &devices->rows, &plan);
+}
+
+const struct command cmd_devices = {
+    .name = "devices",
+    .operands = "IMAGE...",
+    .summary = "Lists the devices of a file system, with those that are missing.",
+    .details = "\n"
+               "For each device: its id, whether an image of it was given, its size, how much of "
+               "it is\nallocated to chunks, the generation of its superblock, its uuid, and the "
+               "image. A device is\nstale if it missed transactions that others have, as after "
+               "it was disconnected for a while.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk devices a.img b.img               a table\n"
+                "  btrfs-walk devices -o id,path --raw a.img    columns\n"
+                "  btrfs-walk devices --json a.img | jq .state  for programs\n",
+    .options = options,
+    .record = "deviceinfo",
+    .run = run,
+    .state_size = sizeof(struct devices_state),
+};
