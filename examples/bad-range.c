@@ -26,10 +26,7 @@ static const struct bw_xlator_class bad_range = {
     .type = "toys/bad-range",
     .description = "makes reads of a range of addresses fail",
     .page = "All reads that touch the range fail. Addresses are those above the layer.",
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
     .options = options,
     .operations = {.read = read_requests},
 };

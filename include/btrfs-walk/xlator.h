@@ -29,8 +29,8 @@
  * Requests: `read` gets a batch of any length, of one kind or several, and answers every request
  * before it returns: bytes in `buffer`, or an error in `error`, which is NULL on the way down. It
  * winds to its children as often as it likes, with the caller's own requests if nothing in them has
- * to change, otherwise with copies, some dozens at a time, on the stack. A layer that repeats
- * a failed request frees its error first. One request that fails says nothing about the others.
+ * to change, otherwise with copies (bw_wind_copies()). A layer that repeats a failed request frees
+ * its error first. One request that fails says nothing about the others.
  *
  * Errors are made with bw_error_create() and handed up as they come; bw_wind() notes which layer an
  * error was born in and which it came through. A layer that asks several children or copies adds
@@ -287,10 +287,9 @@ struct bw_control {
  * passed on.
  */
 struct bw_xlator_operations {
-    /** Takes the options, allocates private state. Called once, children first. */
+    /** Takes the options, prepares the private state. Called once, children first. */
     struct bw_error *(*init)(struct bw_xlator *xlator);
-    /** Releases private state, which may be NULL: also called if init failed, or was not reached.
-     */
+    /** Releases what the private state holds. Also called if init failed. */
     void (*fini)(struct bw_xlator *xlator);
     /** Answers `count` requests; may be called by several threads at once. */
     void (*read)(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -359,14 +358,20 @@ struct bw_xlator_class {
     enum bw_address_space above, below; /**< both BW_ADDRESS_ANY or neither; below NONE: no children
                                          */
     unsigned minimum_children, maximum_children;
-    unsigned takes; /**< BW_TAKES() of the kinds of messages that `control` takes */
+    size_t private_size; /**< bytes of private state: allocated, as zeros, before `init`, and freed
+                            after `fini` */
+    unsigned takes;      /**< BW_TAKES() of the kinds of messages that `control` takes */
     const struct bw_option *options; /**< may be NULL */
     struct bw_xlator_operations operations;
 };
 
+/** Members of a class: addresses mean the same above and below, and there is exactly one child. */
+#define BW_ONE_CHILD(space) \
+    .above = (space), .below = (space), .minimum_children = 1, .maximum_children = 1
+
 /** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
  * rebuilt for. */
-#define BW_XLATOR_ABI 4
+#define BW_XLATOR_ABI 5
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change.
  */
@@ -400,14 +405,21 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
                              uint64_t address, uint32_t length, unsigned copy,
                              struct bw_map_reply *reply);
+/**
+ * Hands copies of requests to the first child, as many at a time as the stack has room for, and
+ * answers the requests with the replies. `change` adapts a copy; false: it has answered the request
+ * itself, and the copy is not handed down.
+ */
+void bw_wind_copies(const struct bw_frame *parent, struct bw_xlator *xlator,
+                    struct bw_request *requests, size_t count,
+                    bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   struct bw_request *request, struct bw_request *copy));
 /** Gives a hint to a layer (or the first below it that takes hints). */
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
                     const struct bw_range *ranges, size_t count);
 
-/** Private state, as set by the layer's init. */
+/** Private state: `private_size` bytes, aligned to cache lines. */
 void *bw_xlator_private(const struct bw_xlator *xlator);
-/** Sets it; NULL after fini. */
-void bw_xlator_set_private(struct bw_xlator *xlator, void *state);
 /** Name of the instance, unique in its graph. */
 const char *bw_xlator_name(const struct bw_xlator *xlator);
 /** Its type, "category/name". */

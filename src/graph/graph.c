@@ -45,6 +45,8 @@ static void destroy_layer(struct bw_xlator *layer)
 {
     if (layer->started && layer->type->operations.fini)
         layer->type->operations.fini(layer);
+    if (layer->started && layer->type->private_size)
+        free(layer->state);
     for (size_t i = 0; i < layer->setting_count; i++) {
         free(layer->settings[i].name.text);
         free(layer->settings[i].value.text);
@@ -185,8 +187,13 @@ void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
 
 static struct bw_error *start(struct bw_xlator *layer)
 {
+    const size_t step = 64, size = (layer->type->private_size + step - 1) / step * step;
     if (layer->started)
         return NULL;
+    if (size && !(layer->state = aligned_alloc(step, size)))
+        return bw_error_no_memory();
+    if (size)
+        memset(layer->state, 0, size);
     layer->started = true;
     struct bw_error *error =
         layer->type->operations.init ? layer->type->operations.init(layer) : NULL;
@@ -300,11 +307,6 @@ void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
 void *bw_xlator_private(const struct bw_xlator *xlator)
 {
     return xlator->state;
-}
-
-void bw_xlator_set_private(struct bw_xlator *xlator, void *state)
-{
-    xlator->state = state;
 }
 
 const char *bw_xlator_name(const struct bw_xlator *xlator)

@@ -158,6 +158,32 @@ void bw_wind(const struct bw_frame *parent, struct bw_xlator *xlator, struct bw_
         end_call(&call, parent, first_error(requests, total));
 }
 
+static void wind_some_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                             struct bw_request *requests, size_t count,
+                             bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                            struct bw_request *request, struct bw_request *copy))
+{
+    struct bw_request copies[BW_BATCH], *originals[BW_BATCH];
+    size_t wound = 0;
+    for (size_t i = 0; i < count; i++) {
+        copies[wound] = requests[i];
+        if (change(frame, xlator, &requests[i], &copies[wound]))
+            originals[wound++] = &requests[i];
+    }
+    bw_wind(frame, bw_xlator_child(xlator, 0), copies, wound);
+    for (size_t i = 0; i < wound; i++)
+        bw_request_answer(originals[i], &copies[i]);
+}
+
+void bw_wind_copies(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *requests, size_t count,
+                    bool (*change)(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                   struct bw_request *request, struct bw_request *copy))
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        wind_some_copies(frame, xlator, requests + done, bw_next_batch(count - done), change);
+}
+
 struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xlator,
                              uint64_t address, uint32_t length, unsigned copy,
                              struct bw_map_reply *reply)

@@ -13,4 +13,13 @@ struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *
 /** The probes of the graph a layer is in. */
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
 
+/** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
+enum { BW_BATCH = 64 };
+
+/** How many of the requests that are left the next batch takes. */
+static inline size_t bw_next_batch(size_t left)
+{
+    return left < BW_BATCH ? left : BW_BATCH;
+}
+
 #endif

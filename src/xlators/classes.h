@@ -3,7 +3,7 @@
 #ifndef BW_XLATORS_CLASSES_H
 #define BW_XLATORS_CLASSES_H
 
-#include "btrfs-walk/xlator.h"
+#include "graph/wind.h"
 
 extern const struct bw_xlator_class bw_storage_file_class;
 extern const struct bw_xlator_class bw_layout_window_class;
@@ -21,14 +21,5 @@ extern const struct bw_xlator_class bw_debug_delay_gen_class;
 
 /** All of them; ends with NULL. */
 extern const struct bw_xlator_class *const bw_builtin_classes[];
-
-/** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
-enum { BW_BATCH = 64 };
-
-/** How many of the requests that are left the next batch takes. */
-static inline size_t bw_next_batch(size_t left)
-{
-    return left < BW_BATCH ? left : BW_BATCH;
-}
 
 #endif

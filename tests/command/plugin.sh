@@ -74,7 +74,7 @@ object() { # NAME API-INITIALISER
 object good 'BW_XLATOR_EXPORT(it);'
 holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --insert bad/good@verify "$image"
 object abi 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
-refused "another ABI" 'bad/abi.so: it was built for version 5 of the layer interface, this is version 4: build it anew' bad/abi
+refused "another ABI" 'bad/abi.so: it was built for version 6 of the layer interface, this is version 5: build it anew' bad/abi
 object silently 'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; __attribute__((constructor)) static void fill(void) { unsigned takes = that.takes; that = it; that.takes = takes; } const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that};'
 sed -i 's|bad/silently|bad/taker|' "$WORK/silently.c" && build "$WORK/silently.c" "$WORK/xlators/bad/taker.so"
 refused "messages without an operation" 'it takes messages, but lacks the operation control' bad/taker

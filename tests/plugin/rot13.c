@@ -17,18 +17,9 @@ struct rot13 {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct rot13 *rot13 = calloc(1, sizeof *rot13);
-    if (!rot13)
-        return bw_error_no_memory();
+    struct rot13 *rot13 = bw_xlator_private(xlator);
     rot13->kind = bw_xlator_option_number(xlator, "kind");
-    bw_xlator_set_private(xlator, rot13);
     return NULL;
-}
-
-static void fini(struct bw_xlator *xlator)
-{
-    free(bw_xlator_private(xlator));
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static uint8_t turn(uint8_t byte, uint8_t first)
@@ -66,11 +57,8 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "kind",
-     .type = BW_OPTION_ENUM,
-     .default_value = "data",
-     .description = "requests whose bytes are changed",
-     .choices = bw_request_kind_choices},
+    {"kind", BW_OPTION_ENUM, "data", 0, 0, "requests whose bytes are changed",
+     bw_request_kind_choices},
     {0},
 };
 
@@ -83,12 +71,10 @@ static const struct bw_xlator_class rot13_class = {
         "    btrfs-walk --insert toys/rot13@device-1,kind=any --insert "
         "toys/rot13@device-1,kind=any "
         "image.img",
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct rot13),
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+    .operations = {.init = init, .read = read_requests, .dump = dump},
 };
 
 BW_XLATOR_EXPORT(rot13_class);

@@ -19,19 +19,10 @@ struct map {
     size_t chunk_count;
 };
 
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    bw_xlator_set_private(xlator, calloc(1, sizeof(struct map)));
-    return bw_xlator_private(xlator) ? NULL : bw_error_no_memory();
-}
-
 static void fini(struct bw_xlator *xlator)
 {
     struct map *map = bw_xlator_private(xlator);
-    if (map)
-        free(map->chunks);
-    free(map);
-    bw_xlator_set_private(xlator, NULL);
+    free(map->chunks);
 }
 
 static struct bw_error *add_chunk(struct map *map, const struct bw_chunk_info *chunk)
@@ -116,13 +107,10 @@ static const struct bw_xlator_class single_class = {
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,
     .maximum_children = 16,
+    .private_size = sizeof(struct map),
     .takes = BW_TAKES(BW_CONTROL_DEVICE) | BW_TAKES(BW_CONTROL_CHUNK),
-    .operations = {.init = init,
-                   .fini = fini,
-                   .read = read_requests,
-                   .map = map,
-                   .control = control,
-                   .dump = dump},
+    .operations =
+        {.fini = fini, .read = read_requests, .map = map, .control = control, .dump = dump},
 };
 
 BW_XLATOR_EXPORT(single_class);

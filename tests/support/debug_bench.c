@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "xlators/classes.h"
+#include "graph/instance.h"
 
 struct memory_output output_create(void)
 {
@@ -42,7 +43,7 @@ void expect_output(const struct memory_output *output, const char *wanted)
 struct bw_xlator *add_fake_device(struct bw_graph *graph, struct fake_layer *fake)
 {
     struct bw_xlator *made = add_layer(graph, "test/device", NULL, NULL);
-    bw_xlator_set_private(made, fake);
+    made->state = fake;
     return made;
 }
 

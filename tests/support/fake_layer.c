@@ -139,7 +139,7 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
 struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake)
 {
     struct bw_xlator *made = add_layer(graph, "test/logical", NULL, NULL);
-    bw_xlator_set_private(made, fake);
+    made->state = fake;
     return made;
 }
 

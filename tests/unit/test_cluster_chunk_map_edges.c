@@ -3,6 +3,7 @@
  * hints.
  */
 #include "support/chunk_bench.h"
+#include "graph/instance.h"
 
 /* Where there is no chunk, the answer tells how far there is none. */
 static void test_length_of_nowhere(void **state)
@@ -97,7 +98,7 @@ static void test_hints_go_to_the_devices(void **state)
     struct bw_xlator *children[2], *map = NULL;
     for (size_t i = 0; i < 2; i++) {
         children[i] = add_layer(graph, "test/device", NULL, NULL);
-        bw_xlator_set_private(children[i], &fakes[i]);
+        children[i]->state = &fakes[i];
     }
     const struct layer layer = {
         .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};

@@ -6,6 +6,7 @@
 
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
+#include "graph/instance.h"
 
 enum { SIZE = 100000 };
 
@@ -38,7 +39,7 @@ static struct bench *make_bench(uint64_t size)
     bench->classes[0] = &bench->device;
     bench->graph = graph_of(bench->classes, NULL);
     bench->below = add_layer(bench->graph, "test/device", NULL, NULL);
-    bw_xlator_set_private(bench->below, &bench->fake);
+    bench->below->state = &bench->fake;
     return bench;
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
+#include "graph/instance.h"
 
 enum { LENGTH = 64, MOST = 300, CALLERS = 5, ROUNDS = 100 };
 
@@ -76,7 +77,7 @@ static struct bench *make_bench(const char *threads)
     const struct option_value options[] = {{"threads", threads}, {0}};
     bench->graph = graph_of(classes, NULL);
     struct bw_xlator *below = add_layer(bench->graph, "test/below", NULL, NULL);
-    bw_xlator_set_private(below, &bench->below);
+    below->state = &bench->below;
     bench->top = add_layer(bench->graph, "performance/io-threads", below, options);
     return bench;
 }

@@ -26,20 +26,9 @@ static struct bw_layout *layout_of(const struct bw_xlator *xlator)
     return &map->layout;
 }
 
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct chunk_map *map = calloc(1, sizeof *map);
-    bw_xlator_set_private(xlator, map);
-    return map ? NULL : bw_error_no_memory();
-}
-
 static void fini(struct bw_xlator *xlator)
 {
-    struct chunk_map *map = bw_xlator_private(xlator);
-    if (map)
-        bw_layout_free(&map->layout);
-    free(map);
-    bw_xlator_set_private(xlator, NULL);
+    bw_layout_free(layout_of(xlator));
 }
 
 static struct bw_error *add_device(struct bw_layout *layout, const struct bw_control_device *from)
@@ -364,10 +353,10 @@ const struct bw_xlator_class bw_cluster_chunk_map_class = {
     .below = BW_ADDRESS_DEVICE,
     .minimum_children = 1,
     .maximum_children = UINT32_MAX,
+    .private_size = sizeof(struct chunk_map),
     .takes = BW_TAKES(BW_CONTROL_DEVICE) | BW_TAKES(BW_CONTROL_CHUNK) |
              BW_TAKES(BW_CONTROL_STRIPE_SOURCE),
-    .operations = {.init = init,
-                   .fini = fini,
+    .operations = {.fini = fini,
                    .control = control,
                    .read = read_requests,
                    .map = map,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/search.h"
 
 void bw_layout_free(struct bw_layout *layout)
 {
@@ -42,17 +43,10 @@ static const struct bw_layout_device *find_device(const struct bw_layout *layout
 /* Index of the first chunk that ends after `address`. */
 static size_t lower_bound(const struct bw_layout *layout, uint64_t address)
 {
-    size_t low = 0, high = layout->chunk_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (address - layout->chunks[middle].logical < layout->chunks[middle].length)
-            return middle;
-        if (layout->chunks[middle].logical < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    const struct bw_layout_chunk *chunks = layout->chunks;
+    return BW_FIRST_INDEX(i, layout->chunk_count,
+                          chunks[i].logical > address ||
+                              address - chunks[i].logical < chunks[i].length);
 }
 
 static bool make_room(struct bw_layout *layout, size_t index)

@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "xlators/classes.h"
 
 struct remap {
@@ -16,20 +17,10 @@ struct remap {
     size_t count, capacity;
 };
 
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct remap *remap = calloc(1, sizeof *remap);
-    bw_xlator_set_private(xlator, remap);
-    return remap ? NULL : bw_error_no_memory();
-}
-
 static void fini(struct bw_xlator *xlator)
 {
     struct remap *remap = bw_xlator_private(xlator);
-    if (remap)
-        free(remap->ranges);
-    free(remap);
-    bw_xlator_set_private(xlator, NULL);
+    free(remap->ranges);
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
@@ -52,16 +43,9 @@ static struct bw_error *control(struct bw_xlator *xlator, const struct bw_contro
 /* Where an address lies now; `length` is cut to what stays together. */
 static uint64_t translate(const struct remap *remap, uint64_t address, uint32_t *length)
 {
-    size_t low = 0, high = remap->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (remap->ranges[middle].from <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint64_t limit = low < remap->count ? remap->ranges[low].from - address : UINT64_MAX;
-    const struct bw_moved_range *range = low ? &remap->ranges[low - 1] : NULL;
+    size_t next = BW_FIRST_INDEX(i, remap->count, remap->ranges[i].from > address);
+    uint64_t limit = next < remap->count ? remap->ranges[next].from - address : UINT64_MAX;
+    const struct bw_moved_range *range = next ? &remap->ranges[next - 1] : NULL;
     bool moved = range && address - range->from < range->length;
     if (moved)
         limit = range->length - (address - range->from);
@@ -91,33 +75,21 @@ static struct bw_error *read_parts(const struct bw_frame *frame, struct bw_xlato
     return NULL;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
+static bool move(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
+                 struct bw_request *copy)
 {
-    struct bw_request parts[BW_BATCH];
-    struct bw_request *wholes[BW_BATCH];
-    size_t direct = 0;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t length = requests[i].length;
-        uint64_t address = translate(bw_xlator_private(xlator), requests[i].address, &length);
-        if (length < requests[i].length) {
-            requests[i].error = read_parts(frame, xlator, &requests[i]);
-            continue;
-        }
-        parts[direct] = requests[i];
-        parts[direct].address = address;
-        wholes[direct++] = &requests[i];
-    }
-    bw_wind(frame, bw_xlator_child(xlator, 0), parts, direct);
-    for (size_t i = 0; i < direct; i++)
-        bw_request_answer(wholes[i], &parts[i]);
+    uint32_t length = request->length;
+    copy->address = translate(bw_xlator_private(xlator), request->address, &length);
+    if (length == request->length)
+        return true;
+    request->error = read_parts(frame, xlator, request);
+    return false;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+    bw_wind_copies(frame, xlator, requests, count, move);
 }
 
 static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -133,8 +105,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
-        struct bw_range below = {translate(bw_xlator_private(xlator), ranges[i].address, &length),
-                                 length};
+        struct bw_range below = {
+            .address = translate(bw_xlator_private(xlator), ranges[i].address, &length)};
         below.length = length;
         bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
     }
@@ -154,13 +126,10 @@ const struct bw_xlator_class bw_cluster_remap_class = {
             "holds that list and asks below for the place where a range lies now.\n\n"
             "It is put above cluster/chunk-map when the image has the feature, and it reads the "
             "list from the image. Other images do not need it.",
-    .above = BW_ADDRESS_LOGICAL,
-    .below = BW_ADDRESS_LOGICAL,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
+    .private_size = sizeof(struct remap),
     .takes = BW_TAKES(BW_CONTROL_MOVED_RANGE),
-    .operations = {.init = init,
-                   .fini = fini,
+    .operations = {.fini = fini,
                    .control = control,
                    .read = read_requests,
                    .map = map,

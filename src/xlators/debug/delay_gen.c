@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "xlators/classes.h"
@@ -29,21 +28,12 @@ struct delay_gen {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct delay_gen *generator = calloc(1, sizeof *generator);
-    if (!generator)
-        return bw_error_no_memory();
+    struct delay_gen *generator = bw_xlator_private(xlator);
     generator->kind = bw_xlator_option_number(xlator, "kind");
     generator->delay = bw_xlator_option_number(xlator, "delay");
     generator->seed = bw_xlator_option_number(xlator, "seed");
     generator->distribution = (enum distribution)bw_xlator_option_number(xlator, "distribution");
-    bw_xlator_set_private(xlator, generator);
     return NULL;
-}
-
-static void fini(struct bw_xlator *xlator)
-{
-    free(bw_xlator_private(xlator));
-    bw_xlator_set_private(xlator, NULL);
 }
 
 /* -ln(number / 2^64), for numbers from 1. The binary logarithm comes bit by bit from squaring: 32
@@ -127,60 +117,39 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "kind",
-     .type = BW_OPTION_ENUM,
-     .default_value = "any",
-     .description = "which reads are delayed",
-     .choices = bw_request_kind_choices},
-    {.name = "delay",
-     .type = BW_OPTION_TIME,
-     .default_value = "1ms",
-     .maximum = UINT64_C(60000000000),
-     .description = "delay of each request; the mean, unless all are the same"},
-    {.name = "distribution",
-     .type = BW_OPTION_ENUM,
-     .default_value = "fixed",
-     .description = "all the same, up to twice the delay, or many short and few long ones",
-     .choices = distribution_choices},
-    {.name = "seed",
-     .type = BW_OPTION_INTEGER,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "another seed delays other addresses"},
+    {"kind", BW_OPTION_ENUM, "any", 0, 0, "which reads are delayed", bw_request_kind_choices},
+    {"delay", BW_OPTION_TIME, "1ms", 0, UINT64_C(60000000000),
+     "delay of each request; the mean, unless all are the same", NULL},
+    {"distribution", BW_OPTION_ENUM, "fixed", 0, 0,
+     "all the same, up to twice the delay, or many short and few long ones", distribution_choices},
+    {"seed", BW_OPTION_INTEGER, "0", 0, UINT64_MAX, "another seed delays other addresses", NULL},
     {0},
 };
 
 static const char page[] =
     "Delays reads. Each request of the chosen kind adds its delay, and a batch waits for the sum "
-    "before it "
-    "goes down, like at a device that does one thing at a time. Batches of different threads wait "
-    "at the "
-    "same time.\n"
+    "before it goes down, like at a device that does one thing at a time. Batches of different "
+    "threads wait at the same time.\n"
     "\n"
     "Use it to see what a slow disk or network would make of a run, or to bring requests of "
-    "several threads "
-    "into another order.\n"
+    "several threads into another order.\n"
     "\n"
     "    btrfs-walk --insert debug/delay-gen@device-1,delay=8ms image.img\n"
     "\n"
     "With distribution=uniform a request waits for up to twice the delay, with "
-    "distribution=exponential "
-    "mostly less than the delay and seldom up to ten times as long. How long is a function of the "
-    "seed and "
-    "the address alone, so a run can be repeated.\n"
+    "distribution=exponential mostly less than the delay and seldom up to ten times as long. How "
+    "long is a function of the seed and the address alone, so a run can be repeated.\n"
     "\n"
     "    btrfs-walk --insert "
-    "debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,"
-    "seed=7 image.img\n";
+    "debug/delay-gen@verify,kind=tree-block,delay=200us,distribution=exponential,seed=7 "
+    "image.img\n";
 
 const struct bw_xlator_class bw_debug_delay_gen_class = {
     .type = "debug/delay-gen",
     .description = "delays reads",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct delay_gen),
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+    .operations = {.init = init, .read = read_requests, .dump = dump},
 };

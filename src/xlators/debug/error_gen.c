@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/error-gen: faults on purpose. A layer is one rule: which requests, how often, and what
- * happens to them. With a rate, who is hit is a function of the seed and the request alone, so that
- * the same seed hits the same places in any order and with any number of threads. Stands wherever
- * it is put, in either address space; what it does is undone or reported by the layers above.
+ * debug/error-gen: injects faults. A layer is one rule: which requests, how often, and what happens
+ * to them. With a rate, the choice depends on the seed and the request alone, so that the same seed
+ * hits the same places in any order and with any number of threads. It works in either address
+ * space.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -31,7 +30,7 @@ struct error_gen {
     uint64_t copy, nth, rate, seed;
     bool once;
     enum action action;
-    atomic_uint_fast64_t matches; /* requests the rule was for, hit or not */
+    atomic_uint_fast64_t matches; /* requests the rule applied to, hit or not */
     atomic_uint_fast64_t faults;
 };
 
@@ -45,10 +44,7 @@ static struct bw_error *check_range(const struct error_gen *generator)
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct error_gen *generator = calloc(1, sizeof *generator);
-    if (!generator)
-        return bw_error_no_memory();
-    bw_xlator_set_private(xlator, generator);
+    struct error_gen *generator = bw_xlator_private(xlator);
     generator->kind = bw_xlator_option_number(xlator, "kind");
     generator->start = bw_xlator_option_number(xlator, "start");
     generator->end = bw_xlator_option_number(xlator, "end");
@@ -62,18 +58,10 @@ static struct bw_error *init(struct bw_xlator *xlator)
         generator->nth = 1;
     if (!generator->end)
         generator->end = UINT64_MAX;
-    /* The type of checksum is found out block by block, in any thread; its library is made ready in
-     * this one.
-     */
+    /* Any thread may meet a block with any checksum, so the library is set up now. */
     if (generator->action == STALE)
         BW_TRY(bw_checksum_prepare(BW_CHECKSUM_BLAKE2B));
     return check_range(generator);
-}
-
-static void fini(struct bw_xlator *xlator)
-{
-    free(bw_xlator_private(xlator));
-    bw_xlator_set_private(xlator, NULL);
 }
 
 /* A request for any copy counts as one for the first. */
@@ -97,13 +85,13 @@ static bool drawn(const struct error_gen *generator, const struct bw_request *re
     return hash % BW_PERCENT_100 < generator->rate;
 }
 
-/* Only these have a generation that can be old. */
+/* Only these have a generation. */
 static bool can_be_stale(const struct bw_request *request)
 {
     return request->kind == BW_REQUEST_TREE_BLOCK || request->kind == BW_REQUEST_SUPER;
 }
 
-/* Whether the rule is for a request, all but the counting. */
+/* Whether the rule applies to a request, apart from the counting. */
 static bool matches(const struct error_gen *generator, const struct bw_request *request)
 {
     return bw_request_kind_selected(generator->kind, request->kind) &&
@@ -112,22 +100,13 @@ static bool matches(const struct error_gen *generator, const struct bw_request *
            (generator->action != STALE || can_be_stale(request)) && drawn(generator, request);
 }
 
-/* Whether it is the turn of a request that matches. */
-static bool its_turn(struct error_gen *generator)
+/* Counts a request that matches; whether it is its turn. */
+static bool is_hit(struct error_gen *generator, const struct bw_request *request)
 {
+    if (!matches(generator, request))
+        return false;
     uint64_t number = 1 + atomic_fetch_add_explicit(&generator->matches, 1, memory_order_relaxed);
     return generator->once ? number == generator->nth : number % generator->nth == 0;
-}
-
-static_assert(BW_BATCH <= 64, "the requests of a batch are the bits of a number");
-
-static uint64_t choose(struct error_gen *generator, const struct bw_request *requests, size_t count)
-{
-    uint64_t hit = 0;
-    for (size_t i = 0; i < count; i++)
-        if (matches(generator, &requests[i]) && its_turn(generator))
-            hit |= UINT64_C(1) << i;
-    return hit;
 }
 
 static bool flip(const struct error_gen *generator, struct bw_request *request)
@@ -145,8 +124,7 @@ static bool zero(const struct error_gen *generator, struct bw_request *request)
     return true;
 }
 
-/* All of it was read: a layer below must not be asked for half a tree block. Nobody sees the
- * difference. */
+/* The whole request was read, because layers below could not check half a tree block. */
 static bool cut_short(const struct error_gen *generator, struct bw_request *request)
 {
     (void)generator;
@@ -158,7 +136,7 @@ static bool cut_short(const struct error_gen *generator, struct bw_request *requ
     return true;
 }
 
-/* A block whose checksum fits none of the types is damaged, a piece of one, or something else. */
+/* False for a block that is damaged, or no whole block. */
 static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_type *type)
 {
     for (unsigned i = 0; i < BW_CHECKSUM_TYPES; i++)
@@ -169,7 +147,7 @@ static bool find_checksum(const uint8_t *block, size_t length, enum bw_checksum_
     return false;
 }
 
-/* What a lost write leaves: the block of an earlier transaction, in itself faultless. */
+/* As a lost write leaves it: the block of an earlier transaction, valid in itself. */
 static bool make_older(uint8_t *block, size_t length, size_t generation_offset)
 {
     enum bw_checksum_type type;
@@ -196,14 +174,20 @@ static bool stale(const struct error_gen *generator, struct bw_request *request)
                               offsetof(struct bw_disk_header, generation));
 }
 
-/* Fails a request without asking below. */
-static void fail(struct error_gen *generator, struct bw_request *request)
+/* Fails a request, which is not handed down then, if it is hit. */
+static bool pass(const struct bw_frame *frame, struct bw_xlator *xlator, struct bw_request *request,
+                 struct bw_request *copy)
 {
+    struct error_gen *generator = bw_xlator_private(xlator);
+    (void)frame, (void)copy;
+    if (!is_hit(generator, request))
+        return true;
     atomic_fetch_add_explicit(&generator->faults, 1, memory_order_relaxed);
     request->error = bw_error_from_errno(EIO, "injected I/O error at %" PRIu64, request->address);
+    return false;
 }
 
-/* What the other actions make of a reply; false: nothing. */
+/* The other actions, which alter a reply; false if they left it alone. */
 static bool (*const spoilers[])(const struct error_gen *, struct bw_request *) = {
     [FLIP] = flip, [ZERO] = zero, [SHORT] = cut_short, [STALE] = stale};
 
@@ -213,52 +197,21 @@ static void spoil(struct error_gen *generator, struct bw_request *request)
         atomic_fetch_add_explicit(&generator->faults, 1, memory_order_relaxed);
 }
 
-/* Hands down all but those that fail here. */
-static void read_others(const struct bw_frame *frame, struct bw_xlator *xlator,
-                        struct bw_request *requests, size_t count, uint64_t hit)
-{
-    struct bw_request others[BW_BATCH];
-    struct bw_request *wholes[BW_BATCH];
-    size_t left = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (hit >> i & 1) {
-            fail(bw_xlator_private(xlator), &requests[i]);
-            continue;
-        }
-        others[left] = requests[i];
-        wholes[left++] = &requests[i];
-    }
-    bw_wind(frame, bw_xlator_child(xlator, 0), others, left);
-    for (size_t i = 0; i < left; i++)
-        bw_request_answer(wholes[i], &others[i]);
-}
-
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
 {
     struct error_gen *generator = bw_xlator_private(xlator);
-    uint64_t hit = choose(generator, requests, count);
-    if (hit && generator->action == EIO_ERROR) {
-        read_others(frame, xlator, requests, count, hit);
+    size_t clear = 0; /* requests before the first that matches */
+    while (clear < count && !matches(generator, &requests[clear]))
+        clear++;
+    if (clear < count && generator->action == EIO_ERROR) {
+        bw_wind_copies(frame, xlator, requests, count, pass);
         return;
     }
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
     for (size_t i = 0; i < count; i++)
-        if (hit >> i & 1)
+        if (is_hit(generator, &requests[i]))
             spoil(generator, &requests[i]);
-}
-
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
-{
-    const struct error_gen *generator = bw_xlator_private(xlator);
-    size_t clear = 0;
-    while (clear < count && !matches(generator, &requests[clear]))
-        clear++;
-    if (clear == count)
-        bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
-    for (size_t done = 0; clear < count && done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -270,100 +223,61 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "action",
-     .type = BW_OPTION_ENUM,
-     .default_value = "eio",
-     .description = "what happens to a request that is hit",
-     .choices = action_choices},
-    {.name = "kind",
-     .type = BW_OPTION_ENUM,
-     .default_value = "any",
-     .description = "which reads the rule is for",
-     .choices = bw_request_kind_choices},
-    {.name = "start",
-     .type = BW_OPTION_SIZE,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "first address the rule is for"},
-    {.name = "end",
-     .type = BW_OPTION_SIZE,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "the rule applies to addresses below this one; 0: no limit"},
-    {.name = "copy",
-     .type = BW_OPTION_INTEGER,
-     .default_value = "0",
-     .maximum = UINT8_MAX,
-     .description = "the copy the rule is for; 0: all"},
-    {.name = "nth",
-     .type = BW_OPTION_INTEGER,
-     .default_value = "1",
-     .maximum = UINT64_MAX,
-     .description = "hits each nth request the rule is for; 0 and 1: each"},
-    {.name = "once",
-     .type = BW_OPTION_BOOL,
-     .default_value = "off",
-     .description = "hits one request only: the first, or the nth"},
-    {.name = "rate",
-     .type = BW_OPTION_PERCENT,
-     .default_value = "100%",
-     .maximum = BW_PERCENT_100,
-     .description = "part of the places that the rule is for"},
-    {.name = "seed",
-     .type = BW_OPTION_INTEGER,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "another seed chooses other places, and other bits to flip"},
+    {"action", BW_OPTION_ENUM, "eio", 0, 0, "what happens to a request that is hit",
+     action_choices},
+    {"kind", BW_OPTION_ENUM, "any", 0, 0, "which reads the rule applies to",
+     bw_request_kind_choices},
+    {"start", BW_OPTION_SIZE, "0", 0, UINT64_MAX, "first address that the rule applies to", NULL},
+    {"end", BW_OPTION_SIZE, "0", 0, UINT64_MAX,
+     "the rule applies to addresses below this one; 0: no limit", NULL},
+    {"copy", BW_OPTION_INTEGER, "0", 0, UINT8_MAX, "copy that the rule applies to; 0: all", NULL},
+    {"nth", BW_OPTION_INTEGER, "1", 0, UINT64_MAX,
+     "hits each nth request that the rule applies to; 0 and 1: each", NULL},
+    {"once", BW_OPTION_BOOL, "off", 0, 0, "hits one request only: the first, or the nth", NULL},
+    {"rate", BW_OPTION_PERCENT, "100%", 0, BW_PERCENT_100,
+     "part of the places that the rule applies to", NULL},
+    {"seed", BW_OPTION_INTEGER, "0", 0, UINT64_MAX,
+     "another seed chooses other places, and other bits to flip", NULL},
     {0},
 };
 
 static const char page[] =
-    "Makes reads fail or go wrong, always in the same way. A layer is one rule; for several rules "
-    "insert "
-    "several layers. The rule is for requests of one kind, that touch the addresses from start up "
-    "to, not "
-    "including, end, and ask for one copy (who takes any copy asks for copy 1). Addresses are "
-    "those of the "
-    "place it stands in: logical above the chunk map, offsets on one device below it.\n"
+    "Makes reads fail or go wrong, always in the same way. Each layer is one rule; insert several "
+    "layers for several rules. A rule applies to requests of one kind that touch the addresses "
+    "from start up to, but not including, end, and that read one copy (a request for any copy "
+    "counts as one for copy 1). Addresses are those at the place of the layer: logical above the "
+    "chunk map, offsets on one device below it.\n"
     "\n"
-    "Use it to see what damage would cost, and whether another copy makes up for it. Put it below "
-    "verify to "
-    "spoil what is read from the disk. Above it, eio and short lose a block for good; bytes that "
-    "are altered "
-    "there are believed, and the list and the exit status may then be wrong.\n"
+    "Use it to see what damage would cost, and whether another copy makes up for it. Insert it "
+    "below verify to corrupt what is read from the disk. Above verify, eio and short lose a block "
+    "for good, and altered bytes are not noticed: the list and the exit status may then be "
+    "wrong.\n"
     "\n"
     "    btrfs-walk --insert debug/error-gen@chunk-map,kind=tree-block,copy=1,action=flip "
     "image.img\n"
     "    btrfs-walk --insert debug/error-gen@device-1,start=1M,end=2M image.img\n"
     "\n"
-    "The actions: eio fails the request, and the layers below are not asked. flip changes one bit. "
-    "zero "
-    "reads zeros. short fails the request with half of its bytes read. stale turns a tree block or "
-    "a "
-    "superblock into that of the transaction before, with a right checksum, which is what a lost "
-    "write "
-    "leaves; a rule with this action is for those two kinds only, and leaves alone what is not a "
-    "whole block "
-    "with a right checksum.\n"
+    "The actions: eio fails the request without calling the layers below. flip changes one bit. "
+    "zero reads zeros. short fails the request after half of its bytes were read. stale turns a "
+    "tree block or a superblock into that of the previous transaction, with a correct checksum, as "
+    "a lost write leaves it; this action applies only to these two kinds, and only to whole blocks "
+    "with a correct checksum.\n"
     "\n"
-    "With a rate, only that part of all places is hit. Which ones is a function of the seed, "
-    "address, kind "
-    "and copy: the same seed hits the same places, in any order and with any number of threads.\n"
+    "With a rate, only that part of all places is hit. Which ones depends on the seed, address, "
+    "kind and copy alone: the same seed hits the same places, in any order and with any number of "
+    "threads.\n"
     "\n"
     "    btrfs-walk --insert debug/error-gen@verify,kind=tree-block,rate=0.5%,seed=42 image.img\n"
     "\n"
-    "nth and once count the requests that the rule is for, after the rate, as they come: with "
-    "several "
-    "threads their order is not always the same.\n";
+    "nth and once count the requests that the rule applies to, after the rate, in the order they "
+    "arrive; with several threads this order is not always the same.\n";
 
 const struct bw_xlator_class bw_debug_error_gen_class = {
     .type = "debug/error-gen",
     .description = "makes chosen reads fail or go wrong",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct error_gen),
     .options = options,
-    .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
+    .operations = {.init = init, .read = read_requests, .dump = dump},
 };

@@ -9,8 +9,6 @@
  */
 #include <inttypes.h>
 #include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/escape.h"
@@ -42,12 +40,8 @@ struct io_stats {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct io_stats *stats = aligned_alloc(CACHE_LINE, sizeof *stats);
-    if (!stats)
-        return bw_error_no_memory();
-    memset(stats, 0, sizeof *stats);
+    struct io_stats *stats = bw_xlator_private(xlator);
     stats->as_json = bw_xlator_option_number(xlator, "format") == 1;
-    bw_xlator_set_private(xlator, stats);
     return bw_sink_open(xlator, &stats->sink);
 }
 
@@ -192,28 +186,21 @@ static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
 static void fini(struct bw_xlator *xlator)
 {
     struct io_stats *stats = bw_xlator_private(xlator);
-    if (stats && stats->sink.descriptor >= 0) {
+    if (stats->sink.descriptor >= 0) {
         struct bw_buffer text = {0};
         (stats->as_json ? report_json : report_text)(xlator, &text);
         bw_sink_write(xlator, &stats->sink, &text);
         bw_sink_close(&stats->sink);
     }
-    free(stats);
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static const char *const format_choices[] = {"text", "json", NULL};
 
 static const struct bw_option options[] = {
-    {.name = "file",
-     .type = BW_OPTION_OUTPUT,
-     .default_value = "-",
-     .description = "where to write the report: - is stderr; a file is appended to"},
-    {.name = "format",
-     .type = BW_OPTION_ENUM,
-     .default_value = "text",
-     .description = "text for people, or one line of JSON",
-     .choices = format_choices},
+    {"file", BW_OPTION_OUTPUT, "-", 0, 0,
+     "where to write the report: - is stderr; a file is appended to", NULL},
+    {"format", BW_OPTION_ENUM, "text", 0, 0, "text for people, or one line of JSON",
+     format_choices},
     {0},
 };
 
@@ -226,7 +213,8 @@ static const char page[] =
     "between them take. A call costs two looks at the clock, so it may stand in every place at "
     "once.\n"
     "\n"
-    "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 image.img\n"
+    "    btrfs-walk --insert debug/io-stats@node-cache --insert debug/io-stats@device-1 "
+    "image.img\n"
     "    btrfs-walk --insert debug/io-stats@verify,format=json,file=stats.json image.img\n"
     "\n"
     "Sizes and times are shown by powers of two: a line counts the values from its own up to the "
@@ -236,10 +224,8 @@ const struct bw_xlator_class bw_debug_io_stats_class = {
     .type = "debug/io-stats",
     .description = "counts and times what passes",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct io_stats),
     .options = options,
     .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };

@@ -6,17 +6,19 @@
  */
 #include "xlators/classes.h"
 
-/* The private state is only a flag: if there is one, requests are passed on one by one. */
+/* The private state: whether requests are passed on one by one. */
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    bw_xlator_set_private(xlator, bw_xlator_option_number(xlator, "each") ? xlator : NULL);
+    bool *each = bw_xlator_private(xlator);
+    *each = bw_xlator_option_number(xlator, "each");
     return NULL;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    size_t step = bw_xlator_private(xlator) ? 1 : count;
+    const bool *each = bw_xlator_private(xlator);
+    size_t step = *each ? 1 : count;
     for (size_t i = 0; i < count; i += step)
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + i, step);
 }
@@ -36,10 +38,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 }
 
 static const struct bw_option options[] = {
-    {.name = "each",
-     .type = BW_OPTION_BOOL,
-     .default_value = "off",
-     .description = "pass on each request by itself"},
+    {"each", BW_OPTION_BOOL, "off", 0, 0, "pass on each request by itself", NULL},
     {0},
 };
 
@@ -65,10 +64,8 @@ const struct bw_xlator_class bw_debug_probe_class = {
     .type = "debug/probe",
     .description = "makes what passes visible to the probes",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(bool),
     .options = options,
     .operations = {.init = init, .read = read_requests, .map = map, .advise = advise},
 };

@@ -4,7 +4,6 @@
  * changes nothing and works in either address space.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "base/escape.h"
 #include "xlators/classes.h"
@@ -18,22 +17,16 @@ struct trace {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct trace *trace = calloc(1, sizeof *trace);
-    if (!trace)
-        return bw_error_no_memory();
+    struct trace *trace = bw_xlator_private(xlator);
     trace->kind = bw_xlator_option_number(xlator, "kind");
     trace->all_operations = bw_xlator_option_number(xlator, "operations") == 1;
-    bw_xlator_set_private(xlator, trace);
     return bw_sink_open(xlator, &trace->sink);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct trace *trace = bw_xlator_private(xlator);
-    if (trace)
-        bw_sink_close(&trace->sink);
-    free(trace);
-    bw_xlator_set_private(xlator, NULL);
+    bw_sink_close(&trace->sink);
 }
 
 /* Appends what every line begins with: depth, name, direction, address and length. */
@@ -142,29 +135,20 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 static const char *const operation_choices[] = {"read", "all", NULL};
 
 static const struct bw_option options[] = {
-    {.name = "file",
-     .type = BW_OPTION_OUTPUT,
-     .default_value = "-",
-     .description = "where to write: - is stderr; a file is appended to"},
-    {.name = "kind",
-     .type = BW_OPTION_ENUM,
-     .default_value = "any",
-     .description = "which reads are written",
-     .choices = bw_request_kind_choices},
-    {.name = "operations",
-     .type = BW_OPTION_ENUM,
-     .default_value = "read",
-     .description = "reads only, or mappings and hints as well",
-     .choices = operation_choices},
+    {"file", BW_OPTION_OUTPUT, "-", 0, 0, "where to write: - is stderr; a file is appended to",
+     NULL},
+    {"kind", BW_OPTION_ENUM, "any", 0, 0, "which reads are written", bw_request_kind_choices},
+    {"operations", BW_OPTION_ENUM, "read", 0, 0, "reads only, or mappings and hints as well",
+     operation_choices},
     {0},
 };
 
 static const char page[] =
     "Writes a line for each request (>) and each reply (<): the name of the volume, the kind of "
-    "read, address and length in bytes, and the copy. The line of a request for a tree block "
-    "also has the owner, level and generation that its parent promises; that of a reply ends "
-    "with ok or with the error. Lines are indented by the depth of the call. All lines of a "
-    "batch are written at once, so that threads do not mix their lines within it.\n"
+    "read, address and length in bytes, and the copy. The line of a request for a tree block also "
+    "has the owner, level and generation that its parent promises; that of a reply ends with ok "
+    "or with the error. Lines are indented by the depth of the call. All lines of a batch are "
+    "written at once, so that threads do not mix their lines within it.\n"
     "\n"
     "Use it to see what a layer asks of the one below it, and in what order. Addresses are those "
     "of the place where it stands: logical above the chunk map, offsets on one device below it.\n"
@@ -179,10 +163,8 @@ const struct bw_xlator_class bw_debug_trace_class = {
     .type = "debug/trace",
     .description = "writes a line for each request and each reply",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct trace),
     .options = options,
     .operations = {.init = init, .fini = fini, .read = read_requests, .map = map, .advise = advise},
 };

@@ -18,24 +18,17 @@
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct bw_verify *verify = calloc(1, sizeof *verify);
-    if (!verify)
-        return bw_error_no_memory();
+    struct bw_verify *verify = bw_xlator_private(xlator);
     pthread_mutex_init(&verify->lock, NULL);
-    bw_xlator_set_private(xlator, verify);
     return NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct bw_verify *verify = bw_xlator_private(xlator);
-    if (!verify)
-        return;
     pthread_mutex_destroy(&verify->lock);
     bw_map_free(&verify->reported);
     free(verify->fsids);
-    free(verify);
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
@@ -186,10 +179,8 @@ const struct bw_xlator_class bw_features_verify_class = {
         "Insert a layer that corrupts reads on purpose below this one if it should notice, and "
         "above it if it should not:\n\n"
         "    btrfs-walk --insert debug/error-gen@chunk-map disk.img\n",
-    .above = BW_ADDRESS_LOGICAL,
-    .below = BW_ADDRESS_LOGICAL,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
+    .private_size = sizeof(struct bw_verify),
     .takes = BW_TAKES(BW_CONTROL_FILE_SYSTEM),
     .operations =
         {.init = init, .fini = fini, .control = control, .read = read_requests, .dump = dump},

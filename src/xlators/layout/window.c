@@ -5,9 +5,7 @@
  * disk image, or after a header of another format.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/cleanup.h"
 #include "xlators/classes.h"
 
 struct window {
@@ -34,19 +32,10 @@ static struct bw_error *place(struct window *window, struct bw_xlator *child)
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct window *window = calloc(1, sizeof *window);
-    if (!window)
-        return bw_error_no_memory();
+    struct window *window = bw_xlator_private(xlator);
     window->offset = bw_xlator_option_number(xlator, "offset");
     window->length = bw_xlator_option_number(xlator, "length");
-    bw_xlator_set_private(xlator, window);
     return place(window, bw_xlator_child(xlator, 0));
-}
-
-static void fini(struct bw_xlator *xlator)
-{
-    free(bw_xlator_private(xlator));
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static uint64_t size(struct bw_xlator *xlator)
@@ -60,35 +49,25 @@ static bool inside(const struct window *window, uint64_t address, uint64_t lengt
     return address <= window->length && length <= window->length - address;
 }
 
-static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                       struct bw_request *requests, size_t count)
+static bool shift(const struct bw_frame *frame, struct bw_xlator *xlator,
+                  struct bw_request *request, struct bw_request *copy)
 {
+    (void)frame;
     const struct window *window = bw_xlator_private(xlator);
-    struct bw_request shifted[BW_BATCH];
-    struct bw_request *wanted[BW_BATCH];
-    size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!inside(window, requests[i].address, requests[i].length)) {
-            requests[i].error = bw_error_create(
-                BW_ERROR_CORRUPT,
-                "the window ends at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
-                window->length, requests[i].length, requests[i].address);
-            continue;
-        }
-        shifted[kept] = requests[i];
-        shifted[kept].address += window->offset;
-        wanted[kept++] = &requests[i];
-    }
-    bw_wind(frame, bw_xlator_child(xlator, 0), shifted, kept);
-    for (size_t i = 0; i < kept; i++)
-        bw_request_answer(wanted[i], &shifted[i]);
+    copy->address += window->offset;
+    if (inside(window, request->address, request->length))
+        return true;
+    request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                     "the window ends at %" PRIu64 ", before the end of %" PRIu32
+                                     " bytes at %" PRIu64,
+                                     window->length, request->length, request->address);
+    return false;
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+    bw_wind_copies(frame, xlator, requests, count, shift);
 }
 
 /* Hints are shifted and cut to the window; what lies outside is left out. */
@@ -124,27 +103,20 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "offset",
-     .type = BW_OPTION_SIZE,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "where the window begins on the device below"},
-    {.name = "length",
-     .type = BW_OPTION_SIZE,
-     .default_value = "0",
-     .maximum = UINT64_MAX,
-     .description = "bytes in the window; 0: up to the end of the device below"},
+    {"offset", BW_OPTION_SIZE, "0", 0, UINT64_MAX, "where the window begins on the device below",
+     NULL},
+    {"length", BW_OPTION_SIZE, "0", 0, UINT64_MAX,
+     "bytes in the window; 0: up to the end of the device below", NULL},
     {0},
 };
 
 static const char page[] =
     "Shows a part of the device below as if it were the whole device: a read at address A becomes "
-    "a "
-    "read at offset + A. Nothing outside of that part can be read.\n"
+    "a read at offset + A. Nothing outside of that part can be read.\n"
     "\n"
-    "Use it for a file system that does not begin where the image begins: in a partition of a disk "
-    "image, or after a header. Insert it above the storage layer of the image. The offset of a "
-    "partition is its first sector times the sector size (often 2048 times 512, which is 1M).\n"
+    "Use it for a file system that does not begin where the image begins: in a partition of a "
+    "disk image, or after a header. Insert it above the storage layer of the image. The offset of "
+    "a partition is its first sector times the sector size (often 2048 times 512, which is 1M).\n"
     "\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
     "\n"
@@ -156,13 +128,11 @@ const struct bw_xlator_class bw_layout_window_class = {
     .type = "layout/window",
     .description = "shows a part of a device, such as a partition",
     .page = page,
-    .above = BW_ADDRESS_DEVICE,
-    .below = BW_ADDRESS_DEVICE,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct window),
     .options = options,
     .operations = {.init = init,
-                   .fini = fini,
+
                    .read = read_requests,
                    .advise = advise,
                    .size = size,

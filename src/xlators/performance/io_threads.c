@@ -10,10 +10,11 @@
  * it is done.
  */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/thread.h"
 #include "xlators/classes.h"
+
+enum { MOST_THREADS = 64 };
 
 /* A batch under way; lives on the stack of the caller. */
 struct batch {
@@ -36,7 +37,7 @@ struct io_threads {
     pthread_cond_t done;  /* some batch is done */
     struct batch *first;  /* the queue */
     uint64_t batches, slices, slices_by_threads;
-    pthread_t threads[];
+    pthread_t threads[MOST_THREADS];
 };
 
 static void add_to_queue(struct io_threads *pool, struct batch *batch)
@@ -128,23 +129,17 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    size_t limit = (size_t)bw_xlator_option_number(xlator, "threads");
-    struct io_threads *pool = calloc(1, sizeof *pool + limit * sizeof *pool->threads);
-    if (!pool)
-        return bw_error_no_memory();
-    pool->limit = limit;
+    struct io_threads *pool = bw_xlator_private(xlator);
+    pool->limit = (size_t)bw_xlator_option_number(xlator, "threads");
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
-    bw_xlator_set_private(xlator, pool);
     return NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct io_threads *pool = bw_xlator_private(xlator);
-    if (!pool)
-        return;
     pthread_mutex_lock(&pool->lock);
     pool->quit = true;
     pthread_cond_broadcast(&pool->work);
@@ -154,8 +149,6 @@ static void fini(struct bw_xlator *xlator)
     pthread_cond_destroy(&pool->done);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->lock);
-    free(pool);
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
@@ -170,44 +163,34 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "threads",
-     .type = BW_OPTION_INTEGER,
-     .default_value = "4",
-     .minimum = 1,
-     .maximum = 64,
-     .description = "slices of a batch that are served at the same time"},
+    {"threads", BW_OPTION_INTEGER, "4", 1, MOST_THREADS,
+     "slices of a batch that are served at the same time", NULL},
     {0},
 };
 
 static const char page[] =
     "Cuts a batch of reads into as many parts as there are threads, and has the layer below serve "
-    "them "
-    "at the same time. The batch is answered when all its parts are. A batch of one request goes "
-    "straight down, and without threads, should none be started, so does every other.\n"
+    "them at the same time. The batch is answered when all its parts are. A batch of one request "
+    "goes straight down, and without threads, should none be started, so does every other.\n"
     "\n"
     "It pays above a layer that takes its time for each request, does one thing at a time, and "
-    "cannot be "
-    "told ahead: a plug-in that asks a server, say. Above a debug/delay-gen a walk with one thread "
-    "becomes three to four times as fast with 4 threads, and eight times with 16; one with -j 8 "
-    "three "
-    "times with 16.\n"
+    "cannot be told ahead: a plug-in that asks a server, say. Above a debug/delay-gen a walk with "
+    "one thread becomes three to four times as fast with 4 threads, and eight times with 16; one "
+    "with -j 8 three times with 16.\n"
     "\n"
     "    btrfs-walk --insert performance/io-threads@device-1,threads=16 disk.img\n"
     "\n"
     "It does not pay above storage/file, where the kernel reads ahead all that is hinted at: no "
     "difference on a local disk; on a slow FUSE file system between half and one and a half times "
-    "the "
-    "time, while -j 8 alone nearly always did better. Above features/verify the threads share the "
-    "checksums, which saves a tenth where -j 2 saves nearly half. So try -j first.\n";
+    "the time, while -j 8 alone nearly always did better. Above features/verify the threads share "
+    "the checksums, which saves a tenth where -j 2 saves nearly half. So try -j first.\n";
 
 const struct bw_xlator_class bw_performance_io_threads_class = {
     .type = "performance/io-threads",
     .description = "has several parts of a batch served at the same time",
     .page = page,
-    .above = BW_ADDRESS_ANY,
-    .below = BW_ADDRESS_ANY,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_ANY),
+    .private_size = sizeof(struct io_threads),
     .options = options,
     .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };

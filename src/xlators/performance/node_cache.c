@@ -42,20 +42,17 @@ struct node_cache {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct node_cache *cache = calloc(1, sizeof *cache);
-    if (!cache)
-        return bw_error_no_memory();
+    struct node_cache *cache = bw_xlator_private(xlator);
     cache->shard_size = bw_xlator_option_number(xlator, "size") / SHARDS;
     for (size_t i = 0; i < SHARDS; i++)
         pthread_mutex_init(&cache->shards[i].lock, NULL);
-    bw_xlator_set_private(xlator, cache);
     return NULL;
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct node_cache *cache = bw_xlator_private(xlator);
-    for (size_t i = 0; cache && i < SHARDS; i++) {
+    for (size_t i = 0; i < SHARDS; i++) {
         struct shard *shard = &cache->shards[i];
         while (shard->count) {
             struct slot *slot = shard->slots[--shard->count];
@@ -65,8 +62,6 @@ static void fini(struct bw_xlator *xlator)
         free(shard->slots);
         pthread_mutex_destroy(&shard->lock);
     }
-    free(cache);
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static uint64_t hash_of(uint64_t address)
@@ -272,11 +267,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "size",
-     .type = BW_OPTION_SIZE,
-     .default_value = "6M",
-     .maximum = UINT64_C(1) << 40,
-     .description = "memory for cached blocks"},
+    {"size", BW_OPTION_SIZE, "6M", 0, UINT64_C(1) << 40, "memory for cached blocks", NULL},
     {0},
 };
 
@@ -290,10 +281,8 @@ const struct bw_xlator_class bw_performance_node_cache_class = {
             "The default is enough for most images. Give it more memory for a file system of many "
             "terabytes on a slow disk, and none to measure the layers below:\n\n"
             "    btrfs-walk --xlator-option node-cache.size=64M disk.img\n",
-    .above = BW_ADDRESS_LOGICAL,
-    .below = BW_ADDRESS_LOGICAL,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
+    .private_size = sizeof(struct node_cache),
     .options = options,
     .operations = {.init = init, .fini = fini, .read = read_requests, .dump = dump},
 };

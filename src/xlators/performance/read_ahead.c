@@ -16,18 +16,9 @@ struct read_ahead {
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct read_ahead *state = calloc(1, sizeof *state);
-    if (!state)
-        return bw_error_no_memory();
+    struct read_ahead *state = bw_xlator_private(xlator);
     state->gap = bw_xlator_option_number(xlator, "gap");
-    bw_xlator_set_private(xlator, state);
     return NULL;
-}
-
-static void fini(struct bw_xlator *xlator)
-{
-    free(bw_xlator_private(xlator));
-    bw_xlator_set_private(xlator, NULL);
 }
 
 static int by_address(const void *a, const void *b)
@@ -67,11 +58,8 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
 }
 
 static const struct bw_option options[] = {
-    {.name = "gap",
-     .type = BW_OPTION_SIZE,
-     .default_value = "0",
-     .maximum = UINT64_C(1) << 30,
-     .description = "ranges closer together than this become one"},
+    {"gap", BW_OPTION_SIZE, "0", 0, UINT64_C(1) << 30,
+     "ranges closer together than this become one", NULL},
     {0},
 };
 
@@ -85,10 +73,8 @@ const struct bw_xlator_class bw_performance_read_ahead_class = {
         "A disk that has to move its head reads a small gap faster than it skips it. For such a "
         "disk set a gap; for a solid-state disk leave it at 0:\n\n"
         "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
-    .above = BW_ADDRESS_LOGICAL,
-    .below = BW_ADDRESS_LOGICAL,
-    .minimum_children = 1,
-    .maximum_children = 1,
+    BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
+    .private_size = sizeof(struct read_ahead),
     .options = options,
-    .operations = {.init = init, .fini = fini, .advise = advise},
+    .operations = {.init = init, .advise = advise},
 };

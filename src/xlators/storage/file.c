@@ -10,13 +10,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "graph/wind.h"
 #include "xlators/classes.h"
 
@@ -61,22 +58,17 @@ static struct bw_error *open_file(struct file *file)
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct file *file = calloc(1, sizeof *file);
-    if (!file)
-        return bw_error_no_memory();
+    struct file *file = bw_xlator_private(xlator);
     file->descriptor = -1;
     file->path = bw_xlator_option_text(xlator, "path");
-    bw_xlator_set_private(xlator, file);
     return open_file(file);
 }
 
 static void fini(struct bw_xlator *xlator)
 {
     struct file *file = bw_xlator_private(xlator);
-    if (file && file->descriptor >= 0)
+    if (file->descriptor >= 0)
         close(file->descriptor);
-    free(file);
-    bw_xlator_set_private(xlator, NULL);
 }
 
 /* Reads one request to its end, also after interruptions and short reads. */
@@ -245,9 +237,7 @@ static void dump(struct bw_xlator *xlator, struct bw_json *json)
 }
 
 static const struct bw_option options[] = {
-    {.name = "path",
-     .type = BW_OPTION_PATH,
-     .description = "image file or block device; opened read-only"},
+    {"path", BW_OPTION_PATH, NULL, 0, 0, "image file or block device; opened read-only", NULL},
     {0},
 };
 
@@ -263,6 +253,7 @@ const struct bw_xlator_class bw_storage_file_class = {
     .page = page,
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
+    .private_size = sizeof(struct file),
     .options = options,
     .operations = {.init = init,
                    .fini = fini,
