@@ -5,8 +5,6 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/stream.h"
 #include "data/extents.h"
-#include "fs/inode.h"
-#include "fs/fs.h"
 
 struct bw_extent_reader {
     struct bw_extent_cursor cursor;
@@ -132,10 +130,4 @@ struct bw_error *bw_extent_reader_next(struct bw_extent_reader *reader, struct b
     } while (!extent->length);
     reader->error = extent->error;
     return NULL;
-}
-
-struct bw_error *bw_file_count_extents(struct bw_fs *fs, const struct bw_place *place,
-                                       struct bw_extent_count *count)
-{
-    return bw_extents_count(fs, &place->subvolume->tree, place->inode, count);
 }

@@ -9,7 +9,6 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "format/items.h"
-#include "fs/lookup.h"
 #include "fs/fs.h"
 
 const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
@@ -18,15 +17,6 @@ const struct bw_subvolume *bw_subvolume_next(const struct bw_fs *fs,
     const struct bw_subvolume_table *table = &fs->subvolumes;
     const struct bw_subvolume *next = previous ? previous + 1 : table->items;
     return table->count && next < table->items + table->count ? next : NULL;
-}
-
-struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
-                                      const struct bw_subvolume **subvolume)
-{
-    uint64_t id;
-    BW_TRY(bw_subvolume_lookup(fs, text, &id));
-    *subvolume = bw_subvolume_by_id(fs, id);
-    return NULL;
 }
 
 static bool has_uuid(const struct bw_item *item, const uint8_t uuid[BW_UUID_SIZE])
@@ -113,14 +103,4 @@ struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *s
     while (!error && bw_item_range_next(&range))
         error = range.error ? BW_TAKE(range.error) : take_root_item(&range.item, info);
     return bw_item_range_end(&range, error);
-}
-
-struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                   char **path, size_t *length)
-{
-    struct bw_buffer text = {0};
-    struct bw_error *error = bw_path_of_subvolume(fs, subvolume->tree.id, &text);
-    if (text.length > 1)
-        text.length--; /* the '/' at its end */
-    return bw_give_text(&text, error, path, length);
 }

@@ -7,7 +7,6 @@
 #include "base/cleanup.h"
 #include "format/checksum.h"
 #include "fs/fs.h"
-#include "fs/lookup.h"
 #include "graph/wind.h"
 
 enum { SECTORS = BW_DATA_REQUEST / 4096 };
@@ -28,24 +27,6 @@ void bw_data_spoil_part(struct bw_data_block *block, size_t at, const struct bw_
     part->bytes = NULL;
 }
 
-/* The absolute path of a file. */
-static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_data_file *file,
-                                  struct bw_buffer *path)
-{
-    const struct bw_tree *tree = &file->subvolume->tree;
-    struct bw_parent_step step;
-    struct bw_buffer below = {0};
-    BW_TRY(bw_inode_step_up(fs, tree, file->inode, &step));
-    BW_TRY(bw_path_of_subvolume(fs, tree->id, path));
-    bw_buffer_append(&below, step.name, step.name_length);
-    struct bw_error *error = bw_directory_path(fs, tree, step.parent, &below);
-    bw_buffer_append(path, below.data, below.length);
-    bw_buffer_append_byte(path, '\0');
-    path->failed |= below.failed;
-    bw_buffer_free(&below);
-    return !error && path->failed ? bw_error_no_memory() : error;
-}
-
 void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
                            const struct bw_request *request)
 {
@@ -57,11 +38,11 @@ void bw_data_check_rebuilt(struct bw_fs *fs, const struct bw_data_file *file,
                         "inode %" PRIu64 " of tree %" PRIu64
                         ": data are computed from parity, and there is no checksum to verify them",
                         file->inode, file->subvolume->tree.id);
-    struct bw_buffer path = {0};
-    BW_AUTO_ERROR struct bw_error *nameless = find_path(fs, file, &path);
+    const struct bw_place place = {file->subvolume, file->inode, BW_FILE_REGULAR, 0};
+    BW_AUTO_FREE char *path = NULL;
+    BW_AUTO_ERROR struct bw_error *nameless = bw_inode_path(fs, &place, &path, NULL);
     if (!nameless)
-        warning = bw_error_prefix(warning, "%s", path.data);
-    bw_buffer_free(&path);
+        warning = bw_error_prefix(warning, "%s", path);
     bw_fs_report(fs, BW_WARNING, warning);
 }
 

@@ -93,22 +93,14 @@ static uint64_t gap_length(const struct bw_data_checksums *self, uint64_t logica
     return gap < length ? gap : length;
 }
 
-static struct bw_error *find(struct bw_data_checksums *self, uint64_t logical)
-{
-    const struct bw_key key = key_of(logical);
-    BW_TRY(bw_find_leaf(&self->finder, &key));
-    if (self->finder.error)
-        bw_fs_report_lost(self->fs, self->finder.bytenr, BW_TAKE(self->finder.error));
-    return NULL;
-}
-
 /* The answer of the tree that the finder searches. */
 static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t logical,
                                       uint64_t length, uint8_t *result, struct bw_checksum_run *run)
 {
+    struct bw_key key = key_of(logical);
     uint64_t done = 0;
     while (done < length) {
-        BW_TRY(find(self, logical + done));
+        BW_TRY(bw_fs_find_leaf(self->fs, &self->finder, &key));
         uint64_t more = self->finder.lost
                             ? 0
                             : copy_from_leaf(self, logical + done, length - done,
@@ -116,9 +108,9 @@ static struct bw_error *get_from_tree(struct bw_data_checksums *self, uint64_t l
         if (!more)
             break;
         done += more;
+        key.offset = logical + done;
     }
     run->known = done > 0;
-    const struct bw_key key = key_of(logical + done);
     run->lost = done < length ? bw_leaf_lost_block(&self->finder, &key) : 0;
     run->length = done ? done : gap_length(self, logical, length);
     return NULL;

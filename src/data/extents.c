@@ -194,10 +194,8 @@ static struct bw_error *find(struct bw_extent_cursor *cursor, const struct bw_ke
 {
     bool before = cursor->finder.found;
     uint64_t bytenr = cursor->finder.bytenr;
-    BW_TRY(bw_find_leaf(&cursor->finder, key));
-    if (cursor->finder.error)
-        bw_fs_report_lost(cursor->fs, cursor->finder.bytenr, BW_TAKE(cursor->finder.error));
-    else if (!cursor->finder.lost && (!before || bytenr != cursor->finder.bytenr))
+    BW_TRY(bw_fs_find_leaf(cursor->fs, &cursor->finder, key));
+    if (!cursor->finder.lost && (!before || bytenr != cursor->finder.bytenr))
         report_disorder(cursor);
     return NULL;
 }

@@ -47,6 +47,15 @@ void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range)
         bw_fs_report_lost(fs, range->lost, BW_TAKE(range->error));
 }
 
+struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,
+                                 const struct bw_key *key)
+{
+    BW_TRY(bw_find_leaf(finder, key));
+    if (finder->error)
+        bw_fs_report_lost(fs, finder->bytenr, BW_TAKE(finder->error));
+    return NULL;
+}
+
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
                              struct bw_key last,
                              struct bw_error *(*take)(void *context, const struct bw_item *item),

@@ -93,7 +93,8 @@ static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree
     return NULL;
 }
 
-struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_tree *tree,
+/* Puts the path of a directory inside its subvolume in front of what `path` holds: "a/b/". */
+static struct bw_error *put_inside(const struct bw_fs *fs, const struct bw_tree *tree,
                                    uint64_t inode, struct bw_buffer *path)
 {
     struct bw_map passed = {0};
@@ -108,31 +109,62 @@ static struct bw_error *no_such_subvolume(uint64_t id)
     return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %" PRIu64, id);
 }
 
-/* The path of a subvolume, given up when it grows longer than `limit`. */
-static struct bw_error *subvolume_path(const struct bw_fs *fs, uint64_t id, size_t limit,
-                                       struct bw_buffer *path)
+/* The same for the path of a subvolume; gives up when `path` grows longer than `limit`. */
+static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t id, size_t limit,
+                                      struct bw_buffer *path)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
-    path->length = 0;
     for (size_t steps = 0; id != BW_TOP_SUBVOLUME; steps++) {
-        const struct bw_subvolume *subvolume = bw_subvolume_find(table, id);
+        const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
         if (!subvolume || subvolume->deleted || !subvolume->parent || path->length > limit)
             return no_such_subvolume(id);
         if (steps > table->count)
             return bw_error_create(BW_ERROR_CORRUPT, "subvolume %" PRIu64 " is its own parent", id);
-        const struct bw_subvolume *parent = bw_subvolume_find(table, subvolume->parent);
+        const struct bw_subvolume *parent = bw_subvolume_by_id(fs, subvolume->parent);
         if (!parent)
             return no_such_subvolume(subvolume->parent);
         BW_TRY(put_in_front(path, bw_subvolume_name(table, subvolume), subvolume->name_length));
-        BW_TRY(bw_directory_path(fs, &parent->tree, subvolume->directory, path));
+        BW_TRY(put_inside(fs, &parent->tree, subvolume->directory, path));
         id = subvolume->parent;
     }
-    return bw_subvolume_find(table, id) ? put_in_front(path, "", 0) : no_such_subvolume(id);
+    return bw_subvolume_by_id(fs, id) ? put_in_front(path, "", 0) : no_such_subvolume(id);
 }
 
-struct bw_error *bw_path_of_subvolume(const struct bw_fs *fs, uint64_t id, struct bw_buffer *path)
+struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   uint64_t inode, struct bw_buffer *path)
 {
-    return subvolume_path(fs, id, SIZE_MAX, path);
+    path->length = 0;
+    BW_TRY(put_inside(fs, &subvolume->tree, inode, path));
+    return put_subvolume(fs, subvolume->tree.id, SIZE_MAX, path);
+}
+
+struct bw_error *bw_subvolume_path(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                                   char **path, size_t *length)
+{
+    const struct bw_place top = bw_place_top(subvolume);
+    return bw_inode_path(fs, &top, path, length);
+}
+
+/* Finds the path; it ends with '/' only if it is that of a top directory. */
+static struct bw_error *find_path(const struct bw_fs *fs, const struct bw_place *place,
+                                  struct bw_buffer *path)
+{
+    struct bw_parent_step step = {.parent = BW_SUBVOLUME_ROOT_INODE};
+    if (place->inode != BW_SUBVOLUME_ROOT_INODE)
+        BW_TRY(bw_inode_step_up(fs, &place->subvolume->tree, place->inode, &step));
+    BW_TRY(bw_directory_path(fs, place->subvolume, step.parent, path));
+    bw_buffer_append(path, step.name, step.name_length);
+    return NULL;
+}
+
+struct bw_error *bw_inode_path(struct bw_fs *fs, const struct bw_place *place, char **path,
+                               size_t *length)
+{
+    struct bw_buffer text = {0};
+    struct bw_error *error = find_path(fs, place, &text);
+    if (text.length > 1 && text.data[text.length - 1] == '/')
+        text.length--;
+    return bw_give_text(&text, error, path, length);
 }
 
 /* Whether `path` (with '/' at both ends) is what the user wrote, give or take slashes at the ends.
@@ -156,45 +188,48 @@ static bool ends_with_name(const struct bw_subvolume_table *table,
            memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;
 }
 
-static struct bw_error *lookup_path(const struct bw_fs *fs, const char *text, uint64_t *id)
+static struct bw_error *find_by_id(const struct bw_fs *fs, uint64_t id,
+                                   const struct bw_subvolume **subvolume)
+{
+    *subvolume = bw_subvolume_by_id(fs, id);
+    return *subvolume ? NULL : no_such_subvolume(id);
+}
+
+static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
+                                     const struct bw_subvolume **subvolume)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
     size_t length = strlen(text);
     while (length && text[length - 1] == '/')
         length--;
-    *id = BW_TOP_SUBVOLUME;
     if (!length)
-        return bw_subvolume_find(table, *id) ? NULL : no_such_subvolume(*id);
+        return find_by_id(fs, BW_TOP_SUBVOLUME, subvolume);
     struct bw_buffer path = {0};
-    for (size_t i = 0; i < table->count; i++) {
+    *subvolume = NULL;
+    for (size_t i = 0; i < table->count && !*subvolume; i++) {
         /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
         if (!ends_with_name(table, &table->items[i], text, length))
             continue;
+        path.length = 0;
         BW_AUTO_ERROR struct bw_error *error =
-            subvolume_path(fs, table->items[i].tree.id, length + 2, &path);
-        if (error || !is_path(&path, text))
-            continue;
-        *id = table->items[i].tree.id;
-        bw_buffer_free(&path);
-        return NULL;
+            put_subvolume(fs, table->items[i].tree.id, length + 2, &path);
+        if (!error && is_path(&path, text))
+            *subvolume = &table->items[i];
     }
     bw_buffer_free(&path);
-    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", text);
+    return *subvolume ? NULL
+                      : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", text);
 }
 
-struct bw_error *bw_subvolume_lookup(const struct bw_fs *fs, const char *text, uint64_t *id)
+struct bw_error *bw_subvolume_by_name(struct bw_fs *fs, const char *text,
+                                      const struct bw_subvolume **subvolume)
 {
     char *end;
-    if (strcmp(text, "default") == 0) {
-        *id = fs->subvolumes.default_id;
-        return bw_subvolume_find(&fs->subvolumes, *id) ? NULL : no_such_subvolume(*id);
-    }
+    if (strcmp(text, "default") == 0)
+        return find_by_id(fs, fs->subvolumes.default_id, subvolume);
     errno = 0;
-    *id = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && *end == '\0' && !errno) {
-        const struct bw_subvolume *subvolume = bw_subvolume_find(&fs->subvolumes, *id);
-        if (subvolume && !subvolume->deleted)
-            return NULL;
-    }
-    return lookup_path(fs, text, id);
+    const uint64_t id = strtoull(text, &end, 10);
+    const bool is_id = *text >= '0' && *text <= '9' && *end == '\0' && !errno;
+    *subvolume = is_id ? bw_subvolume_by_id(fs, id) : NULL;
+    return *subvolume && !(*subvolume)->deleted ? NULL : find_by_path(fs, text, subvolume);
 }

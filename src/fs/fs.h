@@ -99,6 +99,10 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
                              struct bw_error *(*take)(void *context, const struct bw_item *item),
                              void *context);
 
+/** As bw_find_leaf(). What is lost is reported. */
+struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,
+                                 const struct bw_key *key);
+
 /** Notes that an error was born in this folder, unless it came from a layer; returns it. */
 struct bw_error *bw_fs_sign(struct bw_error *error);
 

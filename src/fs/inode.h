@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What belongs to an inode of a subvolume, found by its number: the INODE_ITEM, extended
- * attributes, the target of a symbolic link, the number of extents. */
+/* What belongs to an inode of a tree, found by its number: the INODE_ITEM, extended attributes, the
+ * target of a symbolic link. */
 #ifndef BW_FS_INODE_H
 #define BW_FS_INODE_H
 
@@ -21,14 +21,6 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
                                struct bw_inode *inode);
 
 /* Many inodes at once (inodes.c). */
-
-/**
- * Reads many inodes of one tree, and each leaf that holds some of them once. They are ascending by
- * number, without duplicates. `acls`: also look for access control lists. Lost blocks are reported;
- * what is not found is left with `found` unset. Fails only if memory runs out.
- */
-struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree,
-                                struct bw_wanted_inode *wanted, size_t count, bool acls);
 
 /** The result of looking for an item. */
 enum bw_item_state {
@@ -74,19 +66,6 @@ struct bw_error *bw_inode_query_run(struct bw_inode_query *query, const struct b
 /** Frees the memory of a query. */
 void bw_inode_query_free(struct bw_inode_query *query);
 
-/* Extended attributes (xattr.c). */
-
-/** Hands out all attributes of an inode, in the order of a mount. What is lost is reported and left
- * out. Returns the error of `take`, or one of memory. */
-struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                                bw_xattr_taker *take, void *context);
-
-/** The same for one XATTR_ITEM of the tree with the id `tree`. Returns the error of `take`. */
-struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
-                                   bw_xattr_taker *take, void *context);
-
-/* Symbolic links (symlink.c). */
-
 /**
  * Appends the target of a symbolic link: raw bytes, without a NUL, as a mount shows it, that is up
  * to the first NUL. BW_ERROR_NOT_FOUND if the inode has no target, BW_ERROR_CORRUPT if what it has
@@ -94,12 +73,5 @@ struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct
  */
 struct bw_error *bw_symlink_read(const struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
                                  struct bw_buffer *target);
-
-/* Extents (extent_count.c). */
-
-/** Counts the extents of an inode. What cannot be read is reported, and not counted. Fails only if
- * memory runs out. */
-struct bw_error *bw_extents_count(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                                  struct bw_extent_count *count);
 
 #endif

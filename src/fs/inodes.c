@@ -220,8 +220,8 @@ void bw_inode_query_free(struct bw_inode_query *query)
     bw_buffer_free(&query->values);
 }
 
-struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree,
-                                struct bw_wanted_inode *wanted, size_t count, bool acls)
+struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
+                               struct bw_wanted_inode *wanted, size_t count, bool acls)
 {
     struct bw_inode_query query = {.fs = fs, .acls = acls};
     BW_AUTO_FREE struct bw_inode_attributes *attributes = calloc(count + 1, sizeof *attributes);
@@ -229,7 +229,7 @@ struct bw_error *bw_inodes_read(struct bw_fs *fs, const struct bw_tree *tree,
         return bw_error_no_memory();
     for (size_t i = 0; i < count; i++)
         attributes[i].number = wanted[i].number;
-    struct bw_error *error = bw_inode_query_run(&query, tree, attributes, count);
+    struct bw_error *error = bw_inode_query_run(&query, &subvolume->tree, attributes, count);
     for (size_t i = 0; i < count; i++) {
         wanted[i].found = attributes[i].inode_state == BW_ITEM_FOUND;
         wanted[i].inode = attributes[i].inode;

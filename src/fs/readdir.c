@@ -9,225 +9,244 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/map.h"
+#include "btrfs-walk/directory.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
 
 /* Positions from here on count the entries that are not from the index. */
 #define REST (UINT64_C(1) << 63)
 
-struct bw_name_below {
+/* A name that was found in the inode it belongs to. */
+struct name_below {
     size_t name_offset;
     struct bw_dir_entry entry; /* but for the name */
 };
 
-static void complain(const struct bw_readdir *readdir, const char *what)
+struct bw_directory {
+    struct bw_directory_entry entry; /* the present one */
+    struct bw_fs *fs;
+    struct bw_place place;
+    enum { FROM_INDEX, FROM_HASH, FROM_INODES, AT_END } source; /* DIR_INDEX, DIR_ITEM, ... */
+    struct bw_item_range range;
+    bool in_range;
+    struct bw_cursor cursor; /* in the present item */
+    bool in_item;
+    bool lost;              /* something of this source */
+    uint64_t start;         /* position it began at */
+    uint64_t rest;          /* how many entries came from other sources than the index */
+    struct bw_map told;     /* hashes of the names of entries, for those sources */
+    struct bw_buffer names; /* of entries from the inodes */
+    struct name_below *below;
+    size_t below_count, below_capacity, below_next;
+};
+
+static void complain(const struct bw_directory *directory, const char *what)
 {
     bw_fs_report(
-        readdir->fs, BW_DAMAGE,
+        directory->fs, BW_DAMAGE,
         bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": directory inode %" PRIu64 ": %s",
-                        readdir->directory.subvolume->tree.id, readdir->directory.inode, what));
+                        directory->place.subvolume->tree.id, directory->place.inode, what));
 }
 
-static void begin_range(struct bw_readdir *readdir, uint8_t type, uint64_t first, uint64_t last)
+static void begin_range(struct bw_directory *directory, uint8_t type, uint64_t first, uint64_t last)
 {
-    const uint64_t inode = readdir->directory.inode;
-    bw_item_range_begin(&readdir->range, &readdir->fs->reader, &readdir->directory.subvolume->tree,
-                        (struct bw_key){inode, type, first}, (struct bw_key){inode, type, last});
-    readdir->in_range = true;
-    readdir->in_item = false;
-    readdir->lost = false;
+    const uint64_t inode = directory->place.inode;
+    bw_item_range_begin(&directory->range, &directory->fs->reader,
+                        &directory->place.subvolume->tree, (struct bw_key){inode, type, first},
+                        (struct bw_key){inode, type, last});
+    directory->in_range = true;
+    directory->in_item = false;
+    directory->lost = false;
 }
 
-static struct bw_error *end_range(struct bw_readdir *readdir)
+static struct bw_error *end_range(struct bw_directory *directory)
 {
-    bool in_range = readdir->in_range;
-    readdir->in_range = false;
-    return in_range ? bw_item_range_end(&readdir->range, NULL) : NULL;
+    bool in_range = directory->in_range;
+    directory->in_range = false;
+    return in_range ? bw_item_range_end(&directory->range, NULL) : NULL;
 }
 
-void bw_readdir_begin(struct bw_readdir *readdir, struct bw_fs *fs,
-                      const struct bw_place *directory, uint64_t position)
+struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *place,
+                                   uint64_t position, struct bw_directory **result)
 {
-    *readdir = (struct bw_readdir){.fs = fs, .directory = *directory, .start = position};
-    readdir->source = bw_place_is_empty(directory) ? BW_READDIR_END : BW_READDIR_INDEX;
-    if (readdir->source == BW_READDIR_INDEX && position < REST)
-        begin_range(readdir, BW_DIR_INDEX, position, UINT64_MAX);
+    if (place->type != BW_FILE_DIRECTORY)
+        return bw_error_create(BW_ERROR_USAGE, "inode %" PRIu64 " is not a directory",
+                               place->inode);
+    struct bw_directory *directory = *result = calloc(1, sizeof *directory);
+    if (!directory)
+        return bw_error_no_memory();
+    directory->fs = fs;
+    directory->place = *place;
+    directory->start = position;
+    directory->source = bw_place_is_empty(place) ? AT_END : FROM_INDEX;
+    if (directory->source == FROM_INDEX && position < REST)
+        begin_range(directory, BW_DIR_INDEX, position, UINT64_MAX);
+    return NULL;
 }
 
-void bw_readdir_end(struct bw_readdir *readdir)
+void bw_directory_close(struct bw_directory *directory)
 {
-    bw_error_free(end_range(readdir));
-    bw_map_free(&readdir->told);
-    bw_buffer_free(&readdir->names);
-    free(readdir->below);
+    if (!directory)
+        return;
+    bw_error_free(end_range(directory));
+    bw_map_free(&directory->told);
+    bw_buffer_free(&directory->names);
+    free(directory->below);
+    free(directory);
 }
 
 /* The next entry of the range that is being read; false at its end. What the index lacks is
  * reported. */
-static bool next_in_range(struct bw_readdir *readdir, struct bw_dir_entry *entry)
+static bool next_in_range(struct bw_directory *directory, struct bw_dir_entry *entry)
 {
-    const bool index = readdir->source == BW_READDIR_INDEX;
+    const bool index = directory->source == FROM_INDEX;
     for (;;) {
-        while (readdir->in_item && bw_dir_entry_next(&readdir->cursor, entry)) {
+        while (directory->in_item && bw_dir_entry_next(&directory->cursor, entry)) {
             if (bw_name_is_valid(entry->name, entry->name_length))
                 return true;
             if (index)
-                complain(readdir, "an entry has an invalid name");
+                complain(directory, "an entry has an invalid name");
         }
-        if (readdir->in_item && bw_cursor_bad(&readdir->cursor)) {
-            readdir->lost = true;
+        if (directory->in_item && bw_cursor_bad(&directory->cursor)) {
+            directory->lost = true;
             if (index)
-                complain(readdir, "an entry is cut off");
+                complain(directory, "an entry is cut off");
         }
-        readdir->in_item = false;
-        if (!bw_item_range_next(&readdir->range))
+        directory->in_item = false;
+        if (!bw_item_range_next(&directory->range))
             return false;
-        readdir->in_item = !readdir->range.error;
-        readdir->cursor = bw_cursor_of(&readdir->range.item);
-        if (readdir->range.error) {
-            readdir->lost = true;
-            bw_fs_report_range(readdir->fs, &readdir->range);
+        directory->in_item = !directory->range.error;
+        directory->cursor = bw_cursor_of(&directory->range.item);
+        if (directory->range.error) {
+            directory->lost = true;
+            bw_fs_report_range(directory->fs, &directory->range);
         }
     }
 }
 
-static uint64_t hash_of(const struct bw_readdir *readdir, const struct bw_dir_entry *entry)
+static uint64_t hash_of(const struct bw_directory *directory, const struct bw_dir_entry *entry)
 {
-    return bw_fs_name_hash(readdir->fs, readdir->directory.inode, entry->name, entry->name_length);
+    return bw_fs_name_hash(directory->fs, directory->place.inode, entry->name, entry->name_length);
 }
 
 /* Remembers all names of the index. What is lost has been reported. */
-static struct bw_error *remember_index(struct bw_readdir *readdir)
+static struct bw_error *remember_index(struct bw_directory *directory)
 {
     struct bw_error *error = NULL;
     struct bw_dir_entry entry;
-    begin_range(readdir, BW_DIR_INDEX, 0, UINT64_MAX);
-    while (!error && bw_item_range_next(&readdir->range)) {
-        struct bw_cursor cursor = bw_cursor_of(&readdir->range.item);
-        while (!readdir->range.error && !error && bw_dir_entry_next(&cursor, &entry))
-            if (!bw_map_put(&readdir->told, hash_of(readdir, &entry), 1))
+    begin_range(directory, BW_DIR_INDEX, 0, UINT64_MAX);
+    while (!error && bw_item_range_next(&directory->range)) {
+        struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
+        while (!directory->range.error && !error && bw_dir_entry_next(&cursor, &entry))
+            if (!bw_map_put(&directory->told, hash_of(directory, &entry), 1))
                 error = bw_error_no_memory();
     }
-    readdir->in_range = false;
-    return bw_item_range_end(&readdir->range, error);
+    directory->in_range = false;
+    return bw_item_range_end(&directory->range, error);
 }
 
 static struct bw_error *take_below(void *context, const struct bw_dir_entry *entry)
 {
-    struct bw_readdir *readdir = context;
-    if (!BW_ARRAY_RESERVE(readdir->below, readdir->below_count, readdir->below_capacity))
+    struct bw_directory *directory = context;
+    if (!BW_ARRAY_RESERVE(directory->below, directory->below_count, directory->below_capacity))
         return bw_error_no_memory();
-    readdir->below[readdir->below_count++] = (struct bw_name_below){readdir->names.length, *entry};
-    bw_buffer_append(&readdir->names, entry->name, entry->name_length);
-    return readdir->names.failed ? bw_error_no_memory() : NULL;
+    directory->below[directory->below_count++] =
+        (struct name_below){directory->names.length, *entry};
+    bw_buffer_append(&directory->names, entry->name, entry->name_length);
+    return directory->names.failed ? bw_error_no_memory() : NULL;
 }
 
-static bool next_from_below(struct bw_readdir *readdir, struct bw_dir_entry *entry)
+static bool next_from_below(struct bw_directory *directory, struct bw_dir_entry *entry)
 {
-    if (readdir->below_next == readdir->below_count)
+    if (directory->below_next == directory->below_count)
         return false;
-    const struct bw_name_below *below = &readdir->below[readdir->below_next++];
+    const struct name_below *below = &directory->below[directory->below_next++];
     *entry = below->entry;
-    entry->name = (const uint8_t *)readdir->names.data + below->name_offset;
+    entry->name = (const uint8_t *)directory->names.data + below->name_offset;
     return true;
 }
 
 /* Whether anything of the index before the position is lost, where this reader began. */
-static struct bw_error *check_before_start(struct bw_readdir *readdir)
+static struct bw_error *check_before_start(struct bw_directory *directory)
 {
-    begin_range(readdir, BW_DIR_INDEX, 0, readdir->start - 1);
-    while (!readdir->lost && bw_item_range_next(&readdir->range)) {
-        struct bw_cursor cursor = bw_cursor_of(&readdir->range.item);
+    begin_range(directory, BW_DIR_INDEX, 0, directory->start - 1);
+    while (!directory->lost && bw_item_range_next(&directory->range)) {
+        struct bw_cursor cursor = bw_cursor_of(&directory->range.item);
         struct bw_dir_entry entry;
-        while (!readdir->range.error && bw_dir_entry_next(&cursor, &entry))
+        while (!directory->range.error && bw_dir_entry_next(&cursor, &entry))
             ;
-        readdir->lost = readdir->range.error || bw_cursor_bad(&cursor);
+        directory->lost = directory->range.error || bw_cursor_bad(&cursor);
     }
-    return end_range(readdir);
+    return end_range(directory);
 }
 
 /* Goes on to the next source of names, if there is reason to. */
-static struct bw_error *next_source(struct bw_readdir *readdir)
+static struct bw_error *next_source(struct bw_directory *directory)
 {
-    const struct bw_recovery *recovery = &readdir->fs->recovery;
-    BW_TRY(end_range(readdir));
-    if (readdir->source == BW_READDIR_INDEX && !readdir->lost && readdir->start &&
-        readdir->start < REST)
-        BW_TRY(check_before_start(readdir));
-    if (readdir->source == BW_READDIR_INDEX && (readdir->lost || readdir->start >= REST)) {
-        readdir->source = BW_READDIR_HASH;
-        BW_TRY(remember_index(readdir));
-        begin_range(readdir, BW_DIR_ITEM, 0, UINT64_MAX);
+    const struct bw_recovery *recovery = &directory->fs->recovery;
+    BW_TRY(end_range(directory));
+    if (directory->source == FROM_INDEX && !directory->lost && directory->start &&
+        directory->start < REST)
+        BW_TRY(check_before_start(directory));
+    if (directory->source == FROM_INDEX && (directory->lost || directory->start >= REST)) {
+        directory->source = FROM_HASH;
+        BW_TRY(remember_index(directory));
+        begin_range(directory, BW_DIR_ITEM, 0, UINT64_MAX);
         return NULL;
     }
-    if (readdir->source != BW_READDIR_HASH || !readdir->lost || !recovery->names) {
-        readdir->source = BW_READDIR_END;
+    if (directory->source != FROM_HASH || !directory->lost || !recovery->names) {
+        directory->source = AT_END;
         return NULL;
     }
-    readdir->source = BW_READDIR_BELOW;
-    return recovery->names(recovery->context, readdir->directory.subvolume,
-                           readdir->directory.inode, take_below, readdir);
+    directory->source = FROM_INODES;
+    return recovery->names(recovery->context, directory->place.subvolume, directory->place.inode,
+                           take_below, directory);
 }
 
 /* Whether an entry of another source than the index is to be handed out. */
-static struct bw_error *is_news(struct bw_readdir *readdir, const struct bw_dir_entry *entry,
+static struct bw_error *is_news(struct bw_directory *directory, const struct bw_dir_entry *entry,
                                 bool *news)
 {
-    const uint64_t hash = hash_of(readdir, entry);
-    *news = bw_map_get(&readdir->told, hash) == UINT32_MAX;
-    if (*news && !bw_map_put(&readdir->told, hash, 1))
+    const uint64_t hash = hash_of(directory, entry);
+    *news = bw_map_get(&directory->told, hash) == UINT32_MAX;
+    if (*news && !bw_map_put(&directory->told, hash, 1))
         return bw_error_no_memory();
-    *news = *news && (readdir->start < REST || readdir->rest >= readdir->start - REST);
-    readdir->rest++;
+    *news = *news && (directory->start < REST || directory->rest >= directory->start - REST);
+    directory->rest++;
     return NULL;
 }
 
 /* Makes an entry the present one; false if it leads nowhere. */
-static bool set_entry(struct bw_readdir *readdir, const struct bw_dir_entry *entry)
+static bool set_entry(struct bw_directory *directory, const struct bw_dir_entry *entry)
 {
-    struct bw_listed *listed = &readdir->entry;
-    struct bw_error *error = bw_place_of_entry(readdir->fs, readdir->directory.subvolume,
-                                               readdir->directory.inode, entry, &listed->place);
+    struct bw_directory_entry *listed = &directory->entry;
+    struct bw_error *error = bw_place_of_entry(directory->fs, directory->place.subvolume,
+                                               directory->place.inode, entry, &listed->place);
     if (error)
-        bw_fs_report(readdir->fs, BW_DAMAGE, error);
+        bw_fs_report(directory->fs, BW_DAMAGE, error);
     listed->name = (const char *)entry->name;
     listed->name_length = entry->name_length;
-    listed->position = readdir->source == BW_READDIR_INDEX ? readdir->range.item.key.offset + 1
-                                                           : REST + readdir->rest;
+    listed->position = directory->source == FROM_INDEX ? directory->range.item.key.offset + 1
+                                                       : REST + directory->rest;
     return !error;
 }
 
-struct bw_error *bw_readdir_next(struct bw_readdir *readdir, bool *more)
+struct bw_error *bw_directory_next(struct bw_directory *directory,
+                                   const struct bw_directory_entry **result)
 {
     struct bw_dir_entry entry;
-    for (*more = true; readdir->source != BW_READDIR_END;) {
-        bool got = readdir->source == BW_READDIR_BELOW
-                       ? next_from_below(readdir, &entry)
-                       : readdir->in_range && next_in_range(readdir, &entry);
+    for (*result = NULL; directory->source != AT_END && !*result;) {
+        bool got = directory->source == FROM_INODES
+                       ? next_from_below(directory, &entry)
+                       : directory->in_range && next_in_range(directory, &entry);
         bool news = got;
         if (!got)
-            BW_TRY(next_source(readdir));
-        else if (readdir->source != BW_READDIR_INDEX)
-            BW_TRY(is_news(readdir, &entry, &news));
-        if (news && set_entry(readdir, &entry))
-            return NULL;
+            BW_TRY(next_source(directory));
+        else if (directory->source != FROM_INDEX)
+            BW_TRY(is_news(directory, &entry, &news));
+        if (news && set_entry(directory, &entry))
+            *result = &directory->entry;
     }
-    *more = false;
     return NULL;
-}
-
-struct bw_error *bw_directory_read(struct bw_fs *fs, const struct bw_place *directory,
-                                   bw_listed_taker *take, void *context)
-{
-    struct bw_readdir readdir;
-    struct bw_error *error = NULL;
-    bool more = true;
-    bw_readdir_begin(&readdir, fs, directory, 0);
-    while (!error && more) {
-        error = bw_readdir_next(&readdir, &more);
-        if (!error && more)
-            error = take(context, &readdir.entry);
-    }
-    bw_readdir_end(&readdir);
-    return error;
 }

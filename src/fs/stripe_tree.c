@@ -54,16 +54,6 @@ static bool key_before(const struct bw_key *key, struct bw_key *before)
     return key->offset || key->objectid;
 }
 
-/* Finds the leaf that a key belongs in. */
-static struct bw_error *go_to(struct bw_stripe_tree *stripes, struct bw_leaf_finder *finder,
-                              const struct bw_key *key)
-{
-    BW_TRY(bw_find_leaf(finder, key));
-    if (finder->error)
-        bw_fs_report_lost(stripes->fs, finder->bytenr, BW_TAKE(finder->error));
-    return NULL;
-}
-
 /*
  * The item of the last extent to begin that holds an address. Where files are overwritten in place,
  * extents lie within others, so it need not be the last one before the address. `*key` is where the
@@ -75,7 +65,7 @@ static struct bw_error *find_item(struct bw_stripe_tree *stripes, struct bw_leaf
 {
     uint64_t distance = 0;
     for (unsigned steps = 0; steps < LOOK_BACK && distance < LONGEST && !*found; steps++) {
-        BW_TRY(go_to(stripes, finder, key));
+        BW_TRY(bw_fs_find_leaf(stripes->fs, finder, key));
         int64_t slot = finder->lost ? -1 : bw_leaf_last_until(finder, key);
         if (slot < 0 || !bw_leaf_item(&finder->leaf, (uint32_t)slot, item) ||
             item->key.type != BW_RAID_STRIPE)
@@ -99,7 +89,7 @@ static struct bw_error *look_up(struct bw_stripe_tree *stripes, struct bw_leaf_f
         return bw_error_create(BW_ERROR_CORRUPT,
                                "the raid stripe tree is lost, which tells where data lie");
     extent->length = stripes->fs->superblock.sectorsize;
-    BW_TRY(go_to(stripes, finder, &key));
+    BW_TRY(bw_fs_find_leaf(stripes->fs, finder, &key));
     uint64_t gap = extent->length = gap_length(finder, logical);
     BW_TRY(find_item(stripes, finder, logical, &key, &item, &found));
     if (found) {

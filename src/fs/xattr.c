@@ -1,13 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reading XATTR_ITEMs, each of which packs the attributes whose names have the same hash. */
+/*
+ * Extended attributes. Each XATTR_ITEM packs those whose names have the same hash. Reading many
+ * inodes, the leaf that the last one was in is kept, so that inodes in ascending order are found
+ * without a search each.
+ */
 #include <inttypes.h>
+#include <stdlib.h>
 
+#include "base/array.h"
+#include "base/buffer.h"
 #include "base/cleanup.h"
+#include "format/acl.h"
+#include "format/items.h"
 #include "fs/fs.h"
 #include "fs/inode.h"
 
-struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
-                                   bw_xattr_taker *take, void *context)
+static void complain(struct bw_fs *fs, uint64_t tree, uint64_t inode, const char *what)
+{
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT, "tree %" PRIu64 ": inode %" PRIu64 ": %s", tree,
+                                 inode, what));
+}
+
+static struct bw_error *take_xattrs(struct bw_fs *fs, uint64_t tree, const struct bw_item *item,
+                                    bw_xattr_taker *take, void *context)
 {
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_xattr xattr;
@@ -15,11 +31,7 @@ struct bw_error *bw_xattrs_of_item(struct bw_fs *fs, uint64_t tree, const struct
         if (xattr.name_length)
             BW_TRY(take(context, &xattr));
     if (bw_cursor_bad(&cursor))
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "tree %" PRIu64 ": inode %" PRIu64
-                                     ": an extended attribute is cut off",
-                                     tree, item->key.objectid));
+        complain(fs, tree, item->key.objectid, "an extended attribute is cut off");
     return NULL;
 }
 
@@ -33,13 +45,142 @@ struct reading {
 static struct bw_error *take_item(void *context, const struct bw_item *item)
 {
     const struct reading *reading = context;
-    return bw_xattrs_of_item(reading->fs, reading->tree, item, reading->take, reading->context);
+    return take_xattrs(reading->fs, reading->tree, item, reading->take, reading->context);
 }
 
-struct bw_error *bw_xattrs_read(struct bw_fs *fs, const struct bw_tree *tree, uint64_t inode,
-                                bw_xattr_taker *take, void *context)
+struct bw_error *bw_inode_xattrs(struct bw_fs *fs, const struct bw_place *place,
+                                 bw_xattr_taker *take, void *context)
 {
+    const struct bw_tree *tree = &place->subvolume->tree;
     struct reading reading = {fs, tree->id, take, context};
-    return bw_fs_items(fs, tree, (struct bw_key){inode, BW_XATTR_ITEM, 0},
-                       (struct bw_key){inode, BW_XATTR_ITEM, UINT64_MAX}, take_item, &reading);
+    return bw_fs_items(fs, tree, (struct bw_key){place->inode, BW_XATTR_ITEM, 0},
+                       (struct bw_key){place->inode, BW_XATTR_ITEM, UINT64_MAX}, take_item,
+                       &reading);
+}
+
+struct bw_error *bw_acl_text(const struct bw_xattr *xattr, char **text)
+{
+    struct bw_buffer buffer = {0};
+    bool is_default;
+    *text = NULL;
+    if (!bw_acl_is_one(xattr, &is_default) ||
+        !bw_acl_append_text(xattr->value, xattr->value_length, "", &buffer))
+        return NULL;
+    return bw_give_text(&buffer, NULL, text, NULL);
+}
+
+/* Of one inode. The kernel lists at most 64 KiB of names, and no value is longer than a leaf. */
+enum { MOST_BYTES = 8 << 20 };
+
+struct bw_xattr_reader {
+    struct bw_fs *fs;
+    struct bw_leaf_finder finder;
+    uint64_t inode; /* whose attributes these are */
+    struct bw_xattr *xattrs;
+    size_t count, capacity;
+    struct bw_buffer bytes; /* names and values, which the array points into */
+};
+
+struct bw_error *bw_xattr_reader_create(struct bw_fs *fs, struct bw_xattr_reader **reader)
+{
+    *reader = calloc(1, sizeof **reader);
+    if (!*reader)
+        return bw_error_no_memory();
+    (*reader)->fs = fs;
+    bw_leaf_finder_init(&(*reader)->finder, &fs->reader, &(struct bw_tree){0});
+    return NULL;
+}
+
+void bw_xattr_reader_destroy(struct bw_xattr_reader *reader)
+{
+    if (!reader)
+        return;
+    bw_leaf_finder_free(&reader->finder);
+    bw_buffer_free(&reader->bytes);
+    free(reader->xattrs);
+    free(reader);
+}
+
+static void lose(const struct bw_xattr_reader *reader, const char *what)
+{
+    complain(reader->fs, reader->finder.tree.id, reader->inode, what);
+}
+
+/* Copies one; its pointers are set when no more are coming. */
+static struct bw_error *add(void *context, const struct bw_xattr *xattr)
+{
+    struct bw_xattr_reader *reader = context;
+    if (reader->bytes.length >= MOST_BYTES)
+        return NULL;
+    if (memchr(xattr->name, '\0', xattr->name_length)) {
+        /* Neither a system call nor an archive can name it: they would make another one of it. */
+        lose(reader, "an extended attribute whose name has a NUL byte is left out");
+        return NULL;
+    }
+    bw_buffer_append(&reader->bytes, xattr->name, xattr->name_length);
+    bw_buffer_append_byte(&reader->bytes, '\0');
+    bw_buffer_append(&reader->bytes, xattr->value, xattr->value_length);
+    if (reader->bytes.failed || !BW_ARRAY_RESERVE(reader->xattrs, reader->count, reader->capacity))
+        return bw_error_no_memory();
+    reader->xattrs[reader->count++] = *xattr;
+    return NULL;
+}
+
+static struct bw_error *add_item(struct bw_xattr_reader *reader, uint32_t slot)
+{
+    struct bw_item item;
+    if (!bw_leaf_item(&reader->finder.leaf, slot, &item)) {
+        lose(reader, "an extended attribute is cut off");
+        return NULL;
+    }
+    return take_xattrs(reader->fs, reader->finder.tree.id, &item, add, reader);
+}
+
+/* Adds what the leaf has in which `*at` belongs, of what comes after `*before`; goes on to the next
+ * leaf. */
+static struct bw_error *add_leaf(struct bw_xattr_reader *reader, struct bw_key *at,
+                                 struct bw_key *before)
+{
+    struct bw_leaf_finder *finder = &reader->finder;
+    const struct bw_key last = {at->objectid, BW_XATTR_ITEM, UINT64_MAX};
+    BW_TRY(bw_fs_find_leaf(reader->fs, finder, at));
+    *at = finder->end;
+    for (int64_t slot; !finder->lost && (slot = bw_leaf_first_behind(finder, before)) >= 0;) {
+        const struct bw_key key = bw_leaf_key(&finder->leaf, (uint32_t)slot);
+        if (bw_key_compare(&key, &last) > 0)
+            break;
+        BW_TRY(add_item(reader, (uint32_t)slot));
+        *before = key;
+    }
+    return NULL;
+}
+
+static void set_pointers(struct bw_xattr_reader *reader)
+{
+    const uint8_t *next = (const uint8_t *)reader->bytes.data;
+    for (size_t i = 0; i < reader->count; i++) {
+        struct bw_xattr *xattr = &reader->xattrs[i];
+        xattr->name = next;
+        xattr->value = next + xattr->name_length + 1;
+        next = xattr->value + xattr->value_length;
+    }
+}
+
+struct bw_error *bw_xattr_reader_read(struct bw_xattr_reader *reader, const struct bw_place *place,
+                                      const struct bw_xattr **xattrs, size_t *count)
+{
+    const uint64_t inode = place->inode;
+    struct bw_key at = {inode, BW_XATTR_ITEM, 0}, before = {inode, BW_XATTR_ITEM - 1, UINT64_MAX};
+    const struct bw_key last = {inode, BW_XATTR_ITEM, UINT64_MAX};
+    reader->count = reader->bytes.length = 0;
+    reader->inode = inode;
+    bw_leaf_finder_set_tree(&reader->finder, &place->subvolume->tree);
+    while (bw_key_compare(&at, &last) <= 0)
+        BW_TRY(add_leaf(reader, &at, &before));
+    if (reader->bytes.length >= MOST_BYTES)
+        lose(reader, "too many extended attributes");
+    set_pointers(reader);
+    *xattrs = reader->xattrs;
+    *count = reader->count;
+    return NULL;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
- * extent tree, the names of a directory through the inodes that they belong to, the size of a file
- * whose inode is lost through its extents. fs/ uses the first two through struct bw_recovery, which
- * bw_fs_open() attaches (attach.c); the walk (walk/recover.c) uses the parts themselves.
+ * extent tree, the names of a directory through the inodes that they belong to; and the size of a
+ * file whose inode is lost through its extents (salvage.c). fs/ uses the first two through struct
+ * bw_recovery, which bw_fs_open() attaches (attach.c); the walk (walk/recover.c) uses the parts
+ * themselves.
  */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
@@ -144,16 +145,5 @@ bool bw_lost_names_has(const struct bw_lost_names *names, uint64_t directory, ui
 
 /** Frees the private memory. */
 void bw_lost_names_free(struct bw_lost_names *names);
-
-/* Files without an inode (salvage.c). */
-
-/**
- * Makes up an inode for a regular file by its extents that can be read. Its size is where the last
- * one ends: there may be more at the end than there was, zeros or what the file had there before it
- * was cut. Owner root, mode 0600, one name, times 0. BW_ERROR_NOT_FOUND if no extent is left. Lost
- * blocks are reported.
- */
-struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
-                                  struct bw_inode *inode);
 
 #endif

@@ -18,12 +18,14 @@ static uint64_t end_of(const struct bw_item *item, uint32_t sectorsize)
     return end <= INT64_MAX ? end : 0;
 }
 
-struct bw_error *bw_salvage_inode(struct bw_fs *fs, const struct bw_tree *tree, uint64_t number,
+struct bw_error *bw_inode_salvage(struct bw_fs *fs, const struct bw_place *place,
                                   struct bw_inode *inode)
 {
+    const uint64_t number = place->inode;
     struct bw_item_range range;
     uint64_t size = 0;
-    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){number, BW_EXTENT_DATA, 0},
+    bw_item_range_begin(&range, &fs->reader, &place->subvolume->tree,
+                        (struct bw_key){number, BW_EXTENT_DATA, 0},
                         (struct bw_key){number, BW_EXTENT_DATA, UINT64_MAX});
     while (bw_item_range_next(&range)) {
         uint64_t end = range.error ? 0 : end_of(&range.item, fs->superblock.sectorsize);

@@ -90,51 +90,7 @@ static struct bw_error *visit_found(struct visit *visit, bool shallow)
     return error;
 }
 
-static struct bw_error *find_subvolume(const struct bw_fs *fs,
-                                       const struct bw_walk_options *options,
-                                       const struct bw_subvolume **subvolume)
-{
-    uint64_t id = BW_TOP_SUBVOLUME;
-    if (options->subvolume)
-        BW_TRY(bw_subvolume_lookup(fs, options->subvolume, &id));
-    *subvolume = bw_subvolume_find(&fs->subvolumes, id);
-    return NULL;
-}
-
-static struct bw_error *visit_one(struct visit *visit)
-{
-    struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE};
-    struct bw_buffer path = {0};
-    BW_TRY(find_subvolume(visit->fs, visit->options, &top.subvolume));
-    struct bw_error *error = bw_path_of_subvolume(visit->fs, top.subvolume->tree.id, &path);
-    top.prefix = path.data;
-    top.prefix_length = path.length;
-    if (!error) {
-        bw_choice_start(&visit->walk.choice, path.data, path.length);
-        error = visit_subvolume(visit, &top);
-    }
-    if (!error && bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY))
-        error = visit_found(visit, true);
-    bw_buffer_free(&path);
-    return error;
-}
-
-/* The absolute path of a directory, '/' at both ends. */
-static struct bw_error *directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,
-                                       uint64_t inode, struct bw_buffer *path)
-{
-    struct bw_buffer inside = {0};
-    struct bw_error *error = bw_path_of_subvolume(fs, subvolume->tree.id, path);
-    if (!error)
-        error = bw_directory_path(fs, &subvolume->tree, inode, &inside);
-    bw_buffer_append(path, inside.data, inside.length);
-    if (!error && (inside.failed || path->failed))
-        error = bw_error_no_memory();
-    bw_buffer_free(&inside);
-    return error;
-}
-
-/* Where a walk starts that does not start at the top. */
+/* Where a walk starts. */
 struct start {
     struct bw_place place;
     bool single;           /* it is not a directory that has entries */
@@ -154,17 +110,23 @@ static void set_name(struct start *start, const char *path)
     start->name_length = (size_t)(end - start->name);
 }
 
-static struct bw_error *find_start(const struct bw_fs *fs, const struct bw_walk_options *options,
+/* Finds the start. Its subvolume is NULL if it is the top-level one, and that is missing. */
+static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_options *options,
                                    struct start *start)
 {
-    const struct bw_subvolume *from;
-    BW_TRY(find_subvolume(fs, options, &from));
-    BW_TRY(bw_lookup(fs, from, options->start, false, &start->place));
+    const struct bw_subvolume *from = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
+    if (options->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, options->subvolume, &from));
+    start->place = bw_place_top(from);
+    if (options->start)
+        BW_TRY(bw_lookup(fs, from, options->start, false, &start->place));
+    if (!start->place.subvolume)
+        return NULL;
     start->single = start->place.type != BW_FILE_DIRECTORY || bw_place_is_empty(&start->place);
     start->directory = start->single ? start->place.directory : start->place.inode;
     if (start->single)
         set_name(start, options->start);
-    return directory_path(fs, start->place.subvolume, start->directory, &start->path);
+    return bw_directory_path(fs, start->place.subvolume, start->directory, &start->path);
 }
 
 static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,
@@ -176,24 +138,6 @@ static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *to
                                       .made_up = made_up};
     top->silent = visit->options->no_snapshots && top->subvolume->is_snapshot;
     return bw_subvolume_walk_single(&visit->walk, top, &what, start->name, start->name_length);
-}
-
-static struct bw_error *visit_start(struct visit *visit)
-{
-    struct start start = {0};
-    struct bw_error *error = find_start(visit->fs, visit->options, &start);
-    struct bw_walk_top top = {.subvolume = start.place.subvolume,
-                              .inode = start.directory,
-                              .prefix = start.path.data,
-                              .prefix_length = start.path.length};
-    if (!error) {
-        bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
-        error = start.single ? visit_single(visit, &top, &start) : visit_subvolume(visit, &top);
-    }
-    if (!error)
-        error = visit_found(visit, false);
-    bw_buffer_free(&start.path);
-    return error;
 }
 
 struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_options *given,
@@ -209,29 +153,36 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-static struct bw_error *visit_all(struct visit *visit)
+/* Walks from the start on. Of other subvolumes in one that was asked for as a whole, only the top
+ * directories are listed. */
+static struct bw_error *visit_start(struct visit *visit, const struct start *start)
 {
-    struct bw_walk_top top = {.inode = BW_SUBVOLUME_ROOT_INODE, .prefix = "/", .prefix_length = 1};
-    top.subvolume = bw_subvolume_find(&visit->fs->subvolumes, BW_TOP_SUBVOLUME);
-    if (!top.subvolume) {
-        bw_fs_report(
-            visit->fs, BW_DAMAGE,
-            bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
-        return NULL;
-    }
+    const bool whole = visit->options->subvolume && !visit->options->start;
+    struct bw_walk_top top = {.subvolume = start->place.subvolume,
+                              .inode = start->directory,
+                              .prefix = start->path.data,
+                              .prefix_length = start->path.length};
     bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
-    BW_TRY(visit_subvolume(visit, &top));
-    return visit_found(visit, false);
+    BW_TRY(start->single ? visit_single(visit, &top, start) : visit_subvolume(visit, &top));
+    return whole && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
+               ? NULL
+               : visit_found(visit, whole);
 }
 
 static struct bw_error *visit_what_is_asked(struct visit *visit)
 {
-    const struct bw_walk_options *options = visit->options;
-    if (options->no_snapshots)
+    struct start start = {0};
+    if (visit->options->no_snapshots)
         BW_TRY(find_parents(visit));
-    if (options->start)
-        return visit_start(visit);
-    return options->subvolume ? visit_one(visit) : visit_all(visit);
+    struct bw_error *error = find_start(visit->fs, visit->options, &start);
+    if (!error && start.place.subvolume)
+        error = visit_start(visit, &start);
+    else if (!error)
+        bw_fs_report(
+            visit->fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT, "root tree: the top-level subvolume is missing"));
+    bw_buffer_free(&start.path);
+    return error;
 }
 
 /* The walk itself, in its own order. */
@@ -243,13 +194,9 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
     struct bw_error *error = bw_subvolume_walk_init(&visit.walk, fs, options, writer, summary);
     if (!error)
         error = visit_what_is_asked(&visit);
-    struct bw_error *output_error = bw_subvolume_walk_destroy(&visit.walk);
     bw_map_free(&visit.visited);
     bw_map_free(&visit.parents);
-    if (!output_error)
-        return error;
-    bw_error_free(error);
-    return output_error;
+    return bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
 }
 
 /* What there is when damage or memory ends the walk is passed on, too. */
@@ -263,11 +210,7 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
     options.consume = bw_sorted_take;
     options.context = &sorted;
     struct bw_error *error = walk_unsorted(fs, &options, &writer, summary);
-    struct bw_error *output_error = bw_sorted_end(&sorted, given->consume, given->context);
-    if (!error)
-        return output_error;
-    bw_error_free(output_error);
-    return error;
+    return bw_error_first(error, bw_sorted_end(&sorted, given->consume, given->context));
 }
 
 /* Of the options, `rows`, `long_lines`, `consume` and `context` are for the writer. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What hangs on an inode and on a directory: inodes one by one and many at once, entries, links,
  * attributes, access control lists, numbers of extents. */
+#include "btrfs-walk/directory.h"
 #include "format/acl.h"
 #include "fs/inode.h"
 #include "fs/fs.h"
@@ -11,7 +12,7 @@ struct fixture {
     struct iw_image *image;
     struct report_log log;
     struct bw_fs *fs;
-    const struct bw_tree *tree;
+    const struct bw_subvolume *subvolume;
 };
 
 static struct fixture make(void)
@@ -22,7 +23,7 @@ static struct fixture make(void)
 static void open_written(struct fixture *fixture)
 {
     expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
-    fixture->tree = &bw_subvolume_find(&fixture->fs->subvolumes, FS)->tree;
+    fixture->subvolume = bw_subvolume_by_id(fixture->fs, FS);
 }
 
 static void open_fixture(struct fixture *fixture)
@@ -65,11 +66,11 @@ static void test_inodes(void **state)
     wanted[39].number = wanted[38].number + 100;
     open_fixture(&fixture);
     struct bw_inode inode;
-    expect_success(bw_inode_read(fixture.fs, fixture.tree, wanted[1].number, &inode));
+    expect_success(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[1].number, &inode));
     assert_int_equal(inode.mode & 0170000, 010000);
-    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[39].number, &inode),
+    expect_error(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[39].number, &inode),
                  BW_ERROR_NOT_FOUND, "there is no inode");
-    expect_success(bw_inodes_read(fixture.fs, fixture.tree, wanted, COUNT(wanted), true));
+    expect_success(bw_inodes_get(fixture.fs, fixture.subvolume, wanted, COUNT(wanted), true));
     for (size_t i = 0; i < 39; i++) {
         assert_true(wanted[i].found);
         assert_int_equal(wanted[i].has_acl, i % 5 == 0);
@@ -93,7 +94,7 @@ static void test_lost_inodes(void **state)
     iw_write_memory(fixture.image);
     lose_leaf_of(&fixture, (struct bw_key){wanted[20].number, BW_INODE_ITEM, 0});
     open_written(&fixture);
-    expect_success(bw_inodes_read(fixture.fs, fixture.tree, wanted, COUNT(wanted), false));
+    expect_success(bw_inodes_get(fixture.fs, fixture.subvolume, wanted, COUNT(wanted), false));
     size_t found = 0;
     for (size_t i = 0; i < COUNT(wanted); i++)
         found += wanted[i].found;
@@ -101,27 +102,38 @@ static void test_lost_inodes(void **state)
     assert_false(wanted[20].found);
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 1);
     struct bw_inode inode;
-    expect_error(bw_inode_read(fixture.fs, fixture.tree, wanted[20].number, &inode),
+    expect_error(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[20].number, &inode),
                  BW_ERROR_CORRUPT, NULL);
     close_fixture(&fixture);
 }
 
-/* Names of a directory, each behind a space. */
-static struct bw_error *append_name(void *context, const struct bw_listed *entry)
+/* Names of a directory, each after a space. */
+static void append_name(void *context, const struct bw_directory_entry *entry)
 {
     struct bw_buffer *names = context;
     bw_buffer_append_byte(names, ' ');
     bw_buffer_append(names, entry->name, entry->name_length);
     if (bw_place_is_empty(&entry->place))
         bw_buffer_append_byte(names, '*');
-    return NULL;
+}
+
+static void read_directory(struct bw_fs *fs, const struct bw_place *place,
+                           void (*take)(void *context, const struct bw_directory_entry *entry),
+                           void *context)
+{
+    struct bw_directory *directory;
+    const struct bw_directory_entry *entry;
+    expect_success(bw_directory_open(fs, place, BW_DIRECTORY_START, &directory));
+    while (expect_success(bw_directory_next(directory, &entry)), entry)
+        take(context, entry);
+    bw_directory_close(directory);
 }
 
 static void expect_names(struct fixture *fixture, const struct bw_place *directory,
                          const char *expected)
 {
     struct bw_buffer names = {0};
-    expect_success(bw_directory_read(fixture->fs, directory, append_name, &names));
+    read_directory(fixture->fs, directory, append_name, &names);
     bw_buffer_append_byte(&names, '\0');
     assert_string_equal(names.data, expected);
     bw_buffer_free(&names);
@@ -146,25 +158,24 @@ static void test_directory(void **state)
         .directory = TOP, .name = "nowhere", .type = BW_FILE_REGULAR, .location = {1, 2, 3}};
     iw_entry(fixture.image, FS, &nowhere);
     open_fixture(&fixture);
-    struct bw_place place = bw_place_top(bw_subvolume_find(&fixture.fs->subvolumes, FS));
+    struct bw_place place = bw_place_top(bw_subvolume_by_id(fixture.fs, FS));
     expect_names(&fixture, &place, " z y sub snap");
     assert_int_equal(report_log_count(&fixture.log, "invalid name"), 1);
     assert_int_equal(report_log_count(&fixture.log, "points to (1 2 3)"), 1);
-    place = bw_place_top(bw_subvolume_find(&fixture.fs->subvolumes, 256));
+    place = bw_place_top(bw_subvolume_by_id(fixture.fs, 256));
     expect_names(&fixture, &place, " nest a");
-    place = bw_place_top(bw_subvolume_find(&fixture.fs->subvolumes, 300));
+    place = bw_place_top(bw_subvolume_by_id(fixture.fs, 300));
     expect_names(&fixture, &place, " nest* a");
     place.inode = BW_EMPTY_DIRECTORY;
     expect_names(&fixture, &place, "");
     close_fixture(&fixture);
 }
 
-static struct bw_error *count_name(void *context, const struct bw_listed *entry)
+static void count_name(void *context, const struct bw_directory_entry *entry)
 {
     size_t *counts = context, number = 0;
     assert_int_equal(sscanf(entry->name, "file %zu", &number), 1);
     counts[number]++;
-    return NULL;
 }
 
 /* Each name once, although leaves are gone: of the indexes, or of both kinds of items. */
@@ -185,8 +196,8 @@ static void check_lost(bool both)
         lose_leaf_of(&fixture, (struct bw_key){TOP, BW_DIR_ITEM, bw_name_hash(name, strlen(name))});
     }
     open_written(&fixture);
-    const struct bw_place place = bw_place_top(bw_subvolume_find(&fixture.fs->subvolumes, FS));
-    expect_success(bw_directory_read(fixture.fs, &place, count_name, counts));
+    const struct bw_place place = bw_place_top(bw_subvolume_by_id(fixture.fs, FS));
+    read_directory(fixture.fs, &place, count_name, counts);
     for (size_t i = 0; i < COUNT(counts); i++)
         assert_int_equal(counts[i], 1);
     assert_true(fixture.log.counts[BW_DAMAGE] >= 1);
@@ -227,7 +238,7 @@ static void expect_target(struct fixture *fixture, uint64_t inode, const char *e
 {
     struct bw_buffer target = {0};
     bw_buffer_append(&target, "=", 1);
-    expect_success(bw_symlink_read(fixture->fs, fixture->tree, inode, &target));
+    expect_success(bw_symlink_read(fixture->fs, &fixture->subvolume->tree, inode, &target));
     assert_int_equal(target.length, 1 + strlen(expected));
     assert_memory_equal(target.data + 1, expected, strlen(expected));
     bw_buffer_free(&target);
@@ -255,12 +266,12 @@ static void test_symlinks(void **state)
     expect_target(&fixture, cut, "to");
     expect_target(&fixture, packed, "compressed");
     struct bw_buffer target = {0};
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, broken, &target), BW_ERROR_CORRUPT,
-                 "zstd");
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, regular, &target), BW_ERROR_CORRUPT,
-                 "not inline");
-    expect_error(bw_symlink_read(fixture.fs, fixture.tree, empty, &target), BW_ERROR_NOT_FOUND,
-                 "no target");
+    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, broken, &target),
+                 BW_ERROR_CORRUPT, "zstd");
+    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, regular, &target),
+                 BW_ERROR_CORRUPT, "not inline");
+    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, empty, &target),
+                 BW_ERROR_NOT_FOUND, "no target");
     assert_int_equal(target.length, 0);
     bw_buffer_free(&target);
     close_fixture(&fixture);
@@ -295,17 +306,23 @@ static void test_xattrs(void **state)
     iw_item(fixture.image, FS, key, copy, size - 1); /* cut off */
     open_fixture(&fixture);
     struct bw_buffer text = {0};
-    expect_success(bw_xattrs_read(fixture.fs, fixture.tree, file, append_xattr, &text));
+    expect_success(bw_inode_xattrs(
+        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = file}, append_xattr,
+        &text));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data, "081763fa5c=one;fff22fd34c=;");
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 0);
     text.length = 0;
-    expect_success(bw_xattrs_read(fixture.fs, fixture.tree, other, append_xattr, &text));
+    expect_success(bw_inode_xattrs(
+        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = other},
+        append_xattr, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data, "user.a=whole;");
     assert_int_equal(report_log_count(&fixture.log, "attribute is cut off"), 1);
     text.length = 0;
-    expect_success(bw_xattrs_read(fixture.fs, fixture.tree, TOP, append_xattr, &text));
+    expect_success(bw_inode_xattrs(fixture.fs,
+                                   &(struct bw_place){.subvolume = fixture.subvolume, .inode = TOP},
+                                   append_xattr, &text));
     assert_int_equal(text.length, 0);
     bw_buffer_free(&text);
     close_fixture(&fixture);
@@ -323,7 +340,8 @@ static void test_extent_count(void **state)
     put_extent(&fixture, file, 20480, 77, BW_COMPRESS_NONE, NULL, 4096, 4096);
     open_fixture(&fixture);
     struct bw_extent_count count;
-    expect_success(bw_extents_count(fixture.fs, fixture.tree, file, &count));
+    expect_success(bw_file_count_extents(
+        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = file}, &count));
     assert_int_equal(count.total, 4);
     assert_int_equal(count.regular, 2);
     assert_int_equal(count.unwritten, 1);

@@ -16,9 +16,10 @@ static struct data_image *make(void)
     return image;
 }
 
-static const struct bw_tree *tree_of(const struct data_image *image)
+static struct bw_error *salvage(const struct data_image *image, struct bw_inode *inode)
 {
-    return &bw_subvolume_find(&image->fs->subvolumes, FS)->tree;
+    const struct bw_place place = {bw_subvolume_by_id(image->fs, FS), image->inode, 0, 0};
+    return bw_inode_salvage(image->fs, &place, inode);
 }
 
 static void expect_size(struct data_image *image, uint64_t size)
@@ -26,13 +27,12 @@ static void expect_size(struct data_image *image, uint64_t size)
     struct bw_inode inode;
     data_image_open(image, NULL);
     if (size) {
-        expect_success(bw_salvage_inode(image->fs, tree_of(image), image->inode, &inode));
+        expect_success(salvage(image, &inode));
         assert_int_equal(inode.size, size);
         assert_int_equal(inode.mode, S_IFREG | 0600);
         assert_int_equal(inode.link_count, 1);
     } else {
-        expect_error(bw_salvage_inode(image->fs, tree_of(image), image->inode, &inode),
-                     BW_ERROR_NOT_FOUND, "is lost, and all of its extents");
+        expect_error(salvage(image, &inode), BW_ERROR_NOT_FOUND, "is lost, and all of its extents");
     }
     data_image_free(image);
 }

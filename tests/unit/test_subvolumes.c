@@ -74,12 +74,12 @@ static void test_paths(void **state)
     struct bw_fs *fs = open_sample(&image);
     struct bw_buffer path = {0};
     for (size_t i = 0; i < COUNT(cases); i++) {
-        expect_success(bw_path_of_subvolume(fs, cases[i].id, &path));
+        expect_success(bw_directory_path(fs, bw_subvolume_by_id(fs, cases[i].id), TOP, &path));
         assert_int_equal(path.length, strlen(cases[i].path));
         assert_memory_equal(path.data, cases[i].path, path.length);
     }
-    expect_error(bw_path_of_subvolume(fs, 302, &path), BW_ERROR_NOT_FOUND, "no subvolume 302");
-    expect_error(bw_path_of_subvolume(fs, 999, &path), BW_ERROR_NOT_FOUND, "no subvolume 999");
+    expect_error(bw_directory_path(fs, bw_subvolume_by_id(fs, 302), TOP, &path), BW_ERROR_NOT_FOUND,
+                 "no subvolume 302");
     bw_buffer_free(&path);
     bw_fs_close(fs);
     iw_destroy(image);
@@ -121,14 +121,14 @@ static void test_lookups(void **state)
     struct iw_image *image;
     struct bw_fs *fs = open_sample(&image);
     for (size_t i = 0; i < COUNT(cases); i++) {
-        uint64_t id = 0;
-        struct bw_error *error = bw_subvolume_lookup(fs, cases[i].text, &id);
+        const struct bw_subvolume *found;
+        struct bw_error *error = bw_subvolume_by_name(fs, cases[i].text, &found);
         if (!error != (cases[i].id != 0))
             fail_msg("look-up of \"%s\"", cases[i].text);
         if (error)
             expect_error(error, BW_ERROR_NOT_FOUND, "there is no subvolume");
         else
-            assert_int_equal(id, cases[i].id);
+            assert_int_equal(found->tree.id, cases[i].id);
     }
     bw_fs_close(fs);
     iw_destroy(image);
@@ -144,16 +144,16 @@ static void test_names_that_are_numbers(void **state)
     iw_subvolume(image, 258, FS, TOP, "default", 0);
     iw_write_memory(image);
     struct bw_fs *fs;
-    uint64_t id;
+    const struct bw_subvolume *found;
     expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_subvolume_lookup(fs, "257", &id));
-    assert_int_equal(id, 257);
-    expect_success(bw_subvolume_lookup(fs, "/257", &id));
-    assert_int_equal(id, 256);
-    expect_success(bw_subvolume_lookup(fs, "2020", &id));
-    assert_int_equal(id, 257);
-    expect_success(bw_subvolume_lookup(fs, "/default", &id));
-    assert_int_equal(id, 258);
+    expect_success(bw_subvolume_by_name(fs, "257", &found));
+    assert_int_equal(found->tree.id, 257);
+    expect_success(bw_subvolume_by_name(fs, "/257", &found));
+    assert_int_equal(found->tree.id, 256);
+    expect_success(bw_subvolume_by_name(fs, "2020", &found));
+    assert_int_equal(found->tree.id, 257);
+    expect_success(bw_subvolume_by_name(fs, "/default", &found));
+    assert_int_equal(found->tree.id, 258);
     bw_fs_close(fs);
     iw_destroy(image);
 }
