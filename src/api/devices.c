@@ -9,7 +9,7 @@
 #include "btree/find_leaf.h"
 #include "format/chunk.h"
 #include "fs/fs.h"
-#include "fs/image.h"
+#include "fs/opening.h"
 #include "graph/wind.h"
 
 static void describe(const struct bw_superblock *superblock, uint64_t offset,
@@ -75,21 +75,7 @@ struct iteration {
     bw_device_taker *take_device;
     bw_chunk_taker *take_chunk;
     void *context;
-    struct bw_stripe_info *stripes; /* of the chunk being handed out */
 };
-
-static const struct bw_image *image_of(const struct bw_fs *fs,
-                                       const struct bw_disk_device_item *disk)
-{
-    for (size_t i = 0; i < fs->image_count; i++) {
-        const struct bw_image *image = &fs->images[i];
-        if (image->role != BW_IMAGE_UNUSED &&
-            image->superblock.device.devid == bw_get64(disk->devid) &&
-            memcmp(image->superblock.device.uuid, disk->uuid, BW_UUID_SIZE) == 0)
-            return image;
-    }
-    return NULL;
-}
 
 static struct bw_error *take_device(void *context, const struct bw_item *item)
 {
@@ -104,7 +90,7 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
                                      item->key.offset));
         return NULL;
     }
-    const struct bw_image *image = image_of(iteration->fs, disk);
+    const struct bw_image *image = bw_image_of_device(iteration->fs, disk);
     struct bw_device_info info = {.devid = bw_get64(disk->devid),
                                   .state = BW_DEVICE_MISSING,
                                   .total_bytes = bw_get64(disk->total_bytes),
@@ -128,7 +114,7 @@ struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *co
 
 static struct bw_error *take_chunk(void *context, const struct bw_item *item)
 {
-    struct iteration *iteration = context;
+    const struct iteration *iteration = context;
     struct bw_chunk chunk;
     if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
         return NULL;
@@ -137,33 +123,20 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
         bw_fs_report(iteration->fs, BW_DAMAGE, error);
         return NULL;
     }
-    struct bw_stripe_info *stripes =
-        realloc(iteration->stripes, chunk.stripe_count * sizeof *stripes);
-    if (!stripes)
-        return bw_error_no_memory();
-    iteration->stripes = stripes;
-    for (unsigned i = 0; i < chunk.stripe_count; i++) {
-        stripes[i].devid = bw_get64(chunk.stripes[i].devid);
-        stripes[i].offset = bw_get64(chunk.stripes[i].offset);
-        memcpy(stripes[i].device_uuid, chunk.stripes[i].device_uuid, BW_UUID_SIZE);
-    }
-    const struct bw_chunk_info info = {.logical = chunk.logical,
-                                       .length = chunk.length,
-                                       .type = chunk.type,
-                                       .profile = chunk.profile->name,
-                                       .stripe_count = chunk.stripe_count,
-                                       .stripes = stripes};
-    return iteration->take_chunk(iteration->context, &info);
+    struct bw_chunk_info info;
+    error = bw_chunk_describe(&chunk, &info);
+    if (!error)
+        error = iteration->take_chunk(iteration->context, &info);
+    free((void *)(uintptr_t)info.stripes);
+    return error;
 }
 
 struct bw_error *bw_fs_chunks(struct bw_fs *fs, bw_chunk_taker *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_chunk = take, .context = context};
-    struct bw_error *error = bw_fs_items(
-        fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
-        (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, take_chunk, &iteration);
-    free(iteration.stripes);
-    return error;
+    return bw_fs_items(fs, &fs->chunk_tree, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, 0},
+                       (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, UINT64_MAX}, take_chunk,
+                       &iteration);
 }
 
 struct bw_error *bw_fs_map(struct bw_fs *fs, uint64_t logical, uint64_t length, unsigned copy,

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Messages about an open file system: every one passes through here on its way to the user. */
+/* Messages about an open file system: every one passes through here on its way to the user. And
+ * reading items so that what is lost is reported. */
+#include <inttypes.h>
+
 #include "base/cleanup.h"
+#include "btree/scan.h"
 #include "fs/fs.h"
 
 struct bw_error *bw_fs_sign(struct bw_error *error)
@@ -57,9 +61,7 @@ struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder
 }
 
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last,
-                             struct bw_error *(*take)(void *context, const struct bw_item *item),
-                             void *context)
+                             struct bw_key last, bw_item_taker *take, void *context)
 {
     struct bw_item_range range;
     struct bw_error *error = NULL;
@@ -71,4 +73,47 @@ struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struc
             error = take(context, &range.item);
     }
     return bw_item_range_end(&range, error);
+}
+
+struct scan {
+    struct bw_fs *fs;
+    const char *name;
+    bw_item_taker *take;
+    void *context;
+};
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    const struct scan *scan = context;
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        struct bw_error *error =
+            bw_leaf_item(leaf, slot, &item)
+                ? scan->take(scan->context, &item)
+                : bw_error_create(BW_ERROR_CORRUPT,
+                                  "%s tree: item %" PRIu32 " lies outside its leaf", scan->name,
+                                  slot);
+        if (error && error->code == BW_ERROR_NO_MEMORY)
+            return error;
+        if (error)
+            bw_fs_report(scan->fs, BW_DAMAGE, error);
+    }
+    return NULL;
+}
+
+static struct bw_error *lose_block(void *context, const struct bw_block_pointer *pointer,
+                                   struct bw_error *error)
+{
+    const struct scan *scan = context;
+    bw_fs_report_lost(scan->fs, pointer->bytenr, error);
+    return NULL;
+}
+
+struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
+                            bw_item_taker *take, void *context)
+{
+    struct scan own = {fs, name, take, context};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose_block,
+                                 .context = &own};
+    return bw_tree_scan(&fs->reader, tree, &scan);
 }

@@ -92,12 +92,19 @@ void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
 uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void *name,
                          size_t length);
 
+/** Receives an item, a view that ends with the call. */
+typedef struct bw_error *bw_item_taker(void *context, const struct bw_item *item);
+
 /** Passes the items in a range of keys, both ends included, to `take`. What is lost is reported and
  * left out. Returns the error of `take`, or one of memory. */
 struct bw_error *bw_fs_items(struct bw_fs *fs, const struct bw_tree *tree, struct bw_key first,
-                             struct bw_key last,
-                             struct bw_error *(*take)(void *context, const struct bw_item *item),
-                             void *context);
+                             struct bw_key last, bw_item_taker *take, void *context);
+
+/** Passes all items of a tree to `take`, reading many leaves at once. What is lost is reported, and
+ * so are the errors of `take`, which do not end it. `name` is that of the tree in messages. Fails
+ * only if memory runs out. */
+struct bw_error *bw_fs_scan(struct bw_fs *fs, const struct bw_tree *tree, const char *name,
+                            bw_item_taker *take, void *context);
 
 /** As bw_find_leaf(). What is lost is reported. */
 struct bw_error *bw_fs_find_leaf(struct bw_fs *fs, struct bw_leaf_finder *finder,

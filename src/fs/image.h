@@ -21,7 +21,8 @@ struct bw_image {
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
-    size_t index; /**< its place among those given */
+    bool is_known; /**< the chunk tree has this device */
+    size_t index;  /**< its place among those given */
 };
 
 struct bw_image_set {

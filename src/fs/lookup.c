@@ -276,7 +276,7 @@ struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *fr
                            const char *path, bool follow, struct bw_place *place)
 {
     if (!from)
-        from = bw_subvolume_find(&fs->subvolumes, BW_TOP_SUBVOLUME);
+        from = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     if (!from)
         return bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
     if (!*path)

@@ -11,11 +11,8 @@
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-#include "fs/bootstrap.h"
 #include "fs/fs.h"
-#include "fs/roots.h"
-#include "fs/stripe_tree.h"
-#include "fs/wire.h"
+#include "fs/opening.h"
 
 /* Every message of the file system and of its graph passes here, one at a time: the graph holds the
  * lock. */
@@ -60,10 +57,9 @@ uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void 
 
 typedef struct bw_error *attach_recovery(struct bw_fs *fs);
 
-static struct bw_error *read_trees(struct bw_fs *fs, const struct bw_image_set *set,
-                                   attach_recovery *attach)
+static struct bw_error *read_trees(struct bw_fs *fs, attach_recovery *attach)
 {
-    BW_TRY(bw_bootstrap_chunks(fs, set));
+    BW_TRY(bw_bootstrap_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
@@ -90,11 +86,9 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     if (options->probes)
         bw_graph_set_probes(fs->graph, options->probes);
     struct bw_error *error = bw_wire(fs, options, &set);
-    if (!error && attach)
-        error = read_trees(fs, &set, attach);
     fs->images = set.images;
     fs->image_count = set.count;
-    return error;
+    return error || !attach ? error : read_trees(fs, attach);
 }
 
 static struct bw_error *open_fs(const struct bw_fs_options *options, attach_recovery *attach,

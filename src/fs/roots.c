@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Falling back, root by root, to older transactions: the superblock keeps the roots of the last
  * four. */
-#include "fs/roots.h"
+#include "fs/opening.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Looking up extents of the raid stripe tree. */
-#include "fs/stripe_tree.h"
+/*
+ * Looking up extents of the raid stripe tree: file systems with that feature say range by range,
+ * and not by chunk alone, where file data lie on the devices.
+ */
+#include "fs/opening.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "btree/scan.h"
 #include "format/superblock.h"
 #include "format/items.h"
 #include "fs/fs.h"
@@ -31,11 +30,6 @@ static struct bw_subvolume *find(const struct bw_subvolume_table *table, uint64_
 uint64_t bw_subvolume_id(const struct bw_subvolume *subvolume)
 {
     return subvolume->tree.id;
-}
-
-const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id)
-{
-    return find(table, id);
 }
 
 const struct bw_subvolume *bw_subvolume_by_id(const struct bw_fs *fs, uint64_t id)
@@ -164,8 +158,9 @@ static struct bw_error *add_checksum_tree(struct bw_fs *fs, const struct bw_item
     return NULL;
 }
 
-static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
+static struct bw_error *take_item(void *context, const struct bw_item *item)
 {
+    struct bw_fs *fs = context;
     const struct bw_key *key = &item->key;
     if (key->type == BW_DIR_ITEM && key->objectid == BW_ROOT_TREE_DIR)
         read_default(fs, item);
@@ -182,58 +177,18 @@ static struct bw_error *take_item(struct bw_fs *fs, const struct bw_item *item)
     return key->type == BW_ROOT_BACKREF ? set_name(fs, item, key->objectid, key->offset) : NULL;
 }
 
-static struct bw_error *take_leaf(struct bw_fs *fs, const struct bw_node *leaf,
-                                  struct bw_error *(*take)(struct bw_fs *, const struct bw_item *))
+static struct bw_error *take_forward_ref(void *context, const struct bw_item *item)
 {
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        struct bw_item item;
-        struct bw_error *error = NULL;
-        if (bw_leaf_item(leaf, slot, &item))
-            error = take(fs, &item);
-        else
-            error = bw_error_create(BW_ERROR_CORRUPT,
-                                    "root tree: item %" PRIu32 " lies outside its leaf", slot);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(fs, BW_DAMAGE, error);
-    }
-    return NULL;
-}
-
-static struct bw_error *load_leaf(void *context, const struct bw_node *leaf)
-{
-    return take_leaf(context, leaf, take_item);
-}
-
-static struct bw_error *take_forward_ref(struct bw_fs *fs, const struct bw_item *item)
-{
-    return item->key.type == BW_ROOT_REF ? set_name(fs, item, item->key.offset, item->key.objectid)
-                                         : NULL;
-}
-
-static struct bw_error *load_forward_refs(void *context, const struct bw_node *leaf)
-{
-    return take_leaf(context, leaf, take_forward_ref);
-}
-
-static struct bw_error *lost(void *context, const struct bw_block_pointer *pointer,
-                             struct bw_error *error)
-{
-    (void)pointer;
-    bw_fs_report(context, BW_DAMAGE, error);
-    return NULL;
+    return item->key.type == BW_ROOT_REF
+               ? set_name(context, item, item->key.offset, item->key.objectid)
+               : NULL;
 }
 
 struct bw_error *bw_subvolumes_load(struct bw_fs *fs)
 {
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = load_leaf, .lost = lost, .context = fs};
     uint64_t damages = fs->damages;
     fs->subvolumes.default_id = BW_TOP_SUBVOLUME;
-    BW_TRY(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
-    if (damages == fs->damages)
-        return NULL;
-    const struct bw_scan second = {BW_SCAN_ALL, .leaf = load_forward_refs,
-                                   .lost = bw_scan_ignore_lost, .context = fs};
-    return bw_tree_scan(&fs->reader, &fs->root_tree, &second);
+    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root", take_item, fs));
+    return damages == fs->damages ? NULL
+                                  : bw_fs_scan(fs, &fs->root_tree, "root", take_forward_ref, fs);
 }

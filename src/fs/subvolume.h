@@ -39,9 +39,6 @@ struct bw_error *bw_subvolumes_load(struct bw_fs *fs);
 /** Frees the table's memory. */
 void bw_subvolumes_free(struct bw_subvolume_table *table);
 
-/** The subvolume of an id, or NULL. */
-const struct bw_subvolume *bw_subvolume_find(const struct bw_subvolume_table *table, uint64_t id);
-
 /** Whether any subvolume that is not being deleted is a snapshot. */
 bool bw_subvolumes_have_snapshots(const struct bw_subvolume_table *table);
 

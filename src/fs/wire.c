@@ -4,7 +4,7 @@
  * and which layers that needs. So the graph is started in two steps: first what is below the chunk
  * map, then the rest.
  */
-#include "fs/wire.h"
+#include "fs/opening.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -77,8 +77,7 @@ static bool is_adopted(const struct bw_fs *fs, const struct bw_tree *tree)
 {
     bool checksums = tree->id == BW_CSUM_TREE && fs->checksum_trees.count == 1; /* others share it
                                                                                  */
-    return checksums || tree->id == fs->stripe_tree.id ||
-           bw_subvolume_find(&fs->subvolumes, tree->id);
+    return checksums || tree->id == fs->stripe_tree.id || bw_subvolume_by_id(fs, tree->id);
 }
 
 /* Under the lock. */

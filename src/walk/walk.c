@@ -78,8 +78,7 @@ static struct bw_error *visit_found(struct visit *visit, bool shallow)
         /* The walk adds to its paths and may move them. */
         prefix.length = 0;
         bw_buffer_append(&prefix, walk->paths.data + entry.path_offset, entry.path_length);
-        const struct bw_walk_top top = {.subvolume =
-                                            bw_subvolume_find(&visit->fs->subvolumes, entry.id),
+        const struct bw_walk_top top = {.subvolume = bw_subvolume_by_id(visit->fs, entry.id),
                                         .inode = BW_SUBVOLUME_ROOT_INODE,
                                         .prefix = prefix.data,
                                         .prefix_length = prefix.length,

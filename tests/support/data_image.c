@@ -130,7 +130,7 @@ void data_image_open(struct data_image *image, void (*before)(struct data_image 
 
 struct bw_data_file data_image_file(const struct data_image *image, uint64_t size, bool unchecked)
 {
-    return (struct bw_data_file){.subvolume = bw_subvolume_find(&image->fs->subvolumes, FS),
+    return (struct bw_data_file){.subvolume = bw_subvolume_by_id(image->fs, FS),
                                  .inode = image->inode,
                                  .size = size,
                                  .unchecked = unchecked};

@@ -139,7 +139,7 @@ static void set_time(struct iw_image *image, uint64_t inode, int64_t seconds, ui
 
 static void expect_time(struct bw_fs *fs, uint64_t number, int64_t seconds, long nanoseconds)
 {
-    const struct bw_tree *tree = &bw_subvolume_find(&fs->subvolumes, FS)->tree;
+    const struct bw_tree *tree = &bw_subvolume_by_id(fs, FS)->tree;
     struct bw_inode inode;
     expect_success(bw_inode_read(fs, tree, number, &inode));
     assert_int_equal(inode.mtime.tv_sec, seconds);

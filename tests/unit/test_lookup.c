@@ -127,7 +127,7 @@ static void test_subvolumes(void **state)
     expect_nothing(&fixture, "/snapshot/inside/nest/egg", "no such file");
     expect_nothing(&fixture, "/users/me/link", "no such file or directory: inside");
     /* The same seen from the subvolume: nothing is above it, and links begin at its top. */
-    const struct bw_subvolume *from = bw_subvolume_find(&fixture.fs->subvolumes, 256);
+    const struct bw_subvolume *from = bw_subvolume_by_id(fixture.fs, 256);
     static const char *const paths[] = {"/inside", "inside/../../inside", "link", "/link/nest/..",
                                         "link/"};
     struct bw_place place;
@@ -337,7 +337,7 @@ static void test_lost_items_and_indexes(void **state)
 
 static size_t count_items(struct fixture *fixture, struct bw_key first, struct bw_key last)
 {
-    const struct bw_tree *tree = &bw_subvolume_find(&fixture->fs->subvolumes, FS)->tree;
+    const struct bw_tree *tree = &bw_subvolume_by_id(fixture->fs, FS)->tree;
     struct bw_item_range range;
     size_t count = 0;
     bw_item_range_begin(&range, &fixture->fs->reader, tree, first, last);

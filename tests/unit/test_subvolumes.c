@@ -24,16 +24,16 @@ static void test_table(void **state)
     for (size_t i = 0; i < COUNT(ids); i++)
         assert_int_equal(table->items[i].tree.id, ids[i]);
     assert_int_equal(table->default_id, 5);
-    assert_null(bw_subvolume_find(table, 255));
-    assert_null(bw_subvolume_find(table, 303));
-    const struct bw_subvolume *inner = bw_subvolume_find(table, 257);
+    assert_null(bw_subvolume_by_id(fs, 255));
+    assert_null(bw_subvolume_by_id(fs, 303));
+    const struct bw_subvolume *inner = bw_subvolume_by_id(fs, 257);
     assert_int_equal(inner->parent, 256);
     assert_int_equal(inner->name_length, 5);
     assert_memory_equal(bw_subvolume_name(table, inner), "inner", 5);
     assert_false(inner->deleted || inner->is_snapshot);
-    assert_true(bw_subvolume_find(table, 302)->deleted);
-    assert_true(bw_subvolume_find(table, 300)->is_snapshot);
-    assert_int_equal(bw_subvolume_find(table, 5)->parent, 0);
+    assert_true(bw_subvolume_by_id(fs, 302)->deleted);
+    assert_true(bw_subvolume_by_id(fs, 300)->is_snapshot);
+    assert_int_equal(bw_subvolume_by_id(fs, 5)->parent, 0);
     bw_fs_close(fs);
     iw_destroy(image);
 }

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The steps of opening a file system (open.c), in their order. */
+#ifndef BW_FS_OPENING_H
+#define BW_FS_OPENING_H
+
+#include "fs/image.h"
+
+struct bw_chunk;
+struct bw_disk_device_item;
+
+/** From paths, or a volfile, to a graph of layers above the devices of one file system: plans the
+ * graph, starts it, matches the images, and sets fs->reader and fs->superblock. No tree is read
+ * yet. (wire.c) */
+struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
+                         struct bw_image_set *set);
+
+/** Fills the chunk map; reports missing devices and lost parts of the chunk tree. (bootstrap.c) */
+struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs);
+
+/** Fills the remap layer, if the file system has one. */
+struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
+
+/** What is known of a chunk. The stripes are the caller's, also after an error. */
+struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info);
+
+/** The image of a device that the chunk tree names; NULL if it was not given, or is not used. */
+struct bw_image *bw_image_of_device(const struct bw_fs *fs, const struct bw_disk_device_item *disk);
+
+/** Which of the trees that only the superblock knows. */
+enum bw_super_root { BW_SUPER_CHUNK_ROOT, BW_SUPER_TREE_ROOT };
+
+/**
+ * Finds the newest chunk tree or root tree whose root block can be read, and says so if it is not
+ * the present one: the superblock names those of older transactions, too. The error is that of the
+ * present root if there is none. (roots.c)
+ */
+struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,
+                                    struct bw_tree *tree);
+
+/** Lets the chunk map of the graph look up where data lie in the raid stripe tree, if the file
+ * system has that feature; after the root tree was read. (stripe_tree.c) */
+struct bw_error *bw_stripe_tree_attach(struct bw_fs *fs);
+
+/** Frees it; NULL is allowed. Nothing may be read any more. */
+void bw_stripe_tree_destroy(struct bw_stripe_tree *stripes);
+
+#endif
