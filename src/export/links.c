@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of files with several names. Backups have millions: a directory's path is kept once for
- * a run of names in it. */
+/* The table of files with several names, and the list of directories. Backups have millions of
+ * both: a directory's path is kept once for a run of names in it. */
 #include "export/links.h"
 
 #include <stdlib.h>
@@ -11,11 +11,8 @@ struct bw_linked_file {
     size_t directory, name; /* in the names */
     uint32_t directory_length;
     uint16_t name_length;
-    bool made;
+    uint8_t state; /* enum bw_link_state */
 };
-
-/* Numbers of files are 32 bits wide in the map. */
-enum { NO_FILE = -1 };
 
 void bw_links_init(struct bw_links *links)
 {
@@ -32,13 +29,6 @@ void bw_links_free(struct bw_links *links)
     free(links->files);
     bw_buffer_free(&links->names);
     pthread_mutex_destroy(&links->lock);
-}
-
-static int64_t find(const struct bw_links *links, const struct bw_place *place)
-{
-    uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
-    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
-    return number == UINT32_MAX ? NO_FILE : (int64_t)number;
 }
 
 /* The numbers of the files of a subvolume; NULL if memory runs out. */
@@ -64,39 +54,51 @@ static void remember_directory(struct bw_links *links, const char *path, size_t 
     bw_buffer_append(&links->names, path, length);
 }
 
-static bool add(struct bw_links *links, const struct bw_place *place, const char *path)
+/* Keeps a path as that of a file. */
+static bool set_path(struct bw_links *links, struct bw_linked_file *file, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    size_t name_length = strlen(name);
-    struct bw_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
-    if (!numbers || name_length > UINT16_MAX || (size_t)(name - path) > UINT32_MAX ||
-        links->count == UINT32_MAX ||
-        !BW_ARRAY_RESERVE(links->files, links->count, links->capacity))
+    size_t directory_length = (size_t)(name - path), name_length = strlen(name);
+    if (name_length > UINT16_MAX || directory_length > UINT32_MAX)
         return false;
-    remember_directory(links, path, (size_t)(name - path));
-    links->files[links->count] =
-        (struct bw_linked_file){.directory = links->directory,
-                                .directory_length = (uint32_t)(name - path),
-                                .name = links->names.length,
-                                .name_length = (uint16_t)name_length};
+    remember_directory(links, path, directory_length);
+    *file = (struct bw_linked_file){.directory = links->directory,
+                                    .directory_length = (uint32_t)directory_length,
+                                    .name = links->names.length,
+                                    .name_length = (uint16_t)name_length};
     bw_buffer_append(&links->names, name, name_length);
-    return !links->names.failed && bw_map_put(numbers, place->inode, (uint32_t)links->count++);
+    return !links->names.failed;
+}
+
+static bool add(struct bw_links *links, const struct bw_place *place, const char *path)
+{
+    struct bw_map *numbers = numbers_of(links, bw_subvolume_id(place->subvolume));
+    return numbers && links->count < UINT32_MAX &&
+           BW_ARRAY_RESERVE(links->files, links->count, links->capacity) &&
+           set_path(links, &links->files[links->count], path) &&
+           bw_map_put(numbers, place->inode, (uint32_t)links->count++);
+}
+
+/* Looks at a file again, under the lock. */
+static bool look_up(const struct bw_links *links, const struct bw_place *place,
+                    struct bw_link *link)
+{
+    uint32_t at = bw_map_get(&links->subvolumes, bw_subvolume_id(place->subvolume));
+    uint32_t number = at == UINT32_MAX ? UINT32_MAX : bw_map_get(&links->numbers[at], place->inode);
+    if (number != UINT32_MAX)
+        *link = (struct bw_link){.state = links->files[number].state, .number = number};
+    return number != UINT32_MAX;
 }
 
 bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const char *path,
                    struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    int64_t number = find(links, place);
-    bool good = true;
-    *link = (struct bw_link){.is_first = number == NO_FILE};
-    if (link->is_first) {
-        link->number = links->count;
+    bool good = look_up(links, place, link);
+    if (!good) {
+        *link = (struct bw_link){.is_first = true, .number = links->count};
         good = add(links, place, path);
-    } else {
-        link->number = (size_t)number;
-        link->made = links->files[number].made;
     }
     pthread_mutex_unlock(&links->lock);
     return good;
@@ -105,18 +107,24 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
 bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link)
 {
     pthread_mutex_lock(&links->lock);
-    int64_t number = find(links, place);
-    if (number != NO_FILE)
-        *link = (struct bw_link){.made = links->files[number].made, .number = (size_t)number};
+    bool found = look_up(links, place, link);
     pthread_mutex_unlock(&links->lock);
-    return number != NO_FILE;
+    return found;
 }
 
-void bw_links_made(struct bw_links *links, size_t number)
+void bw_links_set(struct bw_links *links, size_t number, enum bw_link_state state)
 {
     pthread_mutex_lock(&links->lock);
-    links->files[number].made = true;
+    links->files[number].state = (uint8_t)state;
     pthread_mutex_unlock(&links->lock);
+}
+
+bool bw_links_rename(struct bw_links *links, size_t number, const char *path)
+{
+    pthread_mutex_lock(&links->lock);
+    bool good = set_path(links, &links->files[number], path);
+    pthread_mutex_unlock(&links->lock);
+    return good;
 }
 
 void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path)
@@ -126,4 +134,48 @@ void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffe
     bw_buffer_append(path, links->names.data + file->directory, file->directory_length);
     bw_buffer_append(path, links->names.data + file->name, file->name_length);
     pthread_mutex_unlock(&links->lock);
+}
+
+/* Directories. */
+
+void bw_made_directories_free(struct bw_made_directories *directories)
+{
+    free(directories->items);
+    bw_buffer_free(&directories->names);
+    *directories = (struct bw_made_directories){0};
+}
+
+struct bw_error *bw_made_directories_add(struct bw_made_directories *directories, const char *path,
+                                         size_t length, const struct bw_place *place,
+                                         const struct bw_inode *inode)
+{
+    if (length > UINT32_MAX ||
+        !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
+        return bw_error_no_memory();
+    directories->items[directories->count++] = (struct bw_made_directory){
+        .path = directories->names.length,
+        .place = *place,
+        .atime = inode->atime,
+        .ctime = inode->ctime,
+        .mtime = inode->mtime,
+        .path_length = (uint32_t)length,
+        .uid = inode->uid,
+        .gid = inode->gid,
+        .mode = (uint16_t)inode->mode,
+        .flags = (uint16_t)inode->flags,
+    };
+    bw_buffer_append(&directories->names, path, length);
+    return directories->names.failed ? bw_error_no_memory() : NULL;
+}
+
+struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory)
+{
+    return (struct bw_inode){.atime = directory->atime,
+                             .ctime = directory->ctime,
+                             .mtime = directory->mtime,
+                             .flags = directory->flags,
+                             .link_count = 1,
+                             .uid = directory->uid,
+                             .gid = directory->gid,
+                             .mode = directory->mode};
 }

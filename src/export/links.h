@@ -24,10 +24,18 @@ struct bw_links {
     size_t directory, directory_length; /**< of the last name, in `names` */
 };
 
+/** Where the content of a file is. */
+enum bw_link_state {
+    BW_LINK_COMING,  /**< with its name, which was given out before */
+    BW_LINK_MADE,    /**< there, under its name */
+    BW_LINK_NOWHERE, /**< the name that was to get it could not be made */
+    BW_LINK_LOST,    /**< it cannot be read or written under any name */
+};
+
 /** What is known of a file when it is met. */
 struct bw_link {
     bool is_first; /**< it was not met before */
-    bool made;     /**< its first name was made: see bw_links_made() */
+    enum bw_link_state state;
     size_t number; /**< of the file */
 };
 
@@ -43,10 +51,15 @@ bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const c
 /** Looks at a file again. False if it was never met. */
 bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link);
 
-/** Says that the first name of a file was made. */
-void bw_links_made(struct bw_links *links, size_t number);
+/** Sets the state of a file. */
+void bw_links_set(struct bw_links *links, size_t number, enum bw_link_state state);
 
-/** Appends the first name of a file. */
+/** Gives the content of a file, which is still to come, to another name. False if memory runs out.
+ */
+bool bw_links_rename(struct bw_links *links, size_t number, const char *path);
+
+/** Appends the name of a file that has, or gets, the content: the first one that was met, unless it
+ * was replaced. */
 void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path);
 
 /** A directory, or such a file. There may be millions. */

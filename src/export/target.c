@@ -16,24 +16,7 @@
 
 struct bw_error *bw_target_error(int number, const char *what, const char *path, size_t length)
 {
-    struct bw_buffer text = {0};
-    bw_buffer_append(&text, path, length);
-    bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error =
-        bw_error_from_errno(number, "/%s: %s", text.data ? text.data : "", what);
-    bw_buffer_free(&text);
-    return error;
-}
-
-static struct bw_error *impossible(const char *path, size_t length)
-{
-    struct bw_buffer text = {0};
-    bw_buffer_append(&text, path, length);
-    bw_buffer_append_byte(&text, '\0');
-    struct bw_error *error = bw_error_create(BW_ERROR_CORRUPT, "/%s: no file can have such a name",
-                                             text.data ? text.data : "");
-    bw_buffer_free(&text);
-    return error;
+    return bw_error_from_errno(number, "/%.*s: %s", (int)length, path, what);
 }
 
 /* Goes on in a directory that was opened. */
@@ -109,7 +92,8 @@ static struct bw_error *enter_directory(struct bw_target *target, const char *pa
 struct bw_error *bw_target_enter(struct bw_target *target, const char *path, size_t length)
 {
     if (!bw_target_path_is_valid(path, length))
-        return impossible(path, length);
+        return bw_error_create(BW_ERROR_CORRUPT, "/%.*s: no file can have such a name", (int)length,
+                               path);
     const char *slash = memrchr(path, '/', length);
     const char *name = slash ? slash + 1 : path;
     size_t name_length = (size_t)(path + length - name);

@@ -98,8 +98,8 @@ static void test_links(void **state)
     assert_true(bw_links_meet(&links, at(256, 301), "z", &link));
     assert_true(link.is_first);
     assert_true(bw_links_meet(&links, at(5, 301), "other", &link));
-    assert_false(link.is_first || link.made);
-    bw_links_made(&links, link.number);
+    assert_false(link.is_first || link.state == BW_LINK_MADE);
+    bw_links_set(&links, link.number, BW_LINK_MADE);
     /* Nor are two files that a hash of both numbers takes for one. */
     uint64_t other = 400 ^ 257 * UINT64_C(0x9E3779B97F4A7C15) ^ 258 * UINT64_C(0x9E3779B97F4A7C15);
     assert_true(bw_links_meet(&links, at(257, 400), "one", &link) && link.is_first);
@@ -109,7 +109,7 @@ static void test_links(void **state)
     assert_true(bw_links_meet(&links, at(258, other), "two's other", &link) && !link.is_first &&
                 link.number == 7);
     assert_true(bw_links_find(&links, at(5, 301), &link));
-    assert_true(link.made);
+    assert_int_equal(link.state, BW_LINK_MADE);
     for (size_t i = 0; i < 5; i++) {
         path.length = 0;
         bw_links_append_path(&links, i, &path);

@@ -46,24 +46,9 @@ static void append_name(struct bw_buffer *line, const char *bytes, size_t length
 /* The letter of a type, in the words of that program. */
 static char type_letter(uint32_t type)
 {
-    switch (type) {
-    case S_IFREG:
-        return 'r';
-    case S_IFDIR:
-        return 'd';
-    case S_IFLNK:
-        return 'l';
-    case S_IFCHR:
-        return 'c';
-    case S_IFBLK:
-        return 'b';
-    case S_IFIFO:
-        return 'p';
-    case S_IFSOCK:
-        return 's';
-    default:
-        return '-';
-    }
+    char mode[BW_MODE_LENGTH];
+    bw_write_mode(mode, type);
+    return type == S_IFREG ? 'r' : *mode == '?' ? '-' : *mode;
 }
 
 static struct bw_error *append_inode(struct bodyfile *bodyfile, const struct bw_feed_item *item)
@@ -134,12 +119,7 @@ static int run(const struct cmd_common *common, void *state)
     if (status)
         return status;
     struct bw_error *error = write_lines(&bodyfile);
-    struct bw_error *last = cmd_flush(&bodyfile.output);
-    if (error)
-        bw_error_free(last);
-    else
-        error = last;
-    status = cmd_export_close(&bodyfile.export, error);
+    status = cmd_export_close(&bodyfile.export, bw_error_first(error, cmd_flush(&bodyfile.output)));
     bw_buffer_free(&bodyfile.line);
     bw_buffer_free(&bodyfile.target);
     return status;

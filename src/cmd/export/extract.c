@@ -121,11 +121,7 @@ static struct bw_error *extract_files(struct extract *extract)
     while (!error && extract->again)
         error = bw_stream_run(extract->export.session.fs, &stream);
     extract_drop_again(extract);
-    struct bw_error *last = extract_finish_directories(extract);
-    if (!error)
-        return last;
-    bw_error_free(last);
-    return error;
+    return bw_error_first(error, extract_finish_directories(extract));
 }
 
 /* What could not be restored; what was not meant to be. */
@@ -159,7 +155,7 @@ static void free_all(struct extract *extract)
     bw_target_file_abandon(&extract->file);
     bw_target_close(&extract->target);
     bw_target_close(&extract->look);
-    extract_names_free(&extract->names);
+    bw_links_free(&extract->links);
     pthread_mutex_destroy(&extract->lock);
     bw_made_directories_free(&extract->directories);
     bw_xattr_reader_destroy(extract->xattrs);
@@ -181,7 +177,7 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
         .on_error = state->on_error,
     };
     extract->file.descriptor = -1;
-    extract_names_init(&extract->names);
+    bw_links_init(&extract->links);
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
     struct bw_error *error = bw_xattr_reader_create(extract->export.session.fs, &extract->xattrs);

@@ -58,6 +58,24 @@ void extract_drop_again(struct extract *extract)
         bw_feed_release(extract->export.feed, item);
 }
 
+/* Meets a name of whatever is no directory. `*first`: it is the one to get the content. */
+static struct bw_error *meet(struct extract *extract, const struct bw_feed_item *item, bool *first)
+{
+    struct bw_link link = {.is_first = true};
+    bool good = !bw_feed_item_has_names(item) ||
+                bw_links_meet(&extract->links, &item->place, path_of(item), &link);
+    *first = link.is_first;
+    return good ? NULL : bw_error_no_memory();
+}
+
+/* The file of which this is a name; false if it has only one. */
+static bool find_link(struct extract *extract, const struct bw_feed_item *item,
+                      struct bw_link *link)
+{
+    *link = (struct bw_link){.state = BW_LINK_NOWHERE};
+    return bw_feed_item_has_names(item) && bw_links_find(&extract->links, &item->place, link);
+}
+
 struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *got)
 {
     struct extract *extract = context;
@@ -67,7 +85,7 @@ struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *
     if (!item) {
         BW_TRY(bw_feed_next(extract->export.feed, &item));
         if (item)
-            error = extract_names_meet(&extract->names, item, &has_content);
+            error = meet(extract, item, &has_content);
     }
     *got = item;
     if (!item)
@@ -303,24 +321,29 @@ static bool asks_for_copy(const struct bw_error *error)
 /* One more name of a file. It comes again if there is no content yet that it could be linked to. */
 static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item *item, bool *again)
 {
-    enum extract_content content;
+    struct bw_link link;
     struct bw_error *error = NULL;
+    bool has_link = find_link(extract, item, &link);
     extract->text.length = 0;
-    BW_TRY(extract_names_find(&extract->names, item, &content, &extract->text));
-    if (content == EXTRACT_MADE)
-        error = make_with_way(extract, item, make_link);
-    if (content == EXTRACT_LOST)
+    if (link.state == BW_LINK_MADE) {
+        bw_links_append_path(&extract->links, link.number, &extract->text);
+        error =
+            extract->text.failed ? bw_error_no_memory() : make_with_way(extract, item, make_link);
+    }
+    if (link.state == BW_LINK_LOST)
         error = bw_error_create(BW_ERROR_CORRUPT,
                                 "%s: not extracted, as it was not under its first name",
                                 item->path.data);
-    bool replaced = content == EXTRACT_NOWHERE || (error && error->system == EMLINK);
+    bool replaced = link.state == BW_LINK_NOWHERE || (error && error->system == EMLINK);
     bool copied = replaced || asks_for_copy(error);
-    *again = content == EXTRACT_COMING || copied;
+    *again = link.state == BW_LINK_COMING || copied;
     if (!*again && !is_there(extract, item, error))
         return endure(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
-    return replaced ? extract_names_replace(&extract->names, item) : NULL;
+    return replaced && has_link && !bw_links_rename(&extract->links, link.number, path_of(item))
+               ? bw_error_no_memory()
+               : NULL;
 }
 
 /* What has content of its own. */
@@ -329,10 +352,12 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
     if (!item->checked)
         BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
     bool made = item->checked || !extract->failed;
-    BW_TRY(extract_names_end(&extract->names, item,
-                             made            ? EXTRACT_MADE
-                             : extract->lost ? EXTRACT_LOST
-                                             : EXTRACT_NOWHERE));
+    struct bw_link link;
+    if (find_link(extract, item, &link))
+        bw_links_set(&extract->links, link.number,
+                     made            ? BW_LINK_MADE
+                     : extract->lost ? BW_LINK_LOST
+                                     : BW_LINK_NOWHERE);
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
         return NULL;
     return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),

@@ -132,11 +132,7 @@ static struct bw_error *sum_files(struct sum *sum)
     struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
     if (!error)
         error = bw_stream_run(sum->export.session.fs, &stream);
-    struct bw_error *last = cmd_flush(&sum->output);
-    if (!error)
-        return last;
-    bw_error_free(last);
-    return error;
+    return bw_error_first(error, cmd_flush(&sum->output));
 }
 
 static int run(const struct cmd_common *common, void *state)

@@ -61,11 +61,7 @@ static struct bw_error *write_events(const struct blackbox_state *blackbox,
         if (!error)
             error = cmd_write(&output, "\n", 1);
     }
-    struct bw_error *flush_error = cmd_flush(&output);
-    if (!error)
-        return flush_error;
-    bw_error_free(flush_error);
-    return error;
+    return bw_error_first(error, cmd_flush(&output));
 }
 
 static void append_ending(struct bw_buffer *line, const struct bw_recording_facts *facts)
