@@ -34,6 +34,13 @@ static size_t tolerance(size_t length)
     return length < 3 ? 0 : length < 6 ? 1 : length < 9 ? 2 : 3;
 }
 
+bool bw_is_like(const char *wanted, const char *candidate)
+{
+    struct bw_nearest nearest = {.wanted = wanted};
+    bw_nearest_try(&nearest, candidate);
+    return nearest.best || (*wanted && strncmp(candidate, wanted, strlen(wanted)) == 0);
+}
+
 void bw_nearest_try(struct bw_nearest *nearest, const char *candidate)
 {
     size_t wanted_length = strlen(nearest->wanted), length = strlen(candidate);

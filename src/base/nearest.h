@@ -3,6 +3,7 @@
 #ifndef BW_BASE_NEAREST_H
 #define BW_BASE_NEAREST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** A search. Begins with all but `wanted` zero. */
@@ -15,5 +16,8 @@ struct bw_nearest {
 
 /** Tries a candidate, which must live as long as the answer is used. */
 void bw_nearest_try(struct bw_nearest *nearest, const char *candidate);
+
+/** Whether a word is a misspelt `candidate`, or its beginning: for lists of what may be meant. */
+bool bw_is_like(const char *wanted, const char *candidate);
 
 #endif

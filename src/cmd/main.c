@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The start of the program: which command to run. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
@@ -8,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/escape.h"
+#include "base/nearest.h"
 #include "base/thread.h"
 #include "cmd/command.h"
 
@@ -43,6 +46,29 @@ static bool have_stack(void)
     return false;
 }
 
+/* Whether the first argument is no command, although it looks like a word and not like an image. */
+static bool is_unknown_word(const char *argument)
+{
+    return *argument && *argument != '-' && !strchr(argument, '/') && access(argument, F_OK) != 0 &&
+           errno == ENOENT;
+}
+
+static int unknown_word(const char *word)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_escape_words(&line, word);
+    bw_buffer_format(&line, " is neither a command nor a file");
+    const char *before = "; did you mean ";
+    for (size_t i = 0; cmd_table[i]; i++)
+        if (bw_is_like(word, cmd_table[i]->name)) {
+            bw_buffer_format(&line, "%s'%s'", before, cmd_table[i]->name);
+            before = " or ";
+        }
+    fprintf(stderr, "btrfs-walk: %.*s%s\nTry 'btrfs-walk --help'.\n", (int)line.length,
+            line.data ? line.data : "", *before == ' ' ? "?" : "");
+    return STATUS_CANNOT;
+}
+
 int main(int argc, char **argv)
 {
     keep_standard_streams();
@@ -54,5 +80,7 @@ int main(int argc, char **argv)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "--dump-tables") == 0)
         return cmd_dump_tables();
+    if (argc > 1 && is_unknown_word(argv[1]))
+        return unknown_word(argv[1]);
     return cmd_run(cmd_table[0], argc, argv);
 }

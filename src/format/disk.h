@@ -34,6 +34,8 @@ enum {
 
 /** "_BHRfS_M", read as a little-endian number. */
 #define BW_SUPERBLOCK_MAGIC UINT64_C(0x4D5F53665248425F)
+/** "!BHRfS_M": the superblock of a file system that is being made. */
+#define BW_TEMPORARY_MAGIC UINT64_C(0x4D5F536652484221)
 
 /* Object ids of trees. */
 #define BW_ROOT_TREE        UINT64_C(1)

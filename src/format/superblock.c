@@ -18,15 +18,30 @@ uint64_t bw_superblock_offset(unsigned copy)
 /* A checksum type below this may be one that is still to come; above, damage is more likely. */
 enum { MAY_BE_NEW = 16 };
 
-static bool is_power_of_two(uint64_t value)
+static bool is_size(uint32_t size)
 {
-    return value && (value & (value - 1)) == 0;
+    return (size & (size - 1)) == 0 && size >= BW_MIN_SECTORSIZE && size <= BW_MAX_NODESIZE;
+}
+
+/* Without a magic it may be a superblock all the same: what the kernel leaves of the superblock of
+ * a device that it has removed, or wipefs of any, lacks the magic alone. */
+static struct bw_error *no_magic(const struct bw_disk_superblock *disk, uint64_t offset)
+{
+    uint64_t magic = bw_get64(disk->magic);
+    if (bw_get64(disk->bytenr) != offset || !is_size(bw_get32(disk->sectorsize)) ||
+        !is_size(bw_get32(disk->nodesize)))
+        return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
+    return bw_error_create(BW_ERROR_CORRUPT, "a superblock whose magic %s",
+                           magic == BW_TEMPORARY_MAGIC
+                               ? "says that mkfs.btrfs or a conversion has not come to its end"
+                           : magic == 0 ? "has been erased, as removing a device or wipefs does"
+                                        : "is damaged");
 }
 
 static struct bw_error *check_identity(const struct bw_disk_superblock *disk, uint64_t offset)
 {
     if (bw_get64(disk->magic) != BW_SUPERBLOCK_MAGIC)
-        return bw_error_create(BW_ERROR_NOT_BTRFS, "no btrfs magic");
+        return no_magic(disk, offset);
     unsigned checksum_type = bw_get16(disk->csum_type);
     if (!bw_checksum_known(checksum_type))
         return bw_error_create(checksum_type < MAY_BE_NEW ? BW_ERROR_UNSUPPORTED : BW_ERROR_CORRUPT,
@@ -44,11 +59,9 @@ static struct bw_error *check_identity(const struct bw_disk_superblock *disk, ui
 
 static struct bw_error *check_sizes(const struct bw_superblock *super)
 {
-    if (!is_power_of_two(super->sectorsize) || super->sectorsize < BW_MIN_SECTORSIZE ||
-        super->sectorsize > BW_MAX_NODESIZE)
+    if (!is_size(super->sectorsize))
         return bw_error_create(BW_ERROR_CORRUPT, "invalid sectorsize %" PRIu32, super->sectorsize);
-    if (!is_power_of_two(super->nodesize) || super->nodesize < super->sectorsize ||
-        super->nodesize > BW_MAX_NODESIZE)
+    if (!is_size(super->nodesize) || super->nodesize < super->sectorsize)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid nodesize %" PRIu32, super->nodesize);
     if (super->system_chunk_array_size > BW_SYSTEM_CHUNK_ARRAY_SIZE)
         return bw_error_create(BW_ERROR_CORRUPT, "invalid sys_chunk_array_size %" PRIu32,

@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "format/superblock.h"
 #include "fs/superblock_log.h"
+#include "graph/identify.h"
 
 void bw_uuid_text(const uint8_t uuid[BW_UUID_SIZE], char text[37])
 {
@@ -205,6 +206,25 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
                                 image->path, copy, copies->newer_bad[copy]));
 }
 
+/* What an image is beside a file system, or in place of one. */
+static bool identify(const struct bw_fs *fs, const struct bw_image *image, struct bw_buffer *name)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, bw_graph_probes(fs->graph));
+    return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
+}
+
+/* Says what an image without any superblock is, if that is known. */
+static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
+{
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
+    if (image->bad->code != BW_ERROR_NOT_BTRFS || !identify(fs, image, &name))
+        return;
+    struct bw_error *error =
+        bw_error_create(BW_ERROR_NOT_BTRFS, "it is %.*s", (int)name.length, name.data);
+    bw_error_add_cause(error, image->bad);
+    image->bad = error;
+}
+
 static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct copies copies = find_copies(image, wanted), logs;
@@ -218,21 +238,28 @@ static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
         report_newer(fs, image, &copies);
         best = choose_among(fs, image, &copies);
     }
-    if (best >= 0)
+    if (best >= 0) {
         report_rejected(fs, image, &copies);
-    else
+    } else {
         image->bad = join_rejected(&copies, wanted);
+        name_foreign(fs, image);
+    }
 }
 
-/* An image that was cut off may still hold all that is needed. */
+/* An image that was cut off may still hold all that is needed. But it may also be an image of
+ * another format, in which the superblock happens to lie where it would lie in a raw one. */
 static void check_size(struct bw_fs *fs, const struct bw_image *image)
 {
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
     uint64_t size = bw_xlator_size(image->storage), wanted = image->superblock.device.total_bytes;
-    if (!image->bad && size < wanted)
-        bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes",
-                                     image->path, size, wanted));
+    if (image->bad || size >= wanted)
+        return;
+    bool foreign = identify(fs, image, &name);
+    bw_fs_report(fs, BW_WARNING,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
+                                 image->path, size, wanted, foreign ? "; perhaps it is " : "",
+                                 (int)name.length, name.data ? name.data : ""));
 }
 
 /* Blocks of a mounted file system may be replaced while they are read. */

@@ -59,6 +59,12 @@ expect "version" 0 - --version
 holds "version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
 
 expect "a file that does not exist" 2 'cannot open .*nowhere' "$WORK/nowhere"
+for word in sta 'st at' sum-; do
+    expect "a misspelt command: $word" 2 ' is neither a command nor a file; did you mean .*(stat|sum)' "$word" "$plain"
+done
+expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
+expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
+expect "a word of control characters" 2 '^btrfs-walk: .033 is neither' $'\033'
 expect "a directory" 2 'a directory' "$WORK"
 expect "a device that is no disk" 2 'special file' /dev/null
 expect "a text file" 2 'not a btrfs file system' "$ROOT/Makefile"

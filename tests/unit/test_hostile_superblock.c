@@ -86,7 +86,7 @@ static const struct refusal {
     {"unaligned chunk root", unaligned_chunk_root, BW_ERROR_NOT_BTRFS,
      "unaligned chunk_root address"},
     {"checksum type", checksum_type, BW_ERROR_UNSUPPORTED, "unknown checksum type 4"},
-    {"magic", other_magic, BW_ERROR_NOT_BTRFS, "no btrfs magic"},
+    {"magic", other_magic, BW_ERROR_NOT_BTRFS, "a superblock whose magic is damaged"},
     {"place", other_place, BW_ERROR_NOT_BTRFS, "bytenr mismatch, want 65536 have 4096"},
     {"no array", no_array, BW_ERROR_CORRUPT, "no chunk holds logical address"},
     {"cut array", cut_array, BW_ERROR_CORRUPT, "system chunk array is cut off"},
