@@ -39,6 +39,8 @@ void bw_json_text(struct bw_json *json, const char *name, const char *text);
  * in base64, in an array an object with the one member "bytes".
  */
 void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, size_t length);
+/** Bytes as a string of lower-case hexadecimal digits, two for each. */
+void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size_t length);
 
 #ifdef __cplusplus
 }

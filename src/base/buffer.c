@@ -32,19 +32,35 @@ void bw_buffer_free(struct bw_buffer *buffer)
     *buffer = (struct bw_buffer){0};
 }
 
+/* Most texts fit in what is there; otherwise the second try does. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    char *text = NULL;
-    int length = vasprintf(&text, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        buffer->failed = true;
-        return;
+    for (;;) {
+        const size_t room = buffer->capacity - buffer->length;
+        va_list arguments;
+        va_start(arguments, format);
+        int length =
+            vsnprintf(room ? buffer->data + buffer->length : NULL, room, format, arguments);
+        va_end(arguments);
+        if (length < 0 || (size_t)length < room) {
+            buffer->failed |= length < 0;
+            buffer->length += length < 0 ? 0 : (size_t)length;
+            return;
+        }
+        if (!bw_buffer_reserve(buffer, (size_t)length + 1))
+            return;
     }
-    bw_buffer_append(buffer, text, (size_t)length);
-    free(text);
+}
+
+void bw_buffer_append_hex(struct bw_buffer *buffer, const uint8_t *bytes, size_t length)
+{
+    static const char digits[] = "0123456789abcdef";
+    if (!bw_buffer_reserve(buffer, 2 * length))
+        return;
+    for (size_t i = 0; i < length; i++) {
+        buffer->data[buffer->length++] = digits[bytes[i] >> 4];
+        buffer->data[buffer->length++] = digits[bytes[i] & 15];
+    }
 }
 
 struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "btrfs-walk/error.h"
@@ -34,6 +35,9 @@ void bw_buffer_free(struct bw_buffer *buffer);
 /** Appends printf-style text. */
 void bw_buffer_format(struct bw_buffer *buffer, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Appends two lower-case hexadecimal digits for each byte. */
+void bw_buffer_append_hex(struct bw_buffer *buffer, const uint8_t *bytes, size_t length);
 
 /** Gives a text to a caller of the library, with a NUL after it, unless `error` is set; takes both.
  * `length` may be NULL. */

@@ -6,8 +6,7 @@
 #ifndef BW_BASE_DECIMAL_H
 #define BW_BASE_DECIMAL_H
 
-#include <stdint.h>
-#include <string.h>
+#include "base/buffer.h"
 
 /** Bytes of the longest number: 2^64 - 1, or a sign and 2^63. */
 enum { BW_DECIMAL_ROOM = 20 };
@@ -76,6 +75,13 @@ static inline char *bw_decimal_signed(char *at, int64_t value)
         return bw_decimal(at, (uint64_t)value);
     *at = '-';
     return bw_decimal(at + 1, 0 - (uint64_t)value);
+}
+
+/** Appends a value to a buffer. */
+static inline void bw_decimal_append(struct bw_buffer *buffer, uint64_t value)
+{
+    if (bw_buffer_reserve(buffer, BW_DECIMAL_ROOM))
+        buffer->length = (size_t)(bw_decimal(buffer->data + buffer->length, value) - buffer->data);
 }
 
 #endif

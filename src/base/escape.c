@@ -44,13 +44,22 @@ void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length
     }
 }
 
+void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length)
+{
+    const uint8_t *next = bytes, *end = next + length;
+    while (next < end) {
+        const uint8_t *plain = next;
+        while (next < end && *next >= ' ' && *next < 0x7f && *next != '\\')
+            next++;
+        bw_buffer_append(buffer, plain, (size_t)(next - plain));
+        const uint8_t *rest = next;
+        while (next < end && (*next < ' ' || *next >= 0x7f || *next == '\\'))
+            next++;
+        bw_escape_append(buffer, rest, (size_t)(next - rest));
+    }
+}
+
 void bw_escape_words(struct bw_buffer *buffer, const char *message)
 {
-    for (const char *word = message; *word;) {
-        size_t length = strcspn(word, " ");
-        bw_escape_append(buffer, word, length);
-        word += length;
-        for (; *word == ' '; word++)
-            bw_buffer_append_byte(buffer, ' ');
-    }
+    bw_escape_line(buffer, message, strlen(message));
 }

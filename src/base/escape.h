@@ -11,6 +11,9 @@
  */
 void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length);
 
+/** The same, but spaces are unchanged: for bytes that go on to the end of the line. */
+void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length);
+
 /** Appends a message that may contain names and paths: it stays in one line, a terminal obeys
  * nothing in it, and its spaces are unchanged. */
 void bw_escape_words(struct bw_buffer *buffer, const char *message);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "base/decimal.h"
 #include "base/utf8.h"
 
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent)
@@ -108,7 +109,7 @@ void bw_json_end(struct bw_json *json)
 void bw_json_number(struct bw_json *json, const char *name, uint64_t value)
 {
     begin_value(json, name, "");
-    bw_buffer_format(json->buffer, "%" PRIu64, value);
+    bw_decimal_append(json->buffer, value);
 }
 
 void bw_json_signed(struct bw_json *json, const char *name, int64_t value)
@@ -157,4 +158,12 @@ void bw_json_bytes(struct bw_json *json, const char *name, const void *bytes, si
         append_base64(json, bytes, length);
         bw_buffer_append_byte(json->buffer, '}');
     }
+}
+
+void bw_json_hex(struct bw_json *json, const char *name, const void *bytes, size_t length)
+{
+    begin_value(json, name, "");
+    bw_buffer_append_byte(json->buffer, '"');
+    bw_buffer_append_hex(json->buffer, bytes, length);
+    bw_buffer_append_byte(json->buffer, '"');
 }

@@ -229,6 +229,10 @@ static struct bw_error *scan_node(struct state *state, const struct bw_block_poi
     if (error)
         return lose_node(state, pointer, error);
     struct bw_node node = bw_node_view(*block, state->reader->nodesize);
+    if (level && state->scan->node)
+        BW_TRY(state->scan->node(state->scan->context, &node));
+    if (level && level == state->scan->lowest_level)
+        return NULL;
     return level > 1   ? scan_nodes(state, pointer, &node)
            : level > 0 ? scan_leaves(state, pointer, &node)
                        : state->scan->leaf(state->scan->context, &node);

@@ -35,6 +35,10 @@ struct bw_scan {
     struct bw_scan_buffers *buffers; /**< to be used and kept; NULL: memory of this scan alone */
     /** Whether anything is wanted below a pointer inside the range; NULL: yes. */
     bool (*wants)(void *context, const struct bw_block_pointer *pointer);
+    /** Receives every internal node that was read, before anything below it. An error ends the
+     * scan. May be NULL. */
+    struct bw_error *(*node)(void *context, const struct bw_node *node);
+    uint8_t lowest_level; /**< nothing below this level is read */
     /** Receives every leaf that was read. An error ends the scan. */
     struct bw_error *(*leaf)(void *context, const struct bw_node *leaf);
     /** If set, the scan stops above the leaves: this receives the pointers to all nodes of level 1

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Items printed from their tables: as text, as JSON, and where their bytes are hostile. */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "format/disk_items.h"
+#include "record/structure.h"
+
+/* What an item looks like. */
+static void expect(const struct bw_key key, const void *data, uint32_t size, const char *text,
+                   const char *json, bool cut_off)
+{
+    const struct bw_item item = {key, data, size};
+    struct bw_buffer buffer = {0};
+    struct bw_printer printer = {.text = &buffer, .sectorsize = 4096, .checksum_size = 4};
+    bw_item_print(&printer, &item);
+    bw_buffer_append_byte(&buffer, '\0');
+    assert_string_equal(buffer.data, text);
+    assert_int_equal(printer.cut_off, cut_off);
+    buffer.length = 0;
+    struct bw_json writer = bw_json_start(&buffer, false);
+    printer.json = &writer;
+    bw_json_begin_object(&writer, NULL);
+    bw_item_print(&printer, &item);
+    bw_json_end(&writer);
+    bw_buffer_append_byte(&buffer, '\0');
+    assert_string_equal(buffer.data, json);
+    bw_buffer_free(&buffer);
+}
+
+#define KEY(a, b, c) ((struct bw_key){(a), (b), (c)})
+
+static void test_names(void **state)
+{
+    (void)state;
+    static const uint8_t two[] = "\x02\0\0\0\0\0\0\0\x03\0a b\x07\0\0\0\0\0\0\0\x02\0\n\xff";
+    expect(KEY(257, BW_INODE_REF, 256), two, sizeof two - 1,
+           "\n\t\tindex 2 namelen 3 name: a b\n\t\tindex 7 namelen 2 name: \\n\\377",
+           "{\"names\":[{\"index\":2,\"name_length\":3,\"name\":\"a b\"},"
+           "{\"index\":7,\"name_length\":2,\"name_bytes\":\"Cv8=\"}]}",
+           false);
+    /* The second name is longer than the item. */
+    expect(KEY(257, BW_INODE_REF, 256), two, sizeof two - 2,
+           "\n\t\tindex 2 namelen 3 name: a b\n\t\tindex 7 namelen 2\n\t\tcut off, 1 bytes left",
+           "{\"names\":[{\"index\":2,\"name_length\":3,\"name\":\"a b\"},"
+           "{\"index\":7,\"name_length\":2,\"cut_off_bytes\":1}]}",
+           true);
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    struct {
+        struct bw_disk_chunk chunk;
+        struct bw_disk_stripe stripe;
+    } one = {.chunk = {.length = bw_put64(65536),
+                       .type = bw_put64(BW_GROUP_DATA | BW_GROUP_RAID0 | UINT64_C(1) << 40),
+                       .stripe_count = bw_put16(0xffff)},
+             .stripe = {.devid = bw_put64(3)}};
+    expect(KEY(256, BW_CHUNK_ITEM, 1 << 20), &one, sizeof one,
+           "\n\t\tlength 65536 owner 0 stripe_len 0 type DATA|RAID0"
+           "\n\t\tio_align 0 io_width 0 sector_size 0\n\t\tnum_stripes 65535 sub_stripes 0"
+           "\n\t\t\tstripe 0 devid 3 offset 0"
+           "\n\t\t\tdev_uuid 00000000-0000-0000-0000-000000000000\n\t\tcut off, 0 bytes left",
+           "{\"length\":65536,\"owner\":0,\"stripe_length\":0,"
+           "\"type\":[\"DATA\",\"RAID0\",\"0x10000000000\"],\"io_align\":0,\"io_width\":0,"
+           "\"sector_size\":0,\"stripe_count\":65535,\"sub_stripes\":0,\"stripes\":[{\"devid\":3,"
+           "\"offset\":0,\"dev_uuid\":\"00000000-0000-0000-0000-000000000000\"},"
+           "{\"cut_off_bytes\":0}]}",
+           true);
+}
+
+static void test_choices(void **state)
+{
+    (void)state;
+    const struct bw_disk_file_extent extent = {.generation = bw_put64(9),
+                                               .ram_bytes = bw_put64(5),
+                                               .compression = 3,
+                                               .type = BW_FILE_EXTENT_INLINE};
+    expect(KEY(257, BW_EXTENT_DATA, 0), &extent, 26,
+           "\n\t\tgeneration 9 type 0 (inline)"
+           "\n\t\tinline extent data size 5 ram_bytes 5 compression 3 (zstd)",
+           "{\"generation\":9,\"type\":\"inline\",\"encryption\":0,\"other_encoding\":0,"
+           "\"inline_size\":5,\"ram_bytes\":5,\"compression\":\"zstd\"}",
+           false);
+    /* A type of reference that is not known: what is left is shown as bytes. */
+    static const uint8_t extent_item[24 + 3] = {[0] = 1, [16] = 1, [24] = 99, [25] = 0xab};
+    expect(KEY(4096, BW_EXTENT_ITEM, 4096), extent_item, sizeof extent_item,
+           "\n\t\trefs 1 gen 0 flags DATA\n\t\traw 0: ab00",
+           "{\"references\":1,\"generation\":0,\"flags\":[\"DATA\"],"
+           "\"inline_references\":[{\"type\":\"UNKNOWN.99\"}],\"raw\":\"ab00\"}",
+           false);
+}
+
+static void test_sizes(void **state)
+{
+    (void)state;
+    static const uint8_t bytes[3] = {1, 2, 0xfe};
+    expect(KEY(1, 77, 0), bytes, 3, "\n\t\traw 0: 0102fe", "{\"raw\":\"0102fe\"}", false);
+    expect(KEY(1, BW_INODE_ITEM, 0), bytes, 3, "\n\t\tcut off, 3 bytes left",
+           "{\"cut_off_bytes\":3}", true);
+    expect(KEY(1, BW_INODE_ITEM, 0), bytes, 0, "\n\t\tcut off, 0 bytes left",
+           "{\"cut_off_bytes\":0}", true);
+    expect(KEY(1, BW_QGROUP_RELATION, 2), bytes, 0, "", "{}", false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_sizes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
