@@ -139,7 +139,7 @@ static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator
         above = layer == map ? i : above;
     }
     BW_TRY(bw_graph_insert_above(fs->graph, above, REMAP_TYPE, nowhere, &remap));
-    return bw_graph_check_layer(fs->graph, remap);
+    return bw_graph_check_layer(remap);
 }
 
 static struct bw_error *tell_devices(const struct bw_fs *fs, const struct bw_image_set *set)

@@ -3,7 +3,6 @@
  * What makes sense in a graph. One pass over its layers, children before parents: what is not known
  * by then comes too late, so there can be no cycle.
  */
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +10,6 @@
 #include "base/cleanup.h"
 #include "base/nearest.h"
 #include "graph/instance.h"
-
-struct checker {
-    struct bw_graph *graph;
-    struct hsearch_data *names; /* of the layers checked so far; NULL: a single one is checked */
-};
-
-/* The layer of a name, if it was checked already. */
-static struct bw_xlator *find(const struct checker *checker, const char *name)
-{
-    ENTRY *found = NULL;
-    if (!checker->names)
-        return bw_graph_find(checker->graph, name);
-    hsearch_r((ENTRY){.key = (char *)(uintptr_t)name}, FIND, &found, checker->names);
-    return found ? found->data : NULL;
-}
 
 /* A place, as the end of a message; freed by the caller. NULL: memory ran out. */
 static char *place_text(struct bw_text_place at)
@@ -39,10 +23,11 @@ static char *place_text(struct bw_text_place at)
     return text.data;
 }
 
-static struct bw_error *check_name(const struct checker *checker, const struct bw_xlator *layer)
+/* The first layer of a name is always found, so this one is the first. */
+static struct bw_error *check_name(const struct bw_xlator *layer)
 {
-    const struct bw_xlator *other = find(checker, layer->name.text);
-    if (!other || other == layer)
+    const struct bw_xlator *other = bw_graph_find(layer->graph, layer->name.text);
+    if (other == layer)
         return NULL;
     BW_AUTO_FREE char *place = place_text(other->name.at);
     return BW_REFUSE(layer->name.at, "volume %s: another volume before it has this name%s",
@@ -78,14 +63,13 @@ static struct bw_error *consider(void *context, const char *type)
 }
 
 /* Takes the registry's error and returns one that says more. */
-static struct bw_error *refuse_type(const struct checker *checker, const struct bw_xlator *layer,
-                                    struct bw_error *unknown)
+static struct bw_error *refuse_type(const struct bw_xlator *layer, struct bw_error *unknown)
 {
     BW_AUTO_ERROR struct bw_error *reason = unknown;
     const char *type = layer->type_name.text;
     struct meant meant = {type, after_slash(type), {.wanted = type}, NULL, false};
     if (reason->code == BW_ERROR_USAGE)
-        BW_TRY(bw_registry_each(checker->graph->registry, consider, &meant));
+        BW_TRY(bw_registry_each(layer->graph->registry, consider, &meant));
     const char *best = meant.exists ? NULL : meant.elsewhere ? meant.elsewhere : meant.nearest.best;
     if (best)
         return BW_REFUSE(layer->type_name.at, "volume %s: %s; did you mean %s?", layer->name.text,
@@ -94,13 +78,13 @@ static struct bw_error *refuse_type(const struct checker *checker, const struct 
                           bw_error_prefix(BW_TAKE(reason), "volume %s", layer->name.text));
 }
 
-static struct bw_error *find_type(const struct checker *checker, struct bw_xlator *layer)
+static struct bw_error *find_type(struct bw_xlator *layer)
 {
     if (!layer->type_name.text)
         return BW_REFUSE(layer->name.at, "volume %s has no type", layer->name.text);
     struct bw_error *unknown =
-        bw_registry_find(checker->graph->registry, layer->type_name.text, &layer->type);
-    return unknown ? refuse_type(checker, layer, unknown) : NULL;
+        bw_registry_find(layer->graph->registry, layer->type_name.text, &layer->type);
+    return unknown ? refuse_type(layer, unknown) : NULL;
 }
 
 /* Options. */
@@ -162,10 +146,9 @@ static struct bw_error *fill_values(struct bw_xlator *layer)
 
 /* Children. */
 
-static struct bw_error *refuse_child(const struct checker *checker, const struct bw_xlator *layer,
-                                     const struct bw_word *child)
+static struct bw_error *refuse_child(const struct bw_xlator *layer, const struct bw_word *child)
 {
-    const struct bw_graph *graph = checker->graph;
+    const struct bw_graph *graph = layer->graph;
     const struct bw_xlator *later = bw_graph_find(graph, child->text);
     if (later) {
         BW_AUTO_FREE char *place = place_text(later->name.at);
@@ -183,13 +166,13 @@ static struct bw_error *refuse_child(const struct checker *checker, const struct
                      nearest.best ? nearest.best : "", nearest.best ? "?" : "");
 }
 
-static struct bw_error *find_children(const struct checker *checker, struct bw_xlator *layer)
+static struct bw_error *find_children(struct bw_xlator *layer)
 {
     for (size_t i = 0; i < layer->child_count; i++) {
         struct bw_child *child = &layer->children[i];
-        child->layer = find(checker, child->name.text);
-        if (!child->layer || child->layer == layer)
-            return refuse_child(checker, layer, &child->name);
+        child->layer = bw_graph_find(layer->graph, child->name.text);
+        if (!child->layer || !child->layer->height) /* unknown, or not checked yet */
+            return refuse_child(layer, &child->name);
         if (child->layer->user == layer)
             return BW_REFUSE(child->name.at, "volume %s: subvolume %s is listed twice",
                              layer->name.text, child->name.text);
@@ -245,36 +228,18 @@ static struct bw_error *check_fit(struct bw_xlator *layer)
     return NULL;
 }
 
-static struct bw_error *check_layer(const struct checker *checker, struct bw_xlator *layer)
+struct bw_error *bw_graph_check_layer(struct bw_xlator *layer)
 {
-    BW_TRY(check_name(checker, layer));
-    BW_TRY(find_type(checker, layer));
+    BW_TRY(check_name(layer));
+    BW_TRY(find_type(layer));
     BW_TRY(check_count(layer));
-    BW_TRY(find_children(checker, layer));
+    BW_TRY(find_children(layer));
     BW_TRY(check_settings(layer));
     BW_TRY(fill_values(layer));
     return check_fit(layer);
 }
 
-struct bw_error *bw_graph_check_layer(struct bw_graph *graph, struct bw_xlator *layer)
-{
-    return check_layer(&(struct checker){.graph = graph}, layer);
-}
-
 /* The graph as a whole. */
-
-static struct bw_error *check_layers(struct bw_graph *graph, struct hsearch_data *names)
-{
-    const struct checker checker = {graph, names};
-    for (size_t i = 0; i < graph->size; i++) {
-        struct bw_xlator *layer = graph->layers[i];
-        ENTRY *entered;
-        BW_TRY(check_layer(&checker, layer));
-        if (!hsearch_r((ENTRY){layer->name.text, layer}, ENTER, &entered, names))
-            return bw_error_no_memory();
-    }
-    return NULL;
-}
 
 static struct bw_error *check_used(const struct bw_graph *graph)
 {
@@ -325,15 +290,10 @@ static struct bw_error *check_files(const struct bw_graph *graph, enum bw_option
 
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs)
 {
-    struct hsearch_data names = {0};
     if (!graph->size)
         return bw_error_create(BW_ERROR_USAGE, "a graph without any volume");
-    if (!hcreate_r(graph->size + graph->size / 4 + 1, &names))
-        return bw_error_no_memory();
-    struct bw_error *error = check_layers(graph, &names);
-    hdestroy_r(&names);
-    if (error)
-        return error;
+    for (size_t i = 0; i < graph->size; i++)
+        BW_TRY(bw_graph_check_layer(graph->layers[i]));
     BW_TRY(check_used(graph));
     BW_TRY(check_files(graph, BW_OPTION_PATH, inputs));
     return check_files(graph, BW_OPTION_OUTPUT, inputs);

@@ -142,7 +142,7 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs);
 
 /** Checks a single layer, whose children were checked, but for files it would write to. */
-struct bw_error *bw_graph_check_layer(struct bw_graph *graph, struct bw_xlator *layer);
+struct bw_error *bw_graph_check_layer(struct bw_xlator *layer);
 
 /** Starts (runs `init` of) the layers below a layer, or of the whole graph if that is NULL,
  * children first, unless they run already. They must have been checked. */

@@ -103,7 +103,7 @@ static struct bw_error *describe(struct bw_xlator *made, const struct layer *lay
         BW_TRY(bw_layer_set_option(made, option->name, nowhere, option->value, nowhere));
     for (size_t i = 0; i < layer->child_count; i++)
         BW_TRY(bw_layer_add_child(made, bw_xlator_name(layer->children[i]), nowhere));
-    return bw_graph_check_layer(made->graph, made);
+    return bw_graph_check_layer(made);
 }
 
 struct bw_error *graph_add(struct bw_graph *graph, const struct layer *layer,

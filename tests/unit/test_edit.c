@@ -230,7 +230,7 @@ static void test_insert_checked(void **state)
     struct bw_xlator *top = add_volume("top", "test/pass", "map", NULL), *remap;
     check();
     expect_success(bw_graph_insert_above(graph, 1, "cluster/remap", nowhere, &remap));
-    expect_success(bw_graph_check_layer(graph, remap));
+    expect_success(bw_graph_check_layer(remap));
     expect_graph("disk map(disk) remap@map(map) top(remap@map)");
     assert_ptr_equal(bw_xlator_child(top, 0), remap);
     assert_ptr_equal(bw_xlator_child(remap, 0), map);

@@ -116,7 +116,7 @@ static void expect_round_trip(struct bw_graph *graph, const char *path)
     assert_int_equal(bw_graph_size(again), bw_graph_size(graph));
     assert_string_equal(bw_layer_option(bw_graph_layer(again, 0), "path"), path);
     for (size_t i = 0; i < bw_graph_size(again); i++)
-        expect_success(bw_graph_check_layer(again, bw_graph_layer(again, i)));
+        expect_success(bw_graph_check_layer(bw_graph_layer(again, i)));
     char *second = print(again, bw_graph_print);
     assert_string_equal(first, second);
     free(first);
