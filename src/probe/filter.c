@@ -4,11 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "base/glob.h"
-
-enum { UUID_BYTES = 16, UUID_TEXT = 36 };
 
 static struct bw_error *fill(struct bw_filter *filter, const char *text,
                              const bool selected[BW_PROBES_MAX])
@@ -46,32 +45,15 @@ struct bw_attributes bw_filter_attributes(const struct bw_filter *filter)
     return filter->attributes;
 }
 
-/* Evaluating. `order` is the sign of the difference between the member and the value. */
-static bool order_holds(enum bw_filter_operator comparison, int order)
-{
-    switch (comparison) {
-    case BW_FILTER_EQUAL:
-        return order == 0;
-    case BW_FILTER_DIFFERENT:
-        return order != 0;
-    case BW_FILTER_LESS:
-        return order < 0;
-    case BW_FILTER_LESS_EQUAL:
-        return order <= 0;
-    case BW_FILTER_GREATER:
-        return order > 0;
-    case BW_FILTER_GREATER_EQUAL:
-        return order >= 0;
-    case BW_FILTER_IS:
-    case BW_FILTER_LIKE:
-    case BW_FILTER_UNLIKE:
-        break;
-    }
-    return false;
-}
+/* Evaluating. */
 
 static bool number_holds(const struct bw_filter_test *test, uint64_t number, bool with_sign)
 {
+    /* Bits: less than the value, equal, greater. */
+    static const uint8_t results[] = {
+        [BW_FILTER_EQUAL] = 2,      [BW_FILTER_DIFFERENT] = 5,     [BW_FILTER_LESS] = 1,
+        [BW_FILTER_LESS_EQUAL] = 3, [BW_FILTER_GREATER_EQUAL] = 6, [BW_FILTER_GREATER] = 4,
+    };
     uint64_t value = test->value.number;
     if (test->comparison == BW_FILTER_IS)
         return number != 0;
@@ -80,54 +62,36 @@ static bool number_holds(const struct bw_filter_test *test, uint64_t number, boo
         number ^= UINT64_C(1) << 63;
         value ^= UINT64_C(1) << 63;
     }
-    return order_holds(test->comparison, (number > value) - (number < value));
+    return results[test->comparison] >> (1 + (number > value) - (number < value)) & 1;
 }
 
-/* A member without a value equals nothing. */
-static bool nothing_holds(const struct bw_filter_test *test)
+/* Negations: they hold for a member without a value, which equals nothing. */
+static bool is_negation(const struct bw_filter_test *test)
 {
     return test->comparison == BW_FILTER_DIFFERENT || test->comparison == BW_FILTER_UNLIKE;
 }
 
 static bool text_holds(const struct bw_filter_test *test, const char *text, uint64_t length)
 {
-    const struct bw_filter_token *value = &test->value.token;
+    const struct bw_token *value = &test->value.token;
     if (!text)
-        return nothing_holds(test);
-    switch (test->comparison) {
-    case BW_FILTER_IS:
+        return is_negation(test);
+    if (test->comparison == BW_FILTER_IS)
         return length > 0;
-    case BW_FILTER_LIKE:
-    case BW_FILTER_UNLIKE:
-        return bw_glob_matches(value->text, value->length, text, length) ==
-               (test->comparison == BW_FILTER_LIKE);
-    default: {
-        bool equal =
-            length == value->length && (length == 0 || memcmp(text, value->text, length) == 0);
-        return equal == (test->comparison == BW_FILTER_EQUAL);
-    }
-    }
-}
-
-static void write_uuid(const uint8_t *bytes, char *text)
-{
-    static const char digits[] = "0123456789abcdef";
-    for (unsigned i = 0; i < UUID_BYTES; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *text++ = '-';
-        *text++ = digits[bytes[i] >> 4];
-        *text++ = digits[bytes[i] & 15];
-    }
+    bool same = test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE
+                    ? bw_glob_matches(value->text, value->length, text, length)
+                    : length == value->length && memcmp(text, value->text, length) == 0;
+    return same != is_negation(test);
 }
 
 static bool bytes_hold(const struct bw_filter_test *test, const struct bw_bytes *bytes,
                        enum bw_member_format format)
 {
-    char uuid[UUID_TEXT];
-    if (format != BW_FORMAT_UUID || bytes->length != UUID_BYTES || !bytes->data)
+    char uuid[UUID_STR_LEN];
+    if (format != BW_FORMAT_UUID || bytes->length != sizeof(uuid_t) || !bytes->data)
         return text_holds(test, bytes->data, bytes->length);
-    write_uuid((const uint8_t *)bytes->data, uuid);
-    return text_holds(test, uuid, sizeof uuid);
+    uuid_unparse_lower((const unsigned char *)bytes->data, uuid);
+    return text_holds(test, uuid, sizeof uuid - 1);
 }
 
 static bool member_holds(const struct bw_filter_test *test, const struct bw_member *member,
@@ -153,7 +117,7 @@ static bool test_holds(const struct bw_filter_test *test, const struct bw_probe_
     if (index == BW_FILTER_PROBE_NAME)
         return text_holds(test, event->probe->name, strlen(event->probe->name));
     if (!(event->members >> index & 1))
-        return nothing_holds(test);
+        return is_negation(test);
     const struct bw_member *member = &event->probe->record->members[index];
     return member_holds(test, member, (const char *)event->record + member->offset);
 }

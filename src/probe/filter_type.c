@@ -26,7 +26,7 @@ static bool is_text(const struct bw_member *member)
 
 /* What was probably meant. */
 
-static const char *near_name(const struct bw_record *record, const struct bw_filter_token *name)
+static const char *near_name(const struct bw_record *record, const struct bw_token *name)
 {
     char wanted[65];
     struct bw_nearest nearest = {.wanted = wanted};
@@ -37,8 +37,7 @@ static const char *near_name(const struct bw_record *record, const struct bw_fil
     return nearest.best;
 }
 
-static struct bw_error *refuse_name(const struct bw_record *record,
-                                    const struct bw_filter_token *name)
+static struct bw_error *refuse_name(const struct bw_record *record, const struct bw_token *name)
 {
     const char *near = near_name(record, name);
     return bw_error_create(BW_ERROR_USAGE, "%s has no member '%.*s'%s%s%s", record->name,
@@ -51,17 +50,12 @@ static struct bw_error *refuse_name(const struct bw_record *record,
 static struct bw_error *check_operator(const struct bw_filter_test *test,
                                        const struct subject *subject)
 {
-    static const char *const names[] = {
-        [BW_FILTER_LIKE] = "~",        [BW_FILTER_UNLIKE] = "!~", [BW_FILTER_LESS] = "<",
-        [BW_FILTER_LESS_EQUAL] = "<=", [BW_FILTER_GREATER] = ">", [BW_FILTER_GREATER_EQUAL] = ">=",
-    };
-    if (test->comparison >= BW_FILTER_LESS && is_text(subject->member))
-        return BW_FILTER_REFUSE(test->column, "'%s' is for numbers, and %s is a text",
-                                names[test->comparison], subject->name);
-    if ((test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE) &&
-        !is_text(subject->member))
-        return BW_FILTER_REFUSE(test->column, "'%s' is for texts, and %s is a number",
-                                names[test->comparison], subject->name);
+    bool text = is_text(subject->member);
+    const char *symbol = bw_filter_lexer_rules.symbols[test->comparison];
+    if (test->comparison >= BW_FILTER_LESS_EQUAL && text)
+        return BW_REFUSE(test->at, "'%s' is for numbers, and %s is a text", symbol, subject->name);
+    if ((test->comparison == BW_FILTER_LIKE || test->comparison == BW_FILTER_UNLIKE) && !text)
+        return BW_REFUSE(test->at, "'%s' is for texts, and %s is a number", symbol, subject->name);
     return NULL;
 }
 
@@ -72,10 +66,10 @@ static struct bw_error *check_range(const struct bw_filter_value *value,
     bool fits = !value->too_large &&
                 (with_sign ? value->negative || value->number <= INT64_MAX : !value->negative);
     return fits ? NULL
-                : BW_FILTER_REFUSE(value->token.column, "%.*s does not fit %s: it goes from %s",
-                                   BW_FILTER_SHOWN(&value->token), subject->name,
-                                   with_sign ? "-9223372036854775808 to 9223372036854775807"
-                                             : "0 to 18446744073709551615");
+                : BW_REFUSE(value->token.at, "%.*s does not fit %s: it goes from %s",
+                            BW_FILTER_SHOWN(&value->token), subject->name,
+                            with_sign ? "-9223372036854775808 to 9223372036854775807"
+                                      : "0 to 18446744073709551615");
 }
 
 static struct bw_error *check_unit(const struct bw_filter_value *value,
@@ -84,37 +78,34 @@ static struct bw_error *check_unit(const struct bw_filter_value *value,
     enum bw_member_format format = subject->member->format;
     bool time = format == BW_FORMAT_DURATION || format == BW_FORMAT_TIME;
     bool size = format == BW_FORMAT_SIZE || format == BW_FORMAT_NUMBER;
-    if (value->unit == BW_FILTER_TIME_UNIT && !time)
-        return BW_FILTER_REFUSE(value->token.column, "%.*s is a time, and %s is none",
-                                BW_FILTER_SHOWN(&value->token), subject->name);
-    if (value->unit == BW_FILTER_SIZE_UNIT && !size)
-        return BW_FILTER_REFUSE(value->token.column, "%.*s is a size, and %s is none",
-                                BW_FILTER_SHOWN(&value->token), subject->name);
-    return NULL;
+    bool is_time = value->units == bw_time_units;
+    if (!value->units || (is_time ? time : size))
+        return NULL;
+    return BW_REFUSE(value->token.at, "%.*s is a %s, and %s is none",
+                     BW_FILTER_SHOWN(&value->token), is_time ? "time" : "size", subject->name);
 }
 
 static struct bw_error *check_value(const struct bw_filter_value *value,
                                     const struct subject *subject)
 {
-    const struct bw_filter_token *token = &value->token;
+    const struct bw_token *token = &value->token;
     bool text = is_text(subject->member);
-    if (value->kind == BW_FILTER_NUMBER && text)
-        return BW_FILTER_REFUSE(token->column,
-                                "%s is a text, and %.*s is a number; in quotes it is a text",
-                                subject->name, BW_FILTER_SHOWN(token));
-    if (value->kind == BW_FILTER_TEXT && !text)
-        return BW_FILTER_REFUSE(token->column, "%s is a number, and '%.*s' is %s", subject->name,
-                                BW_FILTER_SHOWN(token),
-                                token->kind == BW_FILTER_QUOTED ? "a text" : "none");
-    if (value->kind != BW_FILTER_NUMBER)
+    if (value->is_number && text)
+        return BW_REFUSE(token->at, "%s is a text, and %.*s is a number; in quotes it is a text",
+                         subject->name, BW_FILTER_SHOWN(token));
+    if (text)
         return NULL;
+    if (!value->is_number)
+        return BW_REFUSE(token->at, "%s is a number, and '%.*s' is %s", subject->name,
+                         BW_FILTER_SHOWN(token),
+                         token->kind == BW_TOKEN_QUOTED ? "a text" : "none");
     BW_TRY(check_unit(value, subject));
     return check_range(value, subject);
 }
 
 /* Members. */
 
-static bool is_probe_name(const struct bw_filter_token *name)
+static bool is_probe_name(const struct bw_token *name)
 {
     return name->length == strlen(probe_name.name) &&
            memcmp(name->text, probe_name.name, name->length) == 0;
@@ -131,7 +122,7 @@ static void note_member(struct bw_filter *filter, const struct bw_probe *probe, 
 }
 
 /* Finds what a test is about. */
-static struct bw_error *find_member(struct bw_filter *filter, const struct bw_filter_token *name,
+static struct bw_error *find_member(struct bw_filter *filter, const struct bw_token *name,
                                     const struct bw_probe *probe, uint8_t *member)
 {
     const struct bw_record *record = probe->record;
@@ -163,8 +154,10 @@ static struct bw_error *type_test(struct bw_filter *filter, struct bw_filter_tes
         snprintf(subject.name, sizeof subject.name, "%s.%s", probe->record->name,
                  subject.member->name);
     }
+    if (test->comparison == BW_FILTER_IS)
+        return NULL;
     BW_TRY(check_operator(test, &subject));
-    return test->comparison == BW_FILTER_IS ? NULL : check_value(&test->value, &subject);
+    return check_value(&test->value, &subject);
 }
 
 struct bw_error *bw_filter_type(struct bw_filter *filter, const bool selected[BW_PROBES_MAX])
