@@ -50,11 +50,6 @@ struct bw_probe_stats {
     _Atomic(struct entry *) entries[PLACES];
 };
 
-static struct bw_probe_stats *owner(struct bw_probe_consumer *consumer)
-{
-    return (struct bw_probe_stats *)((char *)consumer - offsetof(struct bw_probe_stats, consumer));
-}
-
 static struct tally *tally_of(struct entry *entry)
 {
     return &entry->tallies[(unsigned)sched_getcpu() % SHARDS];
@@ -104,7 +99,7 @@ static uint64_t number_in(const struct bw_probe_event *event, struct number numb
 
 static void take_probe(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_stats *stats = owner(consumer);
+    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
     unsigned probe = event->probe->number;
     struct entry *entry = atomic_load_explicit(&stats->entries[probe], memory_order_relaxed);
     if (!entry)
@@ -187,7 +182,7 @@ static struct entry *entry_of_layer(struct bw_probe_stats *stats, const char *na
 
 static void take_call(struct bw_probe_consumer *consumer, const struct bw_probe_event *event)
 {
-    struct bw_probe_stats *stats = owner(consumer);
+    struct bw_probe_stats *stats = (struct bw_probe_stats *)consumer; /* its first member */
     const struct bw_fopinfo *call = event->record;
     struct entry *entry =
         entry_of_layer(stats, call->xlator ? call->xlator : "", call->type ? call->type : "");

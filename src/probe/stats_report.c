@@ -78,46 +78,30 @@ static uint64_t permille(uint64_t time, const struct whole *whole)
     return (uint64_t)((double)time / whole->time * 1000 + 0.5);
 }
 
-static struct cell time_cell(const struct bw_stats_row *row, unsigned column)
+struct cells {
+    struct cell of[COLUMNS];
+};
+
+static struct cells cells_of(const struct bw_stats_table *table, const struct whole *whole,
+                             const struct bw_stats_row *row)
 {
     const struct bw_histogram_totals *times = &row->times;
-    switch (column) {
-    case TOTAL:
-        return (struct cell){row->has_times, times->sum};
-    case LEAST:
-        return (struct cell){times->count, times->least};
-    case AVERAGE:
-        return (struct cell){times->count, times->count ? times->sum / times->count : 0};
-    case MOST:
-        return (struct cell){times->count, times->most};
-    case P50:
-        return (struct cell){times->count, bw_histogram_percentile(times, 50)};
-    default:
-        return (struct cell){times->count, bw_histogram_percentile(times, 99)};
-    }
-}
-
-static struct cell cell_of(const struct bw_stats_table *table, const struct whole *whole,
-                           const struct bw_stats_row *row, unsigned column)
-{
-    bool has_share = row->has_times && whole->shown;
-    switch (column) {
-    case SHARE:
-        return (struct cell){has_share, has_share ? permille(bw_stats_time(table, row), whole) : 0};
-    case OWN:
-        return (struct cell){true, row->own_ns};
-    case COUNT:
-    case CALLS:
-        return (struct cell){true, row->count};
-    case REQUESTS:
-        return (struct cell){true, row->requests};
-    case ERRORS:
-        return (struct cell){row->has_errors, row->errors};
-    case BYTES:
-        return (struct cell){row->has_bytes, row->bytes};
-    default:
-        return time_cell(row, column);
-    }
+    const bool timed = times->count, shared = row->has_times && whole->shown;
+    return (struct cells){{
+        [SHARE] = {shared, shared ? permille(bw_stats_time(table, row), whole) : 0},
+        [OWN] = {true, row->own_ns},
+        [TOTAL] = {row->has_times, times->sum},
+        [COUNT] = {true, row->count},
+        [CALLS] = {true, row->count},
+        [REQUESTS] = {true, row->requests},
+        [ERRORS] = {row->has_errors, row->errors},
+        [BYTES] = {row->has_bytes, row->bytes},
+        [LEAST] = {timed, times->least},
+        [AVERAGE] = {timed, timed ? times->sum / times->count : 0},
+        [MOST] = {timed, times->most},
+        [P50] = {timed, bw_histogram_percentile(times, 50)},
+        [P99] = {timed, bw_histogram_percentile(times, 99)},
+    }};
 }
 
 /* Text. */
@@ -164,9 +148,10 @@ static void append_line(struct bw_buffer *text, const struct bw_stats_table *tab
 static void append_row(struct bw_buffer *text, const struct bw_stats_table *table,
                        const struct whole *whole, const struct bw_stats_row *row)
 {
+    const struct cells cells = cells_of(table, whole, row);
     for (unsigned column = 0; column < COLUMNS; column++)
         if (heading(table, column))
-            append_cell(text, column, cell_of(table, whole, row, column));
+            append_cell(text, column, cells.of[column]);
     append_name(text, row);
     bw_buffer_append_byte(text, '\n');
 }
@@ -234,11 +219,10 @@ static void add_row(struct bw_json *json, const struct bw_stats_table *table,
     bw_json_text(json, table->by_xlator ? "xlator" : "probe", row->name);
     if (row->type)
         bw_json_text(json, "type", row->type);
-    for (unsigned column = 0; column < COLUMNS; column++) {
-        struct cell cell = cell_of(table, whole, row, column);
-        if (cell.there && heading(table, column))
-            bw_json_number(json, columns[column].member, cell.value);
-    }
+    const struct cells cells = cells_of(table, whole, row);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        if (cells.of[column].there && heading(table, column))
+            bw_json_number(json, columns[column].member, cells.of[column].value);
     add_histogram(json, row);
     bw_json_end(json);
 }
