@@ -12,7 +12,6 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/cluster/layout.h"
-#include "xlators/cluster/rebuild.h"
 
 struct chunk_map {
     struct bw_layout layout;
@@ -31,19 +30,11 @@ static void fini(struct bw_xlator *xlator)
     bw_layout_free(layout_of(xlator));
 }
 
-static struct bw_error *add_device(struct bw_layout *layout, const struct bw_control_device *from)
-{
-    struct bw_layout_device device = {
-        .devid = from->devid, .child = (uint32_t)from->child, .stale = from->stale};
-    memcpy(device.uuid, from->uuid, BW_UUID_SIZE);
-    return bw_layout_add_device(layout, &device);
-}
-
 static struct bw_error *control(struct bw_xlator *xlator, const struct bw_control *control)
 {
     struct chunk_map *map = bw_xlator_private(xlator);
     if (control->kind == BW_CONTROL_DEVICE)
-        return add_device(&map->layout, control->device);
+        return bw_layout_add_device(&map->layout, control->device);
     if (control->kind == BW_CONTROL_CHUNK)
         return bw_layout_add_chunk(&map->layout, control->chunk);
     map->stripes = control->stripes;
@@ -177,70 +168,62 @@ static struct bw_error *read_pieces(const struct bw_frame *frame, struct bw_xlat
     return NULL;
 }
 
-/* A part of a batch that lies on one piece each, on its way to the devices. */
-struct slice {
-    struct bw_request parts[BW_BATCH];
-    struct bw_request *wholes[BW_BATCH];
-    uint32_t children[BW_BATCH];
-    size_t count;
-};
-
-/* Puts a request into the slice if it can be read directly and in one piece; answers it otherwise.
- */
-static void add_to_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                         struct bw_request *request, struct slice *slice)
+/* The child that a request can be read from in one piece, and the address there; BW_NO_CHILD: there
+ * is none, and the request is answered. */
+static uint32_t locate(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *request, uint64_t *address)
 {
     struct bw_piece piece;
     request->error = find(frame, xlator, request->address, request->length, &piece);
     if (request->error)
-        return;
+        return BW_NO_CHILD;
     const struct bw_layout_stripe *stripe = choose_stripe(&piece, request->copy);
     if (piece.length < request->length || !stripe || stripe->child == BW_NO_CHILD) {
         request->error = read_pieces(frame, xlator, request);
-        return;
+        return BW_NO_CHILD;
     }
     probe_piece(frame, xlator, request->address, request->copy, &piece, stripe);
-    size_t at = slice->count++;
-    slice->parts[at] = *request;
-    slice->parts[at].address = stripe->offset + piece.stripe_offset;
-    slice->parts[at].copy = 0;
-    slice->wholes[at] = request;
-    slice->children[at] = stripe->child;
+    *address = stripe->offset + piece.stripe_offset;
+    return stripe->child;
 }
 
-/* Brings the requests for one child together at the front of `rest`; returns how many there are. */
-static size_t gather_child(struct slice *slice, size_t rest)
+/* The requests of a batch that can be read in one piece each. */
+struct located {
+    uint32_t children[BW_BATCH]; /* BW_NO_CHILD once the request is answered */
+    uint64_t addresses[BW_BATCH];
+};
+
+/* Reads all requests that have the same child as the one at `first`. */
+static void read_from_child(const struct bw_frame *frame, struct bw_xlator *xlator,
+                            struct bw_request *requests, size_t count, size_t first,
+                            struct located *located)
 {
-    size_t end = rest + 1;
-    for (size_t i = end; i < slice->count; i++) {
-        if (slice->children[i] != slice->children[rest])
+    struct bw_request parts[BW_BATCH], *wholes[BW_BATCH];
+    const uint32_t child = located->children[first];
+    size_t found = 0;
+    for (size_t i = first; i < count; i++) {
+        if (located->children[i] != child)
             continue;
-        struct bw_request part = slice->parts[end], *whole = slice->wholes[end];
-        uint32_t child = slice->children[end];
-        slice->parts[end] = slice->parts[i];
-        slice->wholes[end] = slice->wholes[i];
-        slice->children[end] = slice->children[i];
-        slice->parts[i] = part;
-        slice->wholes[i] = whole;
-        slice->children[i] = child;
-        end++;
+        parts[found] = requests[i];
+        parts[found].address = located->addresses[i];
+        parts[found].copy = 0;
+        wholes[found++] = &requests[i];
+        located->children[i] = BW_NO_CHILD;
     }
-    return end - rest;
+    bw_wind(frame, bw_xlator_child(xlator, child), parts, found);
+    for (size_t i = 0; i < found; i++)
+        bw_request_answer(wholes[i], &parts[i]);
 }
 
 static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
                        struct bw_request *requests, size_t count)
 {
-    struct slice slice;
-    slice.count = 0;
+    struct located located;
     for (size_t i = 0; i < count; i++)
-        add_to_slice(frame, xlator, &requests[i], &slice);
-    for (size_t done = 0, group; done < slice.count; done += group) {
-        group = gather_child(&slice, done);
-        bw_wind(frame, bw_xlator_child(xlator, slice.children[done]), slice.parts + done, group);
-    }
-    for (size_t i = 0; i < slice.count; i++)
-        bw_request_answer(slice.wholes[i], &slice.parts[i]);
+        located.children[i] = locate(frame, xlator, &requests[i], &located.addresses[i]);
+    for (size_t i = 0; i < count; i++)
+        if (located.children[i] != BW_NO_CHILD)
+            read_from_child(frame, xlator, requests, count, i, &located);
 }
 
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,

@@ -19,19 +19,16 @@ void bw_layout_free(struct bw_layout *layout)
 }
 
 struct bw_error *bw_layout_add_device(struct bw_layout *layout,
-                                      const struct bw_layout_device *device)
+                                      const struct bw_control_device *device)
 {
-    struct bw_layout_device *grown =
-        realloc(layout->devices, (layout->device_count + 1) * sizeof *layout->devices);
-    if (!grown)
+    if (!BW_ARRAY_RESERVE(layout->devices, layout->device_count, layout->device_capacity))
         return bw_error_no_memory();
-    layout->devices = grown;
     layout->devices[layout->device_count++] = *device;
     return NULL;
 }
 
-static const struct bw_layout_device *find_device(const struct bw_layout *layout, uint64_t devid,
-                                                  const uint8_t *uuid)
+static const struct bw_control_device *find_device(const struct bw_layout *layout, uint64_t devid,
+                                                   const uint8_t *uuid)
 {
     for (size_t i = 0; i < layout->device_count; i++)
         if (layout->devices[i].devid == devid &&
@@ -65,9 +62,10 @@ static struct bw_layout_stripe *convert_stripes(const struct bw_layout *layout,
     struct bw_layout_stripe *stripes = calloc(chunk->stripe_count, sizeof *stripes);
     for (uint16_t i = 0; stripes && i < chunk->stripe_count; i++) {
         const struct bw_stripe_info *from = &chunk->stripes[i];
-        const struct bw_layout_device *device = find_device(layout, from->devid, from->device_uuid);
+        const struct bw_control_device *device =
+            find_device(layout, from->devid, from->device_uuid);
         stripes[i] = (struct bw_layout_stripe){from->devid, from->offset,
-                                               device ? device->child : BW_NO_CHILD,
+                                               device ? (uint32_t)device->child : BW_NO_CHILD,
                                                device && device->stale};
     }
     return stripes;

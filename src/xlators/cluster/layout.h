@@ -29,18 +29,11 @@ struct bw_layout_chunk {
     bool in_stripe_tree; /**< if there is a stripe tree, see bw_layout_place() */
 };
 
-struct bw_layout_device {
-    uint64_t devid;
-    uint8_t uuid[BW_UUID_SIZE];
-    uint32_t child;
-    bool stale; /**< see struct bw_layout_stripe */
-};
-
 struct bw_layout {
     struct bw_layout_chunk *chunks; /**< sorted by logical address, not overlapping */
     size_t chunk_count, chunk_capacity;
-    struct bw_layout_device *devices;
-    size_t device_count;
+    struct bw_control_device *devices;
+    size_t device_count, device_capacity;
 };
 
 /** A range that lies in one piece on each of its copies. */
@@ -61,7 +54,7 @@ void bw_layout_free(struct bw_layout *layout);
 
 /** Adds a device; BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_layout_add_device(struct bw_layout *layout,
-                                      const struct bw_layout_device *device);
+                                      const struct bw_control_device *device);
 /** Adds a chunk, or replaces the one at the same logical address. BW_ERROR_CORRUPT if it overlaps
  * another. */
 struct bw_error *bw_layout_add_chunk(struct bw_layout *layout, const struct bw_chunk_info *chunk);
@@ -89,5 +82,16 @@ const struct bw_layout_stripe *bw_piece_stripe(const struct bw_piece *piece, uns
 unsigned bw_layout_data_stripes(const struct bw_layout_chunk *chunk);
 const struct bw_layout_stripe *bw_layout_row_stripe(const struct bw_layout_chunk *chunk,
                                                     uint64_t row, unsigned part);
+
+/**
+ * Computes a piece of a RAID5 or RAID6 row without reading its own stripe. `copy` says how: 2
+ * prefers P; so does 0, which also avoids stale devices if possible; from 3 on, one more stripe of
+ * the row is regarded as bad, a different one for each copy, and Q replaces it. Stripes that are
+ * missing or cannot be read are bad as well. If too few stripes are left, the error is
+ * BW_ERROR_MISSING_DEVICE if devices are missing, which is true of the whole row; if a stripe could
+ * not be read, it has the code of that error, and other sectors of the piece may still be readable.
+ */
+struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
+                                  const struct bw_piece *piece, unsigned copy, uint8_t *buffer);
 
 #endif

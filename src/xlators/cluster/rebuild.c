@@ -5,7 +5,7 @@
  * together do. In each case the wanted piece is a linear combination of the pieces that are left,
  * so only its coefficients differ; libisal combines.
  */
-#include "xlators/cluster/rebuild.h"
+#include "xlators/cluster/layout.h"
 
 #include <inttypes.h>
 #include <isa-l/erasure_code.h>

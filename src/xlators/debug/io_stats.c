@@ -23,7 +23,6 @@ enum { SHARDS = 8, CACHE_LINE = 64 };
 struct tally {
     _Alignas(CACHE_LINE) struct bw_histogram sizes; /* of requests: their number and sum as well */
     struct bw_histogram times;                      /* of calls, in nanoseconds */
-    atomic_uint_fast64_t errors;
 };
 
 /* The same of all processors, at one time. */
@@ -56,16 +55,11 @@ static uint64_t now(void)
  */
 static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
 {
-    struct tally *tally = &tallies[requests->kind];
-    uint64_t errors = 0;
     size_t run = 0;
-    for (; run < count && requests[run].kind == requests->kind &&
-           requests[run].length == requests->length;
-         run++)
-        errors += requests[run].error != NULL;
-    bw_histogram_count_run(&tally->sizes, requests->length, run);
-    if (errors)
-        bw_sum_atomic(&tally->errors, errors);
+    while (run < count && requests[run].kind == requests->kind &&
+           requests[run].length == requests->length)
+        run++;
+    bw_histogram_count_run(&tallies[requests->kind].sizes, requests->length, run);
     return run;
 }
 
@@ -86,14 +80,14 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 /* Reporting. */
 
-static struct totals total_of(const struct io_stats *stats, size_t kind)
+static struct totals total_of(const struct bw_xlator *xlator, enum bw_request_kind kind)
 {
-    struct totals totals = {0};
+    const struct io_stats *stats = bw_xlator_private(xlator);
+    struct totals totals = {.errors = bw_xlator_counters(xlator, kind).errors};
     for (size_t shard = 0; shard < SHARDS; shard++) {
         const struct tally *tally = &stats->tallies[shard][kind];
         bw_histogram_add_up(&tally->sizes, &totals.sizes);
         bw_histogram_add_up(&tally->times, &totals.times);
-        totals.errors += atomic_load_explicit(&tally->errors, memory_order_relaxed);
     }
     return totals;
 }
@@ -137,10 +131,10 @@ static void add_kind(struct bw_json *json, const char *name, const struct totals
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
 {
     bw_json_begin_object(json, "kinds");
-    for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        const struct totals totals = total_of(bw_xlator_private(xlator), kind);
+    for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
+        const struct totals totals = total_of(xlator, kind);
         if (totals.sizes.count)
-            add_kind(json, bw_request_kind_name((enum bw_request_kind)kind), &totals);
+            add_kind(json, bw_request_kind_name(kind), &totals);
     }
     bw_json_end(json);
 }
@@ -176,10 +170,10 @@ static void report_text(struct bw_xlator *xlator, struct bw_buffer *text)
 {
     bw_escape_words(text, bw_xlator_name(xlator));
     bw_buffer_append_byte(text, '\n');
-    for (size_t kind = 0; kind < BW_REQUEST_KINDS; kind++) {
-        const struct totals totals = total_of(bw_xlator_private(xlator), kind);
+    for (enum bw_request_kind kind = 0; kind < BW_REQUEST_KINDS; kind++) {
+        const struct totals totals = total_of(xlator, kind);
         if (totals.sizes.count)
-            report_kind(text, bw_request_kind_name((enum bw_request_kind)kind), &totals);
+            report_kind(text, bw_request_kind_name(kind), &totals);
     }
 }
 

@@ -14,7 +14,6 @@
 #include "graph/wind.h"
 #include "xlators/classes.h"
 #include "xlators/features/verify_copies.h"
-#include "xlators/features/verify_data.h"
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {

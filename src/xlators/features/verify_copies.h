@@ -49,4 +49,12 @@ unsigned bw_copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
 /** Reports a repair, unless that of the same address was; takes the note. */
 void bw_verify_note(struct bw_xlator *xlator, uint64_t address, struct bw_error *note);
 
+/**
+ * Checks a data request that was read, against its checksums if it has any. Sectors that are bad or
+ * could not be read are replaced from other copies. Sets request->error if some stay bad; its code
+ * is BW_ERROR_MISSING_DEVICE only if all copies of the whole request are on missing devices.
+ */
+void bw_verify_data(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *request);
+
 #endif

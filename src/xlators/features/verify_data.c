@@ -5,14 +5,13 @@
  * no copy has to be good as a whole. A sector that stays bad is asked for once more, copy by copy,
  * to tell what is wrong with each.
  */
-#include "xlators/features/verify_data.h"
+#include "xlators/features/verify_copies.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "xlators/features/verify_copies.h"
 
 /* Data without checksums are tried again in pieces of this size, if reading them fails. */
 enum { UNCHECKED_SECTOR = 4096 };

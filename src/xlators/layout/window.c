@@ -71,28 +71,18 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 }
 
 /* Hints are shifted and cut to the window; what lies outside is left out. */
-static void advise_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
-                         const struct bw_range *ranges, size_t count)
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
 {
     const struct window *window = bw_xlator_private(xlator);
-    struct bw_range shifted[BW_BATCH];
-    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         if (ranges[i].address >= window->length)
             continue;
         uint64_t room = window->length - ranges[i].address;
-        shifted[kept++] = (struct bw_range){window->offset + ranges[i].address,
-                                            ranges[i].length < room ? ranges[i].length : room};
+        struct bw_range below = {window->offset + ranges[i].address,
+                                 ranges[i].length < room ? ranges[i].length : room};
+        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
     }
-    if (kept)
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), shifted, kept);
-}
-
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
-{
-    for (size_t done = 0; done < count; done += BW_BATCH)
-        advise_slice(frame, xlator, ranges + done, bw_next_batch(count - done));
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
