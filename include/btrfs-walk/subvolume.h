@@ -52,7 +52,11 @@ struct bw_subvolume_info {
     uint64_t root;                           /**< logical address of its root block */
     uint8_t level;                           /**< of its root block */
     bool read_only, is_snapshot, is_deleted; /**< deleted ones may be gone in part */
-    uint64_t reserved[8];                    /**< zeros: room for more members */
+    bool is_default;                         /**< the one that is mounted by default */
+    const char *path;     /**< as bw_subvolume_path() gives it, not terminated; NULL if it has none;
+                               set by bw_fs_subvolumes() alone */
+    uint64_t path_length; /**< bytes of `path` */
+    uint64_t reserved[6]; /**< zeros: room for more members */
 };
 
 /** Iterates: the subvolume with the next higher id, the first one after NULL; NULL after the last.
@@ -80,6 +84,18 @@ struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UU
  * item cannot be read; the members that the file system remembers are set even then. */
 struct bw_error *bw_subvolume_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   struct bw_subvolume_info *info);
+
+/** Receives a subvolume; the view ends with the call. An error ends the iteration and is returned.
+ */
+typedef struct bw_error *bw_subvolume_taker(void *context, const struct bw_subvolume_info *info);
+
+/**
+ * Hands out what is known of all subvolumes, by ascending id, those that are being deleted among
+ * them. That takes one pass over the root tree and, if `paths` is set, one step for each directory
+ * on the way to a subvolume. What cannot be read is reported: a path that cannot be found is NULL.
+ */
+struct bw_error *bw_fs_subvolumes(struct bw_fs *fs, bool paths, bw_subvolume_taker *take,
+                                  void *context);
 
 /**
  * The absolute path of its top directory from the top-level subvolume, without a '/' at its end but

@@ -129,6 +129,63 @@ make_deep() {
 	detach
 }
 
+# All that a list of subvolumes tells apart: read-only, snapshot, received,
+# default, in each other, and one whose deletion has begun.
+make_subvolume_kinds() {
+	local fd
+	live_store
+	devices 1 128M
+	format
+	attach
+	subvolume "$mnt/one"
+	mkdir -p "$mnt/folder/deep" "$mnt/received"
+	subvolume "$mnt/folder/deep/two"
+	subvolume "$mnt/one/nested"
+	mkdir "$mnt/one/nested/folder"
+	subvolume "$mnt/one/nested/folder/inner"
+	small_tree "$mnt/one"
+	snapshot -r "$mnt/one" "$mnt/read-only"
+	snapshot "$mnt/one" "$mnt/folder/writable"
+	quiet btrfs send -f "$work/stream" "$mnt/read-only"
+	quiet btrfs receive -f "$work/stream" "$mnt/received"
+	quiet btrfs subvolume set-default "$mnt/folder/deep/two"
+	subvolume "$mnt/gone"
+	: > "$mnt/gone/file"
+	exec {fd}< "$mnt/gone/file"
+	quiet btrfs subvolume delete --commit-after "$mnt/gone"
+	sync -f "$mnt"
+	copy_live
+	exec {fd}<&-
+	keep_copy
+	tree_has root 'ORPHAN ORPHAN_ITEM'
+}
+
+# Groups of groups, and both kinds of limits.
+make_quota_groups() {
+	local i
+	devices 1 128M
+	format
+	attach
+	quiet btrfs quota enable "$mnt"
+	for i in 1 2 3; do
+		subvolume "$mnt/volume-$i"
+		small_tree "$mnt/volume-$i"
+		quiet btrfs qgroup create "1/$i" "$mnt"
+		quiet btrfs qgroup assign --no-rescan "0/$((255 + i))" "1/$i" "$mnt"
+	done
+	quiet btrfs qgroup create 2/100 "$mnt"
+	quiet btrfs qgroup assign --no-rescan 1/1 2/100 "$mnt"
+	quiet btrfs qgroup assign --no-rescan 1/2 2/100 "$mnt"
+	quiet btrfs qgroup assign --no-rescan 0/256 1/3 "$mnt"
+	quiet btrfs qgroup limit 10M "$mnt/volume-1"
+	quiet btrfs qgroup limit -e 20M "$mnt/volume-2"
+	quiet btrfs qgroup limit 30M 2/100 "$mnt"
+	quiet btrfs qgroup limit -e 15M 2/100 "$mnt"
+	quiet btrfs quota rescan -w "$mnt"
+	detach
+	tree_has quota 'flags ON$|flags ON '
+}
+
 fixture subvolumes 'nested subvolumes, snapshots, renamed and moved ones' \
 	make_subvolumes
 fixture default-subvolume 'another subvolume is the default one' \
@@ -137,3 +194,7 @@ fixture deleted-subvolumes 'some subvolumes were deleted' \
 	make_deleted_subvolumes
 fixture deep 'paths longer than 4096 bytes, 40 subvolumes in each other' \
 	make_deep
+fixture subvolume-kinds 'default, read-only, received and deleted subvolumes' \
+	make_subvolume_kinds
+fixture quota-groups 'quota groups in each other, with limits' \
+	make_quota_groups

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "api/trees.h"
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/tree.h"
@@ -28,7 +29,7 @@ static struct bw_error *find_root(struct bw_fs *fs, uint64_t id, struct bw_tree 
     return bw_item_range_end(&range, error);
 }
 
-static struct bw_error *find_tree(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
+struct bw_error *bw_tree_find(struct bw_fs *fs, uint64_t id, struct bw_tree *tree)
 {
     *tree = (struct bw_tree){0};
     if (id == BW_TREE_ROOT)
@@ -46,7 +47,7 @@ struct bw_error *bw_items_open(struct bw_fs *fs, uint64_t tree_id, const struct 
                                const struct bw_key *last, struct bw_items **items)
 {
     struct bw_tree tree;
-    BW_TRY(find_tree(fs, tree_id, &tree));
+    BW_TRY(bw_tree_find(fs, tree_id, &tree));
     *items = malloc(sizeof **items);
     if (!*items)
         return bw_error_no_memory();

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The paths of all subvolumes at once. A path is a chain of parts, each the name of a subvolume or
+ * of a directory, up to the top-level subvolume. Subvolumes are taken parent by parent, so that a
+ * map from inodes to parts is enough to find the directories that were met before.
+ */
+#include "fs/subvolume_paths.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/map.h"
+#include "fs/fs.h"
+#include "fs/lookup.h"
+
+enum {
+    /* Four times what the kernel takes. In a crafted chain of subvolumes, all paths together would
+     * otherwise be as long as the square of their number. */
+    LONGEST_PATH = 16 << 10,
+};
+
+/* The part above one that has none. */
+#define NOWHERE UINT32_MAX
+
+struct bw_path_part {
+    size_t name; /* in the names */
+    uint16_t name_length;
+    enum { UNMEASURED, MEASURED, WITHOUT_PATH } state;
+    uint32_t above;  /* number of a part, or NOWHERE */
+    uint32_t length; /* bytes of the path, with a '/' before each name; once it is measured */
+};
+
+/* Directories of one parent. */
+struct directories {
+    struct bw_fs *fs;
+    struct bw_subvolume_paths *paths;
+    const struct bw_subvolume *parent; /* NULL: it is lost */
+    struct bw_map parts;               /* of its directories, by inode */
+};
+
+void bw_subvolume_paths_free(struct bw_subvolume_paths *paths)
+{
+    free(paths->parts);
+    bw_buffer_free(&paths->names);
+    *paths = (struct bw_subvolume_paths){0};
+}
+
+static struct bw_error *add_part(struct bw_subvolume_paths *paths, const char *name,
+                                 uint16_t length)
+{
+    const struct bw_path_part part = {
+        .name = paths->names.length, .name_length = length, .above = NOWHERE};
+    bw_buffer_append(&paths->names, name, length);
+    if (paths->names.failed || paths->count == NOWHERE ||
+        !BW_ARRAY_RESERVE(paths->parts, paths->count, paths->capacity))
+        return bw_error_no_memory();
+    paths->parts[paths->count++] = part;
+    return NULL;
+}
+
+/* Adds the part of a directory, and moves on to the directory above it; to 0 if that is lost. */
+static struct bw_error *add_directory(struct directories *directories, uint64_t *inode)
+{
+    struct bw_subvolume_paths *paths = directories->paths;
+    struct bw_parent_step step = {0};
+    struct bw_error *error =
+        bw_inode_step_up(directories->fs, &directories->parent->tree, *inode, &step);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        bw_fs_report(directories->fs, BW_DAMAGE, error);
+    if (!bw_map_put(&directories->parts, *inode, (uint32_t)paths->count))
+        return bw_error_no_memory();
+    *inode = step.parent;
+    return add_part(paths, step.name, step.name_length);
+}
+
+/* Joins the part `below` to that of the directory `inode`. */
+static struct bw_error *join(struct directories *directories, uint32_t below, uint64_t inode)
+{
+    struct bw_subvolume_paths *paths = directories->paths;
+    while (inode && inode != BW_SUBVOLUME_ROOT_INODE) {
+        uint32_t known = bw_map_get(&directories->parts, inode);
+        uint32_t part = known == UINT32_MAX ? (uint32_t)paths->count : known;
+        paths->parts[below].above = part;
+        if (part == known)
+            return NULL;
+        BW_TRY(add_directory(directories, &inode));
+        below = part;
+    }
+    if (inode)
+        paths->parts[below].above =
+            (uint32_t)(directories->parent - directories->fs->subvolumes.items);
+    return NULL;
+}
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct bw_subvolume *left = *(const struct bw_subvolume *const *)a;
+    const struct bw_subvolume *right = *(const struct bw_subvolume *const *)b;
+    if (left->parent != right->parent)
+        return left->parent < right->parent ? -1 : 1;
+    return left < right ? -1 : left > right;
+}
+
+static struct bw_error *join_all(struct directories *directories,
+                                 const struct bw_subvolume **sorted)
+{
+    const struct bw_subvolume_table *table = &directories->fs->subvolumes;
+    for (size_t i = 0; i < table->count; i++)
+        sorted[i] = &table->items[i];
+    qsort(sorted, table->count, sizeof *sorted, by_parent);
+    for (size_t i = 0; i < table->count; i++) {
+        if (!i || sorted[i]->parent != sorted[i - 1]->parent) {
+            directories->parent = bw_subvolume_find(table, sorted[i]->parent);
+            bw_map_clear(&directories->parts);
+        }
+        if (directories->parent && sorted[i]->tree.id != BW_TOP_SUBVOLUME)
+            BW_TRY(join(directories, (uint32_t)(sorted[i] - table->items), sorted[i]->directory));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_subvolume_paths_load(struct bw_subvolume_paths *paths, struct bw_fs *fs)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    struct directories directories = {.fs = fs, .paths = paths};
+    for (size_t i = 0; i < table->count; i++)
+        BW_TRY(add_part(paths, bw_subvolume_name(table, &table->items[i]),
+                        table->items[i].name_length));
+    BW_AUTO_FREE const struct bw_subvolume **sorted = calloc(table->count + 1, sizeof *sorted);
+    struct bw_error *error = sorted ? join_all(&directories, sorted) : bw_error_no_memory();
+    bw_map_free(&directories.parts);
+    return error;
+}
+
+/* Measures the paths of a part and of those above it: up to one that was measured before, and down
+ * again from there. A part that is met again on the way up is inside itself. */
+static void measure(struct bw_subvolume_paths *paths, uint32_t bottom, uint32_t top)
+{
+    uint64_t length = 0;
+    uint32_t at = bottom;
+    paths->parts[top].state = MEASURED;
+    paths->parts[top].length = 0;
+    for (size_t steps = 0; at != NOWHERE && paths->parts[at].state == UNMEASURED; steps++) {
+        length += paths->parts[at].name_length + 1u;
+        at = steps > paths->count ? NOWHERE : paths->parts[at].above;
+    }
+    bool known = at != NOWHERE && paths->parts[at].state == MEASURED;
+    length += known ? paths->parts[at].length : 0;
+    for (at = bottom; at != NOWHERE && paths->parts[at].state == UNMEASURED;) {
+        struct bw_path_part *part = &paths->parts[at];
+        part->state = known && length <= LONGEST_PATH ? MEASURED : WITHOUT_PATH;
+        part->length = part->state == MEASURED ? (uint32_t)length : 0;
+        length -= part->name_length + 1u;
+        at = part->above;
+    }
+}
+
+/* Writes a path from its end to its begin. */
+static void write(const struct bw_subvolume_paths *paths, const struct bw_path_part *part,
+                  char *text)
+{
+    while (part->length) {
+        char *name = text + part->length - part->name_length;
+        memcpy(name, paths->names.data + part->name, part->name_length);
+        name[-1] = '/';
+        part = &paths->parts[part->above];
+    }
+}
+
+struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct bw_fs *fs,
+                                        const struct bw_subvolume *subvolume,
+                                        struct bw_buffer *path)
+{
+    const struct bw_subvolume_table *table = &fs->subvolumes;
+    const struct bw_subvolume *top = bw_subvolume_find(table, BW_TOP_SUBVOLUME);
+    uint32_t number = (uint32_t)(subvolume - table->items);
+    const struct bw_path_part *part = &paths->parts[number];
+    path->length = 0;
+    if (subvolume->deleted)
+        return NULL;
+    if (top)
+        measure(paths, number, (uint32_t)(top - table->items));
+    if (part->state != MEASURED) {
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "subvolume %" PRIu64 " has no path: it is inside itself, or "
+                                     "what it is in is lost",
+                                     subvolume->tree.id));
+        return NULL;
+    }
+    if (!bw_buffer_reserve(path, part->length + 1))
+        return bw_error_no_memory();
+    path->length = part->length ? part->length : 1;
+    path->data[0] = '/';
+    write(paths, part, path->data);
+    return NULL;
+}

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The commands about subvolumes and quotas: against what the reference printed for a mount, and on
+# damaged images.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+listed=(subvolumes default-subvolume deleted-subvolumes deletion-begun subvolume-kinds old-4k)
+grouped=(quota quota-groups simple-quota)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${listed[@]}" "${grouped[@]}" plain || exit 1
+image() { echo "$BUILD/fixtures/$1/dev1.img"; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
+
+# As btrfs-progs print the objects on stdin.
+as_list() {
+    python3 -c 'import base64, json, sys
+for line in sys.stdin:
+    one = json.loads(line)
+    path = base64.b64decode(one["path_bytes"]) if "path_bytes" in one else one.get("path", "").encode()
+    one = {"parent_uuid": "-", "received_uuid": "-", "uuid": "-", "otransid": 0, **one}
+    if one["deleted"]:
+        text = "ID %(id)d gen %(generation)d top level 0 path DELETED" % one
+    elif one["id"] == 5:
+        continue
+    else:
+        text = ("ID %(id)d gen %(generation)d cgen %(otransid)d parent %(parent)d top level %(top_level)d "
+            "parent_uuid %(parent_uuid)-36s received_uuid %(received_uuid)-36s uuid %(uuid)-36s path ") % one
+    sys.stdout.buffer.write(text.encode() + path[1:] + b"\n")'
+}
+for name in "${listed[@]}"; do
+    expect "subvolumes of $name" 0 - subvolumes --json "$(image "$name")"
+    cp "$WORK/out" "$WORK/all"
+    expect "deleted subvolumes of $name" 0 - subvolumes --json --deleted "$(image "$name")"
+    cat "$WORK/all" "$WORK/out" | as_list > "$WORK/list"
+    holds "$name: as on a mount" diff "$ROOT/fixtures/$name/subvolume-list" "$WORK/list"
+done
+
+# Text and filters.
+kinds=$(image subvolume-kinds)
+expect "a table" 0 - subvolumes "$kinds"
+holds "the top-level subvolume comes first" out_has '^  5 +[0-9]+ +- +[-0-9T:.]+Z  - +/$'
+holds "attributes" out_has '^260 .* ro,snapshot +/read-only$'
+holds "the default one" out_has '^257 .* default +/folder/deep/two$'
+expect "snapshots" 0 - subvolumes --snapshots -o id "$kinds"
+holds "two of them" out_is $'260\n261'
+expect "read-only ones" 0 - subvolumes --read-only -o id,path "$kinds"
+holds "two, with paths" out_is $'260\t/read-only\n262\t/received/read-only'
+expect "a tree" 0 - subvolumes --tree "$kinds"
+holds "one in the other" out_is "/  (5)
+  folder/deep/two  (257 default)
+  folder/writable  (261 snapshot)
+  one  (256)
+    nested  (258)
+      folder/inner  (259)
+  read-only  (260 ro,snapshot)
+  received/read-only  (262 ro,received)"
+expect "a deleted one in a tree" 0 - subvolumes --tree --deleted "$kinds"
+holds "has no path" out_is '-  (263 deleted)'
+expect "odd names in a tree" 0 - subvolumes --tree "$(image subvolumes)"
+holds "are escaped" out_has '^  new\\nline\\ \\\\\\ \\377  \(269\)$'
+expect "a tree of columns" 2 '--tree excludes -o' subvolumes --tree -o id "$kinds"
+
+# Paths are looked up only if they are wanted.
+expect "columns without a path" 0 'key-search' subvolumes -o id,ro --probe key-search-start "$kinds"
+cp "$WORK/err" "$WORK/without"
+expect "columns with a path" 0 'key-search' subvolumes -o id,path --probe key-search-start "$kinds"
+holds "cost more searches" [ "$(wc -l < "$WORK/err")" -gt "$(wc -l < "$WORK/without")" ]
+
+# Quotas.
+as_groups() {
+    sed -e 's, *$,,' -e '1,2d' "$1" | sed 's/none/-/g' | awk -v OFS='\t' '{ print $1, $2, $3, $4, $5, $6, $7 }'
+}
+for name in "${grouped[@]}"; do
+    warning=-
+    [ "$name" != quota ] || warning='warning: .* inconsistent: they need a rescan'
+    expect "groups of $name" 0 "$warning" qgroups -o id,referenced,exclusive,max_referenced,max_exclusive,parents,children "$(image "$name")"
+    as_groups "$ROOT/fixtures/$name/qgroup-show" > "$WORK/groups"
+    holds "$name: as on a mount" diff "$WORK/groups" "$WORK/out"
+done
+expect "a table of groups" 0 - qgroups "$(image quota-groups)"
+holds "with paths" out_has '^0/257 +36.00KiB +36.00KiB +- +20.00MiB  1/2 +- +/volume-2$'
+holds "with members" out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - +1/1,1/2 +-$'
+for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent plain:none:-; do
+    IFS=: read -r name mode consistent <<< "$state"
+    expect "the state of $name" 0 - qgroups --status -o mode,state "$(image "$name")"
+    holds "$mode, $consistent" out_is "$mode"$'\t'"$consistent"
+done
+expect "the state as JSON" 0 - qgroups --status --json "$(image simple-quota)"
+holds "since when" out_is '{"mode":"simple","state":"consistent","generation":8,"enable_generation":8,"flags":9,"version":1}'
+expect "no quotas" 0 'warning: the file system has no quotas' qgroups --json "$(image plain)"
+holds "no groups" [ ! -s "$WORK/out" ]
+finish
