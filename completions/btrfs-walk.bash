@@ -28,11 +28,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | devices:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -59,6 +59,12 @@ _btrfs_walk() {
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;
+    subvolumes:-o | subvolumes:--output) _btrfs_walk_offer_list "$word" 'id generation parent top_level path path_bytes attributes ro snapshot is_default deleted uuid parent_uuid received_uuid otime ctime stime rtime otransid ctransid stransid rtransid flags bytes_used level root last_snapshot directory' ;;
+    subvolumes:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    subvolumes:--separator) : ;;
+    qgroups:-o | qgroups:--output) _btrfs_walk_offer_list "$word" 'id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags' ;;
+    qgroups:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    qgroups:--separator) : ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
@@ -140,6 +146,18 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    subvolumes:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--deleted --snapshots --read-only --tree -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    qgroups:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--status -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     graph:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--format $image $common" -- "$word")
@@ -160,7 +178,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

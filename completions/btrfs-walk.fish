@@ -17,7 +17,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -198,6 +198,29 @@ complete -c btrfs-walk -n '__btrfs_walk_is devices' -l separator -x -d 'separato
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a subvolumes -d 'Lists the subvolumes and snapshots of a file system.'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l deleted -d 'list those that are being deleted instead of the others'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l snapshots -d 'list only snapshots'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l read-only -d 'list only what is read-only'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l tree -d 'show which is in which, as text'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -s o -l output -x -a '(__btrfs_walk_list id generation parent top_level path path_bytes attributes ro snapshot is_default deleted uuid parent_uuid received_uuid otime ctime stime rtime otransid ctransid stransid rtransid flags bytes_used level root last_snapshot directory)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a qgroups -d 'Lists quota groups with their use and limits, or the state of quotas.'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l status -d 'print the state of quotas instead of the groups'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -s o -l output -x -a '(__btrfs_walk_list id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a graph -d 'Prints the graph of layers that the images would be read through.'
 complete -c btrfs-walk -n '__btrfs_walk_is graph' -l format -x -a 'volfile dot' -d 'a volfile (default), or a picture for Graphviz'
 complete -c btrfs-walk -n __fish_is_first_arg -a xlators -d 'Lists the types of layers, or describes a type and its options.'

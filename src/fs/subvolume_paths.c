@@ -114,7 +114,7 @@ static struct bw_error *join_all(struct directories *directories,
     qsort(sorted, table->count, sizeof *sorted, by_parent);
     for (size_t i = 0; i < table->count; i++) {
         if (!i || sorted[i]->parent != sorted[i - 1]->parent) {
-            directories->parent = bw_subvolume_find(table, sorted[i]->parent);
+            directories->parent = bw_subvolume_by_id(directories->fs, sorted[i]->parent);
             bw_map_clear(&directories->parts);
         }
         if (directories->parent && sorted[i]->tree.id != BW_TOP_SUBVOLUME)
@@ -176,7 +176,7 @@ struct bw_error *bw_subvolume_paths_get(struct bw_subvolume_paths *paths, struct
                                         struct bw_buffer *path)
 {
     const struct bw_subvolume_table *table = &fs->subvolumes;
-    const struct bw_subvolume *top = bw_subvolume_find(table, BW_TOP_SUBVOLUME);
+    const struct bw_subvolume *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
     uint32_t number = (uint32_t)(subvolume - table->items);
     const struct bw_path_part *part = &paths->parts[number];
     path->length = 0;
