@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/thread.h"
 
@@ -27,6 +28,17 @@ struct bw_pool {
     struct worker workers[];
 };
 
+unsigned bw_pool_workers(unsigned wanted)
+{
+    enum { MOST = 32, MOST_BY_DEFAULT = 8 };
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (wanted)
+        return wanted < MOST ? wanted : MOST;
+    return processors < 1                 ? 1
+           : processors < MOST_BY_DEFAULT ? (unsigned)processors
+                                          : MOST_BY_DEFAULT;
+}
+
 struct bw_pool *bw_pool_create(unsigned threads)
 {
     struct bw_pool *pool = calloc(1, sizeof *pool + threads * sizeof *pool->workers);
@@ -37,11 +49,6 @@ struct bw_pool *bw_pool_create(unsigned threads)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
     return pool;
-}
-
-unsigned bw_pool_threads(const struct bw_pool *pool)
-{
-    return pool->threads;
 }
 
 /* Takes tasks until none is left; called and left with the lock held. */

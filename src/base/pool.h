@@ -10,14 +10,15 @@
 
 struct bw_pool;
 
+/** How many workers to use if a user wants that many: at most 32; for 0 one for each processor, at
+ * most 8. */
+unsigned bw_pool_workers(unsigned wanted);
+
 /** Makes a pool of `threads` workers (at least 1); NULL if memory runs out. */
 struct bw_pool *bw_pool_create(unsigned threads);
 
 /** Stops the threads and frees the pool; NULL is allowed. */
 void bw_pool_destroy(struct bw_pool *pool);
-
-/** Number of workers. */
-unsigned bw_pool_threads(const struct bw_pool *pool);
 
 /** Runs tasks 0 to count - 1, started in this order, and returns when all are done. */
 void bw_pool_run(struct bw_pool *pool, size_t count,

@@ -12,7 +12,7 @@
 #include "cmd/command.h"
 #include "cmd/common/selection.h"
 #include "cmd/graph/page.h"
-#include "cmd/probes/probe_list.h"
+#include "cmd/probes/probes.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"

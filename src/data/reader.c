@@ -127,9 +127,8 @@ struct bw_error *bw_data_fill(struct bw_data_reader *reader, const struct bw_dat
     return NULL;
 }
 
-static struct bw_error *
-take_parts(const struct bw_data_block *block,
-           struct bw_error *(*take)(void *context, const struct bw_data_part *part), void *context)
+static struct bw_error *take_parts(const struct bw_data_block *block, bw_data_taker *take,
+                                   void *context)
 {
     for (size_t i = 0; i < block->count; i++)
         BW_TRY(take(context, &block->parts[i]));
@@ -137,10 +136,7 @@ take_parts(const struct bw_data_block *block,
 }
 
 struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
-                              uint64_t offset, uint64_t length,
-                              struct bw_error *(*take)(void *context,
-                                                       const struct bw_data_part *part),
-                              void *context)
+                              uint64_t offset, uint64_t length, bw_data_taker *take, void *context)
 {
     struct bw_error *error = NULL;
     uint64_t end =

@@ -13,7 +13,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -23,8 +22,6 @@
 #include "fs/fs.h"
 
 enum {
-    MOST_THREADS = 32,
-    DEFAULT_THREADS = 8,
     MORE_BLOCKS = 4, /* than threads: done, and waiting for their turn */
     MORE_TASKS = 16, /* than blocks: planned, and advised */
     TASK_ENTRIES = 256,
@@ -355,21 +352,11 @@ static void free_state(struct state *state)
     pthread_mutex_destroy(&state->lock);
 }
 
-static unsigned choose_threads(unsigned wanted)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (wanted)
-        return wanted < MOST_THREADS ? wanted : MOST_THREADS;
-    return processors < 1                 ? 1
-           : processors < DEFAULT_THREADS ? (unsigned)processors
-                                          : DEFAULT_THREADS;
-}
-
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *given)
 {
     struct bw_stream stream;
     BW_TRY(BW_TAKE_OPTIONS(&stream, given));
-    unsigned threads = choose_threads(stream.threads);
+    unsigned threads = bw_pool_workers(stream.threads);
     struct state state = {.fs = fs, .stream = &stream, .blocks = threads + MORE_BLOCKS};
     state.size = state.blocks + MORE_TASKS;
     state.planner = (struct planner){.stream = &stream, .sectorsize = fs->superblock.sectorsize};

@@ -33,8 +33,8 @@ struct bw_recovery {
      */
     struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
                               uint64_t directory, bw_name_taker *take, void *taker);
-    void (*destroy)(void *context);
-    void *context;
+    void (*destroy)(struct bw_recovery *recovery);
+    void *context; /**< of `names` */
 };
 
 /** Those with the checksums of data, by number: one, or several with the extent-tree-v2 feature,

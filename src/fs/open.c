@@ -144,7 +144,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_subvolumes_free(&fs->subvolumes);
     free(fs->checksum_trees.trees);
     if (fs->recovery.destroy)
-        fs->recovery.destroy(fs->recovery.context);
+        fs->recovery.destroy(&fs->recovery);
     bw_map_free(&fs->lost);
     bw_map_free(&fs->doubtful);
     bw_file_set_free(&fs->inputs);

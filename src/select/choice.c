@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The answers of a choice; the conditions themselves are in selection.c. */
+/* Types and depth; the conditions are in selection.c. */
 #include "select/choice.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ struct bw_choice bw_choice_of(const struct bw_walk_options *options)
     struct bw_choice choice = {.types = options->types ? options->types : BW_WALK_FILES,
                                .has_maxdepth = options->has_maxdepth,
                                .maxdepth = options->maxdepth};
-    if (options->selection && !bw_selection_is_empty(options->selection))
+    if (options->selection && options->selection->count)
         choice.selection = options->selection;
     choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.selection;
     return choice;
@@ -39,11 +39,6 @@ void bw_choice_start(struct bw_choice *choice, const char *path, size_t length)
 unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length)
 {
     return choice->has_maxdepth ? count_slashes(path, length) - choice->start_depth : 0;
-}
-
-bool bw_choice_excludes(const struct bw_choice *choice, const struct bw_named *named)
-{
-    return choice->selection && bw_selection_excludes(choice->selection, named);
 }
 
 bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a walk was told to list besides all regular files: types, depth, a selection. Where an entry
- * is met, in a task or in recovery, this says whether it is left out, entered, listed.
+ * What a walk lists: types, depth, a selection. Tasks and recovery ask it about each entry that
+ * they find: whether the entry is listed, and a directory entered.
  */
-#ifndef BW_WALK_CHOICE_H
-#define BW_WALK_CHOICE_H
+#ifndef BW_SELECT_CHOICE_H
+#define BW_SELECT_CHOICE_H
 
 #include <assert.h>
 
@@ -41,10 +41,6 @@ static inline bool bw_choice_enters(const struct bw_choice *choice, unsigned dep
 {
     return !choice->has_maxdepth || depth < choice->maxdepth;
 }
-
-/** Whether an entry is left out with all below it: of a directory that is not entered, and of all
- * that is not listed whatever else it may be. */
-bool bw_choice_excludes(const struct bw_choice *choice, const struct bw_named *named);
 
 /** Whether an entry that is not excluded is to be listed, as far as its name tells. */
 bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named);

@@ -58,15 +58,15 @@ struct bw_error *bw_collector_create(struct bw_fs *fs, const struct bw_file_writ
                                      const struct bw_choice *choice, struct bw_collector **result)
 {
     const struct bw_selection *selection = choice->selection;
-    unsigned needs = writer->needs | (selection ? bw_selection_needs(selection) : 0);
+    bool looks_up = writer->needs || (selection && bw_selection_needs_inode(selection));
     struct bw_collector *collector = *result = calloc(1, sizeof *collector);
     if (!collector)
         return bw_error_no_memory();
     collector->writer = writer;
     collector->selection = selection;
-    collector->looks_up = needs;
+    collector->looks_up = looks_up;
     collector->query.fs = fs;
-    collector->query.compression = needs & BW_FILE_NEEDS_COMPRESSION;
+    collector->query.compression = writer->needs & BW_FILE_NEEDS_COMPRESSION;
     return NULL;
 }
 

@@ -5,8 +5,7 @@
  */
 #include "walk/output.h"
 
-void bw_output_init(struct bw_ordered_output *output,
-                    struct bw_error *(*consume)(void *, const char *, size_t), void *context)
+void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context)
 {
     memset(output, 0, sizeof *output);
     output->consume = consume;

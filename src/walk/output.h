@@ -24,8 +24,11 @@ enum {
     BW_OUTPUT_LIMIT = 2 << 20,   /**< output at which a task waits for its turn */
 };
 
+/** Takes text, or records. */
+typedef struct bw_error *bw_bytes_taker(void *context, const char *bytes, size_t length);
+
 struct bw_ordered_output {
-    struct bw_error *(*consume)(void *context, const char *bytes, size_t length);
+    bw_bytes_taker *consume;
     void *context;
     pthread_mutex_t lock;
     pthread_cond_t moved;
@@ -43,8 +46,7 @@ struct bw_ordered_output {
 };
 
 /** Starts; everything goes to `consume`. */
-void bw_output_init(struct bw_ordered_output *output,
-                    struct bw_error *(*consume)(void *, const char *, size_t), void *context);
+void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context);
 
 /** Releases the memory; returns the first error there was. The caller owns it. */
 struct bw_error *bw_output_destroy(struct bw_ordered_output *output);
@@ -100,27 +102,16 @@ void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_in
 
 /* Sorting: each text is written after its key, and all is kept until the walk has ended. */
 
-/** What was written so far. All zeros is nothing. */
-struct bw_sorted {
-    struct bw_buffer bytes;
-};
-
 /** A writer whose text goes through bw_sorted_take() and is that of `inner`, which must outlive it.
  */
 struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
                                        enum bw_walk_order order);
 
-/** Takes what was written (`sorted` is a struct bw_sorted): a consumer of the walk. */
+/** Takes what was written (`sorted` is a struct bw_buffer): a consumer of the walk. */
 struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
 
 /** Passes all of it on in its order, by and by, as whole texts of the inner writer; and frees it.
  */
-struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
-                               struct bw_error *(*consume)(void *context, const char *bytes,
-                                                           size_t length),
-                               void *context);
-
-/** Frees the memory; nothing is passed on. */
-void bw_sorted_free(struct bw_sorted *sorted);
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume, void *context);
 
 #endif

@@ -55,9 +55,9 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner, enum 
 
 struct bw_error *bw_sorted_take(void *context, const char *bytes, size_t length)
 {
-    struct bw_sorted *sorted = context;
-    bw_buffer_append(&sorted->bytes, bytes, length);
-    return sorted->bytes.failed ? bw_error_no_memory() : NULL;
+    struct bw_buffer *sorted = context;
+    bw_buffer_append(sorted, bytes, length);
+    return sorted->failed ? bw_error_no_memory() : NULL;
 }
 
 static struct header header_at(const char *bytes)
@@ -101,17 +101,14 @@ static size_t find(const struct bw_buffer *bytes, const char **places)
     return count;
 }
 
-struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
-                               struct bw_error *(*consume)(void *context, const char *bytes,
-                                                           size_t length),
-                               void *context)
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume, void *context)
 {
-    const size_t count = find(&sorted->bytes, NULL);
+    const size_t count = find(sorted, NULL);
     BW_AUTO_FREE const char **places = malloc((count + 1) * sizeof *places);
     struct bw_buffer chunk = {0};
     struct bw_error *error = places ? NULL : bw_error_no_memory();
     if (!error) {
-        find(&sorted->bytes, places);
+        find(sorted, places);
         qsort(places, count, sizeof *places, compare);
     }
     for (size_t i = 0; i < count && !error; i++) {
@@ -124,11 +121,6 @@ struct bw_error *bw_sorted_end(struct bw_sorted *sorted,
         chunk.length = 0;
     }
     bw_buffer_free(&chunk);
-    bw_sorted_free(sorted);
+    bw_buffer_free(sorted);
     return error;
-}
-
-void bw_sorted_free(struct bw_sorted *sorted)
-{
-    bw_buffer_free(&sorted->bytes);
 }

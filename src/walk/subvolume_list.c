@@ -38,7 +38,7 @@ static struct bw_error *list(struct bw_subvolume_walk *walk, struct bw_buffer *p
     const struct bw_named named = {path->data, path->length - 1, name_length,
                                    what->made_up ? BW_EMPTY_DIRECTORY : what->number,
                                    bw_known_type(what->type)};
-    *taken = !bw_choice_excludes(&walk->choice, &named);
+    *taken = !bw_selection_excludes(walk->choice.selection, &named);
     if (!*taken || walk->scope.silent || !bw_choice_lists(&walk->choice, &named))
         return NULL;
     return collect(walk, &named, what);

@@ -172,20 +172,20 @@ static uint32_t resolve(uint32_t parent, const uint32_t *places)
 
 /* Adds a directory that a task has found to the table; `place` gets its index. */
 static struct bw_error *merge_directory(struct bw_subvolume_walk *walk,
-                                        const struct bw_found_directory *found, uint32_t parent,
+                                        const struct bw_found *found, uint32_t parent,
                                         const char *name, uint32_t *place)
 {
-    *place = bw_directories_find(&walk->directories, found->inode);
+    *place = bw_directories_find(&walk->directories, found->id);
     if (*place == BW_NO_DIRECTORY)
-        return found->walked ? bw_directories_add(&walk->directories, found->inode, parent, name,
+        return found->walked ? bw_directories_add(&walk->directories, found->id, parent, name,
                                                   found->name_length, walk->scope.wave, place)
-                             : bw_subvolume_walk_add(walk, found->inode, parent, name,
+                             : bw_subvolume_walk_add(walk, found->id, parent, name,
                                                      found->name_length, place);
     bw_fs_report(walk->fs, BW_DAMAGE,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "tree %" PRIu64 ": directory inode %" PRIu64
                                  ": it has a second entry",
-                                 walk->scope.tree->id, found->inode));
+                                 walk->scope.tree->id, found->id));
     return NULL;
 }
 
@@ -196,12 +196,12 @@ static struct bw_error *merge(struct bw_subvolume_walk *walk, const struct bw_ta
     if (!places)
         return bw_error_no_memory();
     for (size_t i = 0; i < result->found_count; i++) {
-        const struct bw_found_directory *found = &result->found[i];
+        const struct bw_found *found = &result->found[i];
         BW_TRY(merge_directory(walk, found, resolve(found->parent, places),
                                result->names.data + found->name_offset, &places[i]));
     }
     for (size_t i = 0; i < result->subvolume_count; i++) {
-        const struct bw_found_subvolume *found = &result->subvolumes[i];
+        const struct bw_found *found = &result->subvolumes[i];
         BW_TRY(bw_subvolume_walk_add_entry(walk, found->id, resolve(found->parent, places),
                                            result->names.data + found->name_offset,
                                            found->name_length));

@@ -89,7 +89,7 @@ static bool found_directory(struct bw_sweep *sweep, const struct bw_sweep_record
         return false;
     }
     bool walked = in_reach(sweep, inode);
-    result->found[result->found_count++] = (struct bw_found_directory){
+    result->found[result->found_count++] = (struct bw_found){
         inode, parent_directory, keep_name(sweep, entry), entry->name_length, walked};
     if (walked)
         bw_sweep_add_record(sweep, inode, index, position);
@@ -106,8 +106,8 @@ static void found_subvolume(struct bw_sweep *sweep, const struct bw_sweep_record
         return;
     }
     result->subvolumes[result->subvolume_count++] =
-        (struct bw_found_subvolume){entry->location.objectid, parent->inode, parent->directory,
-                                    keep_name(sweep, entry), entry->name_length};
+        (struct bw_found){entry->location.objectid, parent->directory, keep_name(sweep, entry),
+                          entry->name_length, false};
 }
 
 /* Appends the path of a directory, which may be one of the task's own, from the subvolume's top. */
@@ -125,7 +125,7 @@ static void append_path(const struct bw_sweep *sweep, uint32_t directory, struct
     path->length += length;
     char *end = path->data + start + length;
     for (at = directory; at & BW_FOUND_LOCAL; at = result->found[at & ~BW_FOUND_LOCAL].parent) {
-        const struct bw_found_directory *found = &result->found[at & ~BW_FOUND_LOCAL];
+        const struct bw_found *found = &result->found[at & ~BW_FOUND_LOCAL];
         *--end = '/';
         end -= found->name_length;
         memcpy(end, result->names.data + found->name_offset, found->name_length);
@@ -198,7 +198,7 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
     if (!sweep->prefix_is_set && sweep->way == BW_CHOOSE_FILES)
         bw_sweep_set_prefix(sweep, directory->directory);
     if (choice->selection &&
-        (!name_entry(sweep, entry, &named) || bw_choice_excludes(choice, &named)))
+        (!name_entry(sweep, entry, &named) || bw_selection_excludes(choice->selection, &named)))
         return;
     if (subvolume && !stale) {
         found_subvolume(sweep, directory, entry); /* it is listed when it is walked */

@@ -55,27 +55,20 @@ struct bw_task_scope {
  * in the table. */
 #define BW_FOUND_LOCAL (UINT32_C(1) << 31)
 
-struct bw_found_directory {
-    uint64_t inode;
-    uint32_t parent;
+/** A directory or a subvolume that a task has found. */
+struct bw_found {
+    uint64_t id;          /**< inode of the directory, or id of the subvolume */
+    uint32_t parent;      /**< index of the directory that holds the entry */
     uint32_t name_offset; /**< in the result's names */
     uint16_t name_length;
-    bool walked; /**< its entries were in reach of the task and have been walked */
-};
-
-struct bw_found_subvolume {
-    uint64_t id;
-    uint64_t directory; /**< inode of the directory that holds the entry */
-    uint32_t parent;
-    uint32_t name_offset;
-    uint16_t name_length;
+    bool walked; /**< a directory whose entries were in reach of the task and have been walked */
 };
 
 struct bw_task_result {
     struct bw_buffer names;
-    struct bw_found_directory *found;
+    struct bw_found *found; /**< directories */
     size_t found_count, found_capacity;
-    struct bw_found_subvolume *subvolumes;
+    struct bw_found *subvolumes;
     size_t subvolume_count, subvolume_capacity;
     struct bw_lost_ranges lost;
     uint64_t files;

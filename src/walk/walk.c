@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
@@ -16,8 +15,6 @@
 #include "record/rows.h"
 #include "walk/subvolume_walk.h"
 
-enum { DEFAULT_THREADS_AT_MOST = 8, THREADS_AT_MOST = 32 };
-
 /* All subvolumes of one walk. */
 struct visit {
     struct bw_fs *fs;
@@ -27,16 +24,6 @@ struct visit {
     struct bw_map parents; /* ids of subvolumes that others hang in; filled for no_snapshots alone
                             */
 };
-
-static unsigned thread_count(unsigned asked)
-{
-    if (asked)
-        return asked < THREADS_AT_MOST ? asked : THREADS_AT_MOST;
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (processors < 1)
-        return 1;
-    return processors < DEFAULT_THREADS_AT_MOST ? (unsigned)processors : DEFAULT_THREADS_AT_MOST;
-}
 
 static struct bw_error *find_parents(struct visit *visit)
 {
@@ -203,7 +190,7 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
                                     const struct bw_file_writer *inner,
                                     struct bw_walk_summary *summary)
 {
-    struct bw_sorted sorted = {0};
+    struct bw_buffer sorted = {0};
     struct bw_walk_options options = *given;
     const struct bw_file_writer writer = bw_sorted_writer(inner, options.order);
     options.consume = bw_sorted_take;
@@ -221,7 +208,7 @@ static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options
     struct bw_walk_options options = *given;
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};
-    options.threads = thread_count(given->threads);
+    options.threads = bw_pool_workers(given->threads);
     return options.order ? walk_sorted(fs, &options, writer, summary)
                          : walk_unsorted(fs, &options, writer, summary);
 }

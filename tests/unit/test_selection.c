@@ -3,15 +3,14 @@
 #include "support/time_of.h"
 #include "support/walk_helpers.h"
 #include "select/selection.h"
-#include "select/selection_parts.h"
 
 static struct bw_selection *make(const char *condition, const char *argument)
 {
     struct bw_selection *selection;
     expect_success(bw_selection_create(&selection));
-    assert_true(bw_selection_is_empty(selection));
+    assert_int_equal(selection->count, 0);
     expect_success(bw_selection_add(selection, condition, argument));
-    assert_false(bw_selection_is_empty(selection));
+    assert_int_equal(selection->count, 1);
     return selection;
 }
 
@@ -27,7 +26,7 @@ static bool takes_path(const char *condition, const char *argument, const char *
 {
     struct bw_selection *selection = make(condition, argument);
     const struct bw_named named = named_of(path);
-    assert_int_equal(bw_selection_needs(selection), 0);
+    assert_false(bw_selection_needs_inode(selection));
     bool taken = bw_selection_takes_name(selection, &named);
     assert_false(bw_selection_excludes(selection, &named));
     bw_selection_destroy(selection);
@@ -118,7 +117,7 @@ static bool takes_file(const char *condition, const char *argument, const struct
     const struct bw_walked_file file = {
         .path = "/a", .path_length = 2, .type = type, .inode = inode};
     const struct bw_walked_file unknown = {.path = "/a", .path_length = 2, .type = type};
-    assert_int_equal(bw_selection_needs(selection), BW_FILE_NEEDS_INODE);
+    assert_true(bw_selection_needs_inode(selection));
     assert_false(bw_selection_takes_inode(selection, &unknown));
     bool taken = bw_selection_takes_inode(selection, &file);
     bw_selection_destroy(selection);
@@ -297,7 +296,7 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_error(bw_selection_add(selection, cases[i].condition, cases[i].argument),
                      BW_ERROR_USAGE, cases[i].condition);
-    assert_true(bw_selection_is_empty(selection));
+    assert_int_equal(selection->count, 0);
     bw_selection_destroy(selection);
     bw_selection_destroy(NULL);
 }

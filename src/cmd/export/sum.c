@@ -153,22 +153,17 @@ const struct command cmd_sum = {
     .name = "sum",
     .operands = "IMAGE [PATH]...",
     .summary = "Prints hashes of files, as sha256sum does.",
-    .details = "\n"
-               "A PATH is a file, or a directory with everything in it; without one, all files are "
-               "hashed.\n"
-               "It starts at the top-level subvolume (id 5), or at that of --subvol. Each line is "
-               "a hash, two\n"
-               "spaces and an absolute path, as 'sha256sum -c', 'md5sum -c', 'b2sum -c' and "
-               "'xxh64sum -c'\n"
-               "expect. Files that cannot be read completely are named on stderr and get no line. "
-               "Holes are\n"
-               "hashed as zeros, which takes hours for a file of several TiB, however little of it "
-               "is stored;\n"
-               "--size -2T leaves out files larger than one TiB. Files with more than 16 TiB of "
-               "holes are not\n"
-               "hashed. Exit status: 0 all hashed; 1 part of the answer is missing; 2 wrong usage "
-               "or not a\n"
-               "btrfs file system; 3 a feature of the image is not supported.\n",
+    .details =
+        "\n"
+        "A PATH is a file, or a directory with everything in it; without one, all files are\n"
+        "hashed. It starts at the top-level subvolume (id 5), or at that of --subvol. Each line\n"
+        "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'md5sum -c', 'b2sum -c'\n"
+        "and 'xxh64sum -c' expect. Files that cannot be read completely are named on stderr and\n"
+        "get no line. Holes are hashed as zeros, which takes hours for a file of several TiB,\n"
+        "however little of it is stored; --size -2T leaves out files larger than one TiB. Files\n"
+        "with more than 16 TiB of holes are not hashed. Exit status: 0 all hashed; 1 part of\n"
+        "the answer is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
+        "image is not supported.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"

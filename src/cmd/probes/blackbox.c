@@ -154,22 +154,17 @@ const struct command cmd_blackbox = {
     .operands = "FILE",
     .summary = "Shows the events that a command with --blackbox has kept in FILE.",
     .details =
-        "\nWith --blackbox FILE, a command keeps its last 8192 events in FILE, even if it is "
-        "killed by\n"
-        "SIGKILL: those of the coarse probes, and of the probes that --probe selects. The next "
-        "command\n"
-        "overwrites FILE; a file that is no black box is never overwritten. Events are listed "
-        "oldest\n"
-        "first, in the format of --probe: seconds since the begin, thread, probe, members of its "
-        "record.\n"
-        "Messages on stderr say how the command ended, and how many events have been overwritten, "
-        "were\n"
-        "being written, or are damaged. Times in JSON are nanoseconds of the monotonic clock; "
-        "bytes that\n"
-        "are not UTF-8 become NAME_bytes in base64; \"cut\" means that long texts were shortened.\n"
-        "Exit status: 0 shown; 1 the output cannot be written; 2 wrong usage, or FILE cannot be "
-        "read,\n"
-        "is no black box, or is damaged.\n",
+        "\n"
+        "With --blackbox FILE, a command keeps its last 8192 events in FILE, even if it is\n"
+        "killed by SIGKILL: those of the coarse probes, and of the probes that --probe selects.\n"
+        "The next command overwrites FILE; a file that is no black box is never overwritten.\n"
+        "Events are listed oldest first, in the format of --probe: seconds since the begin,\n"
+        "thread, probe, members of its record. Messages on stderr say how the command ended,\n"
+        "and how many events have been overwritten, were being written, or are damaged. Times\n"
+        "in JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 become\n"
+        "NAME_bytes in base64; \"cut\" means that long texts were shortened. Exit status: 0\n"
+        "shown; 1 the output cannot be written; 2 wrong usage, or FILE cannot be read, is no\n"
+        "black box, or is damaged.\n",
     .examples =
         "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
         "  btrfs-walk blackbox box                          show them\n"

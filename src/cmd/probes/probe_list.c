@@ -3,7 +3,7 @@
  * --probe-list: the names of the probes, all that is known of each (long), the same as a JSON
  * document, and the records as structures for bpftrace.
  */
-#include "cmd/probes/probe_list.h"
+#include "cmd/probes/probes.h"
 
 #include <string.h>
 

@@ -15,7 +15,6 @@
 #include "base/cleanup.h"
 #include "cmd/command.h"
 #include "cmd/common/last_words.h"
-#include "cmd/probes/probe_list.h"
 #include "cmd/probes/recorder.h"
 
 static int show_list(const struct command *command, const char *style)

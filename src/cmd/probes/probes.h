@@ -7,6 +7,7 @@
 #define BW_CMD_PROBES_H
 
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/json.h"
 
 /** What the options have set; all zeros: nothing. */
 struct cmd_probe_settings {
@@ -37,5 +38,12 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
 
 /** Prints the statistics and frees everything, after the file system is closed; NULL is allowed. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);
+
+/** Writes the list of --probe-list to stdout and returns the exit status. `style` is NULL or "" for the names
+ * alone, or "long", "json" or "bpftrace". */
+int cmd_probe_list(const char *style);
+
+/** Adds all probes and records to an open object of a JSON document. */
+void cmd_probe_list_add(struct bw_json *json);
 
 #endif
