@@ -39,8 +39,8 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
 /** Prints the statistics and frees everything, after the file system is closed; NULL is allowed. */
 struct bw_error *cmd_probes_close(struct cmd_probes *watch);
 
-/** Writes the list of --probe-list to stdout and returns the exit status. `style` is NULL or "" for the names
- * alone, or "long", "json" or "bpftrace". */
+/** Writes the list of --probe-list to stdout and returns the exit status. `style` is NULL or "" for
+ * the names alone, or "long", "json" or "bpftrace". */
 int cmd_probe_list(const char *style);
 
 /** Adds all probes and records to an open object of a JSON document. */
