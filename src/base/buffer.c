@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The cold half of the growable buffer: growing, formatting and freeing. */
+/* The cold half of the growable buffer: growing, formatting, reading and freeing. */
 #include "base/buffer.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 bool bw_buffer_grow(struct bw_buffer *buffer, size_t more)
 {
@@ -61,6 +63,22 @@ void bw_buffer_append_hex(struct bw_buffer *buffer, const uint8_t *bytes, size_t
         buffer->data[buffer->length++] = digits[bytes[i] >> 4];
         buffer->data[buffer->length++] = digits[bytes[i] & 15];
     }
+}
+
+struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t wanted)
+{
+    while (buffer->length < wanted) {
+        const size_t left = wanted - buffer->length;
+        if (!bw_buffer_reserve(buffer, left))
+            return bw_error_no_memory();
+        ssize_t got = read(descriptor, buffer->data + buffer->length, left);
+        if (got == 0)
+            break;
+        if (got < 0 && errno != EINTR)
+            return bw_error_from_errno(errno, "cannot read");
+        buffer->length += got > 0 ? (size_t)got : 0;
+    }
+    return NULL;
 }
 
 struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,

@@ -24,14 +24,6 @@ struct folding {
     locale_t locale; /* 0: only those of ASCII are known */
 };
 
-/* A class of characters: pairs of the first and the last. */
-struct class
-{
-    const char *name;
-    uint8_t pairs[8];
-    unsigned pair_count;
-};
-
 static struct cursor cursor_of(const char *bytes, size_t length)
 {
     const uint8_t *begin = (const uint8_t *)bytes;
@@ -94,41 +86,12 @@ static bool take_range(struct cursor *pattern, uint32_t *first, uint32_t *last)
     return !range || (skip(pattern, '-') && take_plain(pattern, last));
 }
 
-/* The classes of POSIX, as in its own locale, so that results do not depend on the locale. */
-static const struct class *find_class(const uint8_t *name, size_t length)
-{
-    static const struct class classes[] = {
-        {"alnum", {'0', '9', 'A', 'Z', 'a', 'z'}, 3},
-        {"alpha", {'A', 'Z', 'a', 'z'}, 2},
-        {"blank", {'\t', '\t', ' ', ' '}, 2},
-        {"cntrl", {0, 0x1f, 0x7f, 0x7f}, 2},
-        {"digit", {'0', '9'}, 1},
-        {"graph", {'!', '~'}, 1},
-        {"lower", {'a', 'z'}, 1},
-        {"print", {' ', '~'}, 1},
-        {"punct", {'!', '/', ':', '@', '[', '`', '{', '~'}, 4},
-        {"space", {'\t', '\r', ' ', ' '}, 2},
-        {"upper", {'A', 'Z'}, 1},
-        {"xdigit", {'0', '9', 'A', 'F', 'a', 'f'}, 3},
-    };
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
-        if (strlen(classes[i].name) == length && memcmp(classes[i].name, name, length) == 0)
-            return &classes[i];
-    return NULL;
-}
-
-static bool class_has(const struct class *class, uint32_t character)
-{
-    bool found = false;
-    for (unsigned i = 0; i < class->pair_count; i++)
-        found |= character >= class->pairs[2 * i] && character <= class->pairs[2 * i + 1];
-    return found;
-}
-
-/* Takes `[:name:]`, in a set. Anything else is not a class but single characters. */
-static bool take_class(struct cursor *pattern, const struct class **class)
+/* Takes `[:name:]`, in a set; `*class` is 0 if there is no such class. Anything else is not a class
+ * but single characters. */
+static bool take_class(struct cursor *pattern, wctype_t *class)
 {
     struct cursor ahead = *pattern;
+    char text[8] = "";
     if (!skip(&ahead, '[') || !skip(&ahead, ':'))
         return false;
     const uint8_t *name = ahead.next;
@@ -137,7 +100,7 @@ static bool take_class(struct cursor *pattern, const struct class **class)
     size_t length = (size_t)(ahead.next - name);
     if (!skip(&ahead, ':') || !skip(&ahead, ']'))
         return false;
-    *class = find_class(name, length);
+    *class = length < sizeof text ? wctype(memcpy(text, name, length)) : 0;
     *pattern = ahead;
     return true;
 }
@@ -151,10 +114,12 @@ struct set {
 
 static bool take_member(const struct folding *folding, struct cursor *pattern, struct set *set)
 {
-    const struct class *class;
+    wctype_t class;
     uint32_t first, last, folded = fold(folding, set->character);
     if (take_class(pattern, &class)) {
-        set->found |= class && class_has(class, set->character); /* as it is, as for find */
+        /* Of ASCII only, so that results do not depend on the locale; and not folded, as in find.
+         */
+        set->found |= class && set->character < 0x80 && iswctype((wint_t)set->character, class);
         set->bad_class |= !class;
         return true;
     }

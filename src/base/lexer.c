@@ -64,7 +64,8 @@ static void skip_space(struct bw_lexer *lexer)
     }
 }
 
-int bw_digit_value(char digit)
+/* The value of a hexadecimal digit; -1 if it is none. */
+static int digit_value(char digit)
 {
     static const char digits[] = "0123456789abcdef0123456789ABCDEF";
     const char *found = digit ? strchr(digits, digit) : NULL;
@@ -81,10 +82,10 @@ static bool read_escape(struct bw_lexer *lexer)
         lexer->next++;
         return true;
     }
-    if (lexer->end - next < 3 || *next != 'x' || bw_digit_value(next[1]) < 0 ||
-        bw_digit_value(next[2]) < 0)
+    if (lexer->end - next < 3 || *next != 'x' || digit_value(next[1]) < 0 ||
+        digit_value(next[2]) < 0)
         return false;
-    *lexer->free++ = (char)(bw_digit_value(next[1]) << 4 | bw_digit_value(next[2]));
+    *lexer->free++ = (char)(digit_value(next[1]) << 4 | digit_value(next[2]));
     lexer->next += 3;
     return true;
 }

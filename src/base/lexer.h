@@ -74,7 +74,4 @@ void bw_lexer_close(struct bw_lexer *lexer);
  * and before the bytes of `ends`. BW_ERROR_USAGE if a quoted word is malformed. */
 struct bw_error *bw_lexer_next(struct bw_lexer *lexer, const char *ends, struct bw_token *token);
 
-/** The value of a hexadecimal digit; -1 if it is none. */
-int bw_digit_value(char digit);
-
 #endif

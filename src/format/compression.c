@@ -5,7 +5,6 @@
  */
 #include "format/compression.h"
 
-#include <inttypes.h>
 #include <lzo/lzo1x.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -43,19 +42,6 @@ struct stream {
 };
 
 /* zlib. */
-
-/* Raw streams are inflated with the largest window whatever the header says: it serves all, and
- * stays. */
-static struct bw_error *prepare_zlib(struct bw_decompressor *self)
-{
-    int status = inflateInit2(&self->zlib, -MAX_WBITS);
-    if (status == Z_MEM_ERROR)
-        return bw_error_no_memory();
-    if (status != Z_OK)
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "zlib does not start: error %d", status);
-    self->zlib_ready = true;
-    return NULL;
-}
 
 static struct bw_error *check_zlib_header(const struct stream *stream)
 {
@@ -185,18 +171,6 @@ static struct bw_error *decode_lzo(struct bw_decompressor *self, struct stream *
 
 /* zstd. */
 
-static struct bw_error *prepare_zstd(struct bw_decompressor *self)
-{
-    self->zstd = ZSTD_createDCtx();
-    if (!self->zstd)
-        return bw_error_no_memory();
-    size_t status = ZSTD_DCtx_setParameter(self->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG);
-    if (ZSTD_isError(status))
-        return bw_error_create(BW_ERROR_UNSUPPORTED, "zstd does not start: %s",
-                               ZSTD_getErrorName(status));
-    return NULL;
-}
-
 static struct bw_error *zstd_error(size_t status)
 {
     if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation)
@@ -253,20 +227,23 @@ const char *bw_compression_name(unsigned compression)
     return compression < BW_COMPRESS_TYPES ? codecs[compression].name : NULL;
 }
 
+/* Raw zlib streams are inflated with the largest window whatever the header says: it serves all,
+ * and stays. */
 static struct bw_error *prepare(struct bw_decompressor *self)
 {
     if (lzo_init() != LZO_E_OK)
         return bw_error_create(BW_ERROR_UNSUPPORTED, "lzo does not start");
-    BW_TRY(prepare_zlib(self));
-    return prepare_zstd(self);
+    self->zlib_ready = inflateInit2(&self->zlib, -MAX_WBITS) == Z_OK;
+    self->zstd = ZSTD_createDCtx();
+    if (!self->zlib_ready || !self->zstd)
+        return bw_error_no_memory();
+    ZSTD_DCtx_setParameter(self->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG);
+    return NULL;
 }
 
 struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompressor **result)
 {
     *result = NULL;
-    if (sectorsize < BW_MIN_SECTORSIZE || sectorsize > BW_MAX_NODESIZE ||
-        sectorsize & (sectorsize - 1))
-        return bw_error_create(BW_ERROR_USAGE, "invalid sectorsize %" PRIu32, sectorsize);
     struct bw_decompressor *self = calloc(1, sizeof *self + sectorsize);
     if (!self)
         return bw_error_no_memory();
@@ -289,16 +266,6 @@ void bw_decompressor_destroy(struct bw_decompressor *decompressor)
     free(decompressor);
 }
 
-static struct bw_error *check_lengths(const struct stream *stream)
-{
-    if (stream->input_length > BW_MAX_COMPRESSED_EXTENT ||
-        stream->output_length > BW_MAX_COMPRESSED_EXTENT)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "%zu bytes stored for %zu are more than an extent can have",
-                               stream->input_length, stream->output_length);
-    return NULL;
-}
-
 struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned compression,
                                const uint8_t *input, size_t input_length, uint8_t *output,
                                size_t output_length)
@@ -308,9 +275,14 @@ struct bw_error *bw_decompress(struct bw_decompressor *decompressor, unsigned co
         return bw_error_create(BW_ERROR_UNSUPPORTED, "unknown compression %u", compression);
     if (output_length == 0)
         return NULL;
-    struct bw_error *error = compression == BW_COMPRESS_NONE ? NULL : check_lengths(&stream);
-    if (!error)
-        error = codecs[compression].decode(decompressor, &stream);
+    const bool too_long =
+        input_length > BW_MAX_COMPRESSED_EXTENT || output_length > BW_MAX_COMPRESSED_EXTENT;
+    struct bw_error *error =
+        compression != BW_COMPRESS_NONE && too_long
+            ? bw_error_create(BW_ERROR_CORRUPT,
+                              "%zu bytes stored for %zu are more than an extent can have",
+                              input_length, output_length)
+            : codecs[compression].decode(decompressor, &stream);
     if (error)
         return bw_error_prefix(error, "%s", codecs[compression].name);
     memset(output + stream.produced, 0, output_length - stream.produced);

@@ -29,7 +29,7 @@
  */
 struct bw_decompressor;
 
-/** Makes a decompressor for file systems of this sector size, as the superblock has it. */
+/** Makes a decompressor for file systems of this sector size, as a valid superblock has it. */
 struct bw_error *bw_decompressor_create(uint32_t sectorsize, struct bw_decompressor **result);
 
 /** Frees a decompressor; NULL is allowed. */

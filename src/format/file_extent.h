@@ -33,14 +33,6 @@ struct bw_file_extent {
     uint32_t inline_length;
 };
 
-/** Whether the piece reads as zeros without anything being read: a hole, or allocated but never
- * written. */
-static inline bool bw_file_extent_is_zeros(const struct bw_file_extent *extent)
-{
-    return extent->type == BW_FILE_EXTENT_PREALLOC ||
-           (extent->type == BW_FILE_EXTENT_REGULAR && extent->disk_bytenr == 0);
-}
-
 /**
  * Decodes an EXTENT_DATA item. BW_ERROR_CORRUPT if a length or an address is impossible,
  * BW_ERROR_UNSUPPORTED for encryption, and for encodings and compressions that are not known.

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 
 static const struct bw_disk_header *header_of(const uint8_t *block)
 {
@@ -17,7 +18,8 @@ struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize)
     return (struct bw_node){block, nodesize, bw_get32(header->item_count), header->level};
 }
 
-bool bw_owner_is_subvolume(uint64_t owner)
+/* Whether blocks of an owner may be part of subvolume trees. */
+static bool is_subvolume(uint64_t owner)
 {
     return owner == BW_TOP_SUBVOLUME || owner == BW_TREE_RELOC ||
            (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
@@ -40,8 +42,7 @@ static struct bw_error *check_header(const struct bw_disk_header *header, uint32
     if (bw_get64(header->generation) != expectation->generation)
         return mismatch("generation", expectation->generation, bw_get64(header->generation));
     uint64_t owner = bw_get64(header->owner);
-    if (bw_owner_is_subvolume(expectation->owner) ? !bw_owner_is_subvolume(owner)
-                                                  : owner != expectation->owner)
+    if (is_subvolume(expectation->owner) ? !is_subvolume(owner) : owner != expectation->owner)
         return mismatch("owner", expectation->owner, owner);
     size_t entry = header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     uint32_t count = bw_get32(header->item_count);
@@ -117,16 +118,13 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     return !key_range;
 }
 
+static inline bool is_greater(const struct bw_node *node, uint32_t slot, const struct bw_key *key)
+{
+    const struct bw_key at = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+    return bw_key_compare(&at, key) > 0;
+}
+
 uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key)
 {
-    uint32_t low = 0, high = node->item_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        struct bw_key at = node->level ? bw_node_key(node, middle) : bw_leaf_key(node, middle);
-        if (bw_key_compare(&at, key) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return (uint32_t)BW_FIRST_INDEX(i, node->item_count, is_greater(node, (uint32_t)i, key));
 }

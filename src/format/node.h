@@ -33,10 +33,6 @@ struct bw_node_pointer {
 /** The view of a block that has been checked. */
 struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize);
 
-/** Whether blocks of `owner` may be part of subvolume trees: 5, 256 and up, or the relocation tree.
- */
-bool bw_owner_is_subvolume(uint64_t owner);
-
 /**
  * Checks a block against its address and what its parent promised: own address, level, owner,
  * generation, item count, range of keys; in internal nodes also that keys ascend and addresses are

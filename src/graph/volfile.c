@@ -256,23 +256,6 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
     return error;
 }
 
-/* Reads up to the end, or one byte more than a volfile may have. */
-static struct bw_error *read_all(int descriptor, struct bw_buffer *text)
-{
-    if (!bw_buffer_reserve(text, BW_VOLFILE_SIZE + 1))
-        return bw_error_no_memory();
-    while (text->length <= BW_VOLFILE_SIZE) {
-        ssize_t got =
-            read(descriptor, text->data + text->length, BW_VOLFILE_SIZE + 1 - text->length);
-        if (got < 0 && errno != EINTR)
-            return bw_error_from_errno(errno, "cannot read");
-        if (got == 0)
-            break;
-        text->length += got > 0 ? (size_t)got : 0;
-    }
-    return NULL;
-}
-
 struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path)
 {
     bool is_stdin = strcmp(path, "-") == 0;
@@ -280,7 +263,8 @@ struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path)
     if (descriptor < 0)
         return bw_error_from_errno(errno, "cannot open %s", path);
     struct bw_buffer text = {0};
-    struct bw_error *error = read_all(descriptor, &text);
+    /* One byte more than a volfile may have tells that it is too large. */
+    struct bw_error *error = bw_buffer_read(&text, descriptor, BW_VOLFILE_SIZE + 1);
     close(descriptor);
     error = error ? bw_error_prefix(error, "%s", path)
                   : bw_volfile_parse(graph, path, text.data, text.length);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reading a black box (recorder.h). Nothing it says is trusted: it may be any file. */
-#include <errno.h>
 #include <inttypes.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
@@ -25,27 +23,6 @@ struct bw_recording {
 static struct bw_error *damaged(const char *what)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "the black box is damaged: %s", what);
-}
-
-/* Reading the bytes. */
-
-/* Reads on until there are so many bytes in all, or no more come. */
-static struct bw_error *read_until(int descriptor, struct bw_buffer *bytes, uint64_t wanted)
-{
-    while (bytes->length < wanted) {
-        if (!bw_buffer_reserve(bytes, (size_t)(wanted - bytes->length)))
-            return bw_error_no_memory();
-        ssize_t got =
-            read(descriptor, bytes->data + bytes->length, (size_t)(wanted - bytes->length));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return bw_error_from_errno(errno, "cannot read");
-        if (got == 0)
-            return NULL;
-        bytes->length += (size_t)got;
-    }
-    return NULL;
 }
 
 static bool is_printable(const uint8_t *bytes, size_t length)
@@ -80,7 +57,7 @@ static struct bw_error *check_header(const struct bw_box_header *header)
 static struct bw_error *read_header(int descriptor, struct bw_recording *recording)
 {
     struct bw_buffer *bytes = &recording->bytes;
-    BW_TRY(read_until(descriptor, bytes, sizeof recording->header));
+    BW_TRY(bw_buffer_read(bytes, descriptor, sizeof recording->header));
     if (bytes->length < sizeof BW_BOX_MAGIC - 1 ||
         memcmp(bytes->data, BW_BOX_MAGIC, sizeof BW_BOX_MAGIC - 1) != 0)
         return bw_error_create(BW_ERROR_CORRUPT,
@@ -102,7 +79,7 @@ static struct bw_error *read_slots(int descriptor, struct bw_recording *recordin
     uint64_t wanted = bytes->length;
     while (bytes->length == wanted && wanted <= size) {
         wanted = size + 1 - wanted < PIECE ? size + 1 : wanted + PIECE;
-        BW_TRY(read_until(descriptor, bytes, wanted));
+        BW_TRY(bw_buffer_read(bytes, descriptor, wanted));
     }
     if (bytes->length == size)
         return NULL;

@@ -73,7 +73,8 @@ static void read_file_extent(const struct bw_item *item)
         if (!extent.num_bytes || item->key.offset + extent.num_bytes < item->key.offset ||
             extent.disk_bytenr + extent.disk_num_bytes < extent.disk_bytenr)
             fuzz_fail("an extent of no length, or beyond all addresses");
-        if (extent.compression && !bw_file_extent_is_zeros(&extent) &&
+        bool stored = extent.disk_bytenr && extent.type == BW_FILE_EXTENT_REGULAR;
+        if (extent.compression && (stored || extent.inline_data) &&
             (extent.ram_bytes > BW_MAX_COMPRESSED_EXTENT ||
              extent.offset + extent.num_bytes > extent.ram_bytes))
             fuzz_fail("a compressed extent that is too long");
