@@ -118,13 +118,16 @@ bool bw_node_meets_expectation(const uint8_t *block, uint32_t nodesize, uint64_t
     return !key_range;
 }
 
-static inline bool is_greater(const struct bw_node *node, uint32_t slot, const struct bw_key *key)
+static inline bool is_greater(const void *disk, const struct bw_key *key)
 {
-    const struct bw_key at = node->level ? bw_node_key(node, slot) : bw_leaf_key(node, slot);
+    const struct bw_key at = bw_key_decode(disk);
     return bw_key_compare(&at, key) > 0;
 }
 
 uint32_t bw_node_count_until(const struct bw_node *node, const struct bw_key *key)
 {
-    return (uint32_t)BW_FIRST_INDEX(i, node->item_count, is_greater(node, (uint32_t)i, key));
+    const uint8_t *keys = node->block + sizeof(struct bw_disk_header); /* at the begin of each entry
+                                                                        */
+    size_t step = node->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
+    return (uint32_t)BW_FIRST_INDEX(i, node->item_count, is_greater(keys + i * step, key));
 }
