@@ -23,12 +23,20 @@ enum bw_member_type {
     BW_TYPE_I64,   /**< int64_t */
     BW_TYPE_TEXT,  /**< const char *: text that ends with NUL; NULL: none */
     BW_TYPE_BYTES, /**< struct bw_bytes: bytes of any kind; data NULL: none */
+    BW_TYPE_STRIPES, /**< struct bw_stripes: as text DEVID:OFFSET,..., in JSON an array of objects
+                        with `devid` and `offset`; data NULL: none */
 };
 
 /** Bytes that do not end with NUL. */
 struct bw_bytes {
     const char *data;
     uint64_t length;
+};
+
+/** Stripes of a chunk (struct bw_stripe_info in btrfs-walk/xlator.h). */
+struct bw_stripes {
+    const struct bw_stripe_info *data;
+    uint64_t length; /**< how many */
 };
 
 /** How a member is shown as text. In JSON numbers are always decimal. */

@@ -96,10 +96,12 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
                                   .total_bytes = bw_get64(disk->total_bytes),
                                   .bytes_used = bw_get64(disk->bytes_used)};
     memcpy(info.uuid, disk->uuid, BW_UUID_SIZE);
+    info.seed = memcmp(disk->fsid, iteration->fs->superblock.metadata_uuid, BW_UUID_SIZE) != 0;
     if (image) {
         info.state = bw_image_is_stale(iteration->fs, image) ? BW_DEVICE_STALE : BW_DEVICE_PRESENT;
         info.path = image->path;
         info.generation = image->superblock.generation;
+        info.image_bytes = bw_xlator_size(image->storage);
     }
     return iteration->take_device(iteration->context, &info);
 }

@@ -58,6 +58,8 @@ enum { SHOWED_NOTHING = -1 };
 #define CMD_TEXT(type, member) .take = cmd_take_text, .offset = CMD_AT(type, member, const char *)
 /** A number of threads. */
 #define CMD_THREADS(type, member) .take = cmd_take_threads, .offset = CMD_AT(type, member, unsigned)
+/** Bytes, as cmd_parse_bytes() reads them. */
+#define CMD_BYTES(type, member) .take = cmd_take_bytes, .offset = CMD_AT(type, member, uint64_t)
 /** An enumeration: one of several words, in the order of its values. */
 #define CMD_WORD(type, member, list) \
     .take = cmd_take_word, .offset = CMD_AT(type, member, unsigned), .words = (list)
@@ -71,6 +73,7 @@ struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, cons
 struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
                                   const char *argument);
+struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
 
 /** The error of a `take` function for an invalid argument. */
@@ -124,6 +127,7 @@ extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
 extern const struct command cmd_cat, cmd_extents;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups;
+extern const struct command cmd_chunks, cmd_map, cmd_usage;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 
@@ -142,6 +146,10 @@ int cmd_run(const struct command *command, int argc, char **argv);
 /** Parses a decimal number from `minimum` to `maximum`; false if `text` is anything else. */
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
                       unsigned long *number);
+
+/** Parses a size or an address: decimal digits with an optional K, M, G, T, P or E, in small
+ * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
+bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
 /** Opens the file system and returns STATUS_OK; on failure prints why to stderr and returns the
  * exit status. */

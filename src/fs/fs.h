@@ -53,6 +53,7 @@ struct bw_fs {
     struct bw_tree chunk_tree;
     struct bw_tree root_tree;
     struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
+    struct bw_tree block_group_tree; /**< likewise; without it the extent tree has block groups */
     struct bw_checksum_trees checksum_trees;
     struct bw_tree stripe_tree; /**< of places of data; id 0 if the root tree does not say where it
                                    is */

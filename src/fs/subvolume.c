@@ -166,6 +166,8 @@ static struct bw_error *take_item(void *context, const struct bw_item *item)
         read_default(fs, item);
     if (key->objectid == BW_EXTENT_TREE && key->type == BW_ROOT_ITEM)
         return set_tree(item, &fs->extent_tree);
+    if (key->objectid == BW_BLOCK_GROUP_TREE && key->type == BW_ROOT_ITEM)
+        return set_tree(item, &fs->block_group_tree);
     if (key->objectid == BW_CSUM_TREE && key->type == BW_ROOT_ITEM)
         return add_checksum_tree(fs, item);
     if (key->objectid == BW_RAID_STRIPE_TREE && key->type == BW_ROOT_ITEM)

@@ -9,6 +9,7 @@
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/utf8.h"
+#include "btrfs-walk/xlator.h"
 #include "record/row.h"
 
 static const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -156,6 +157,29 @@ static char *write_signed(const struct bw_rows *rows, const struct bw_column *co
     return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
 }
 
+/* The longest is {"devid":N,"offset":N}, */
+enum { STRIPE_ROOM = sizeof "{\"devid\":,\"offset\":}," + 2 * BW_DECIMAL_ROOM };
+
+static char *write_stripes(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_stripes *stripes = value;
+    if (!stripes->data)
+        return at;
+    at = bw_row_room(rows, at, (stripes->length + 1) * STRIPE_ROOM, buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    *at++ = '[';
+    for (uint64_t i = 0; i < stripes->length; i++) {
+        at = bw_decimal(stpcpy(at, i ? ",{\"devid\":" : "{\"devid\":"), stripes->data[i].devid);
+        at = bw_decimal(stpcpy(at, ",\"offset\":"), stripes->data[i].offset);
+        *at++ = '}';
+    }
+    *at++ = ']';
+    return at;
+}
+
 bw_column_writer *bw_json_writer(const struct bw_member *member)
 {
     switch (member->type) {
@@ -165,6 +189,8 @@ bw_column_writer *bw_json_writer(const struct bw_member *member)
         return write_signed;
     case BW_TYPE_TEXT:
         return write_text;
+    case BW_TYPE_STRIPES:
+        return write_stripes;
     default:
         return member->format == BW_FORMAT_UUID     ? write_uuid
                : member->format == BW_FORMAT_BASE64 ? write_base64

@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
+#include "btrfs-walk/xlator.h"
 #include "record/row.h"
 
 /* Values are read as unsigned numbers, whatever their sign. */
@@ -182,6 +183,27 @@ static char *write_word_text(const struct bw_rows *rows, const struct bw_column 
     return write_word(rows, column, &bytes, at, buffer);
 }
 
+/* DEVID:OFFSET, with commas between them. */
+static char *write_stripes(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_stripes *stripes = value;
+    if (!stripes->data)
+        return bw_absent_write(rows, column, at);
+    at = bw_row_room(rows, at, (stripes->length + 1) * (2 * BW_DECIMAL_ROOM + 2), buffer);
+    if (!at)
+        return NULL;
+    at = bw_lead_write(at, &column->lead);
+    for (uint64_t i = 0; i < stripes->length; i++) {
+        if (i)
+            *at++ = ',';
+        at = bw_decimal(at, stripes->data[i].devid);
+        *at++ = ':';
+        at = bw_decimal(at, stripes->data[i].offset);
+    }
+    return at;
+}
+
 static bw_column_writer *bytes_writer(const struct bw_member *member,
                                       const struct bw_rows_options *options)
 {
@@ -206,6 +228,8 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
 {
     if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
         return bytes_writer(member, options);
+    if (member->type == BW_TYPE_STRIPES)
+        return write_stripes;
     switch (member->format) {
     case BW_FORMAT_SIZE:
         return size_writer(options->units);

@@ -364,7 +364,7 @@ static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_
     uint64_t present = 0;
     for (unsigned i = 0; i < rows->record->member_count; i++) {
         const struct bw_member *member = &rows->record->members[i];
-        size_t length = member->type == BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
+        size_t length = member->type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
         bool there = member->offset + length <= size && !(absent >> member->offset / 8 & 1);
         present |= (uint64_t)there << i;
     }

@@ -4,8 +4,10 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid5-3 stale-raid1-1 || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid5-3 raid6-4 stale-raid1-1 \
+    block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
+fixtures=$BUILD/fixtures
 raid5=$BUILD/fixtures/raid5-3/dev stale=$BUILD/fixtures/stale-raid1-1/dev
 
 out_is() { diff "$WORK/out" - <<< "$1"; }
@@ -45,4 +47,71 @@ holds "is marked" out_is $'1\tstale\t7\n2\tpresent\t9'
 cp --sparse=always "$plain" "$WORK/$(printf 'a\033b\tc.img')"
 expect "an image with control bytes in its name" 0 - devices "$WORK/$(printf 'a\033b\tc.img')"
 holds "is escaped" out_has 'a\\033b\\tc.img$'
+
+# Chunks: what `btrfs inspect-internal dump-tree -t chunk` and `-t extent` have of them.
+expect "chunks" 0 - chunks "$plain"
+holds "a table" out_is ' logical    length  type      profile       used  stripes
+13631488   8.00MiB  Data      single    24.00KiB  1:13631488
+22020096   8.00MiB  System    DUP       16.00KiB  1:22020096,1:30408704
+30408704  32.00MiB  Metadata  DUP      416.00KiB  1:38797312,1:72351744
+63963136  16.00MiB  Data      single   452.00KiB  1:105906176'
+expect "chunks in JSON" 0 - chunks --json "$plain"
+holds "stripes are an array" out_has '^{"logical":22020096,"length":8388608,"type":"System","profile":"DUP","used":16384,"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,"flags":34}$'
+expect "chunks by device" 0 - chunks --by device --raw "$plain"
+holds "with the holes" out_is 'devid     offset  stripe_length  type         profile   logical    length    used
+    1          0        1048576  reserved     -               -         -       -
+    1    1048576       12582912  unallocated  -               -         -       -
+    1   13631488        8388608  Data         single   13631488   8388608   24576
+    1   22020096        8388608  System       DUP      22020096   8388608   16384
+    1   30408704        8388608  System       DUP      22020096   8388608   16384
+    1   38797312       33554432  Metadata     DUP      30408704  33554432  425984
+    1   72351744       33554432  Metadata     DUP      30408704  33554432  425984
+    1  105906176       16777216  Data         single   63963136  16777216  462848
+    1  122683392       11534336  unallocated  -               -         -       -'
+expect "a degraded RAID5" 0 'is missing' chunks -o length,profile,stripe_length,used "${raid5}1.img" -d "${raid5}2.img"
+holds "is complete" out_is $'16777216\tRAID5\t8388608\t16384\n67108864\tRAID5\t33554432\t720896\n134217728\tRAID5\t67108864\t20480'
+expect "a block group tree" 0 - chunks -o used "$fixtures/block-group-tree/dev1.img"
+holds "is used" out_is $'20480\n409600\n16384'
+expect "extent tree v2" 0 - chunks -o used "$fixtures/extent-tree-v2/dev1.img"
+holds "too" out_is $'6774784\n16384\n360448\n24576\n13508608'
+expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks -o logical,used "$fixtures/lost-tree-extent/dev1.img"
+holds "costs what is used" out_is $'1048576\t-\n5242880\t-\n13631488\t-'
+holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
+expect "an unknown order" 2 'invalid argument of --by' chunks --by size "$plain"
+
+# Addresses.
+expect "an address with two copies" 0 - map -o what,copy,devid,offset,length "$plain" 0x1d00000
+holds "has both" out_is $'copy\t1\t1\t38797312\t33554432\ncopy\t2\t1\t72351744\t33554432'
+raid6=$fixtures/raid6-4/dev
+six=("${raid6}1.img" -d "${raid6}3.img" -d "${raid6}4.img")
+expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,what,copy,devid,offset "${six[@]}" 105971712+68K
+holds "is cut at the stripes, with the parity of each row" out_is $'105971712\t65536\tcopy\t1\t2\t42991616
+105971712\t65536\tP\t-\t3\t42991616\n105971712\t65536\tQ\t-\t4\t42991616
+106037248\t4096\tcopy\t1\t2\t43057152\n106037248\t4096\tP\t-\t4\t43057152\n106037248\t4096\tQ\t-\t1\t64028672'
+expect "the other way" 0 'is missing' map --devid 4 -o what,logical,length,copy "${six[@]}" 42991616+128K
+holds "parity protects a row" out_is $'Q\t105906176\t65536\t-\nP\t106037248\t65536\t-'
+expect "a device from its beginning" 0 - map --devid 1 -o offset,length,what,logical "$plain" 0+72M
+holds "all that lies there" out_is $'0\t65536\treserved\t-\n65536\t4096\tsuperblock\t-\n69632\t978944\treserved\t-
+1048576\t12582912\tunallocated\t-\n13631488\t8388608\tcopy\t13631488\n22020096\t8388608\tcopy\t22020096
+30408704\t8388608\tcopy\t22020096\n38797312\t28311552\tcopy\t30408704\n67108864\t4096\tsuperblock\t-
+67112960\t5238784\tcopy\t58724352\n72351744\t3145728\tcopy\t30408704'
+expect "a range that ends after the last chunk" 0 - map -o logical,length,what,devid "$plain" 80740351+2
+holds "is outside there" out_is $'80740351\t1\tcopy\t1\n80740352\t1\toutside\t-'
+one=$fixtures/stripe-tree-raid1/dev
+pair=("${one}1.img" -d "${one}2.img")
+logical=$("$PROGRAM" chunks -o type,logical "${one}1.img" "${one}2.img" | sed -n 's/^Data\t//p' | tail -n 1)
+expect "a raid stripe tree" 0 - map -o devid,offset,length,copy "${pair[@]}" "$logical"
+while read -r devid offset length copy; do
+    is "from device $devid back" "$("$PROGRAM" map --devid "$devid" -o logical,length,copy "${pair[@]}" "$offset+$length")" \
+        "$logical"$'\t'"$length"$'\t'"$copy"
+done < "$WORK/out"
+expect "an address in no chunk" 2 'no chunk holds logical address 1048576; the one after it is 13631488\+8388608' map "$plain" 1M
+expect "one after all" 2 'the one before it is 63963136\+16777216$' map "$plain" 1t
+holds "prints nothing" [ ! -s "$WORK/out" ]
+expect "a device that does not exist" 2 'no device 7; the file system has 1$' map --devid 7 "$plain" 0
+expect "after the end of a device" 2 'after the end of device 1' map --devid 1 "$plain" 128M
+for bad in '' x 1x +5 5+ 5+0 5+x 0x 0xg 16777216E 18446744073709551616 1+18446744073709551615 0x10000000000000000; do
+    expect "the address '$bad'" 2 'invalid address' map "$plain" "$bad"
+done
+expect "no address" 2 'no address given' map "$plain"
 finish

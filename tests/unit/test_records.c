@@ -26,7 +26,8 @@ struct public_member {
         uint64_t: BW_TYPE_U64,                              \
         int64_t: BW_TYPE_I64,                               \
         const char *: BW_TYPE_TEXT,                         \
-        struct bw_bytes: BW_TYPE_BYTES)
+        struct bw_bytes: BW_TYPE_BYTES,                     \
+        struct bw_stripes: BW_TYPE_STRIPES)
 
 /* records.def says nothing of the types here; they come from the header alone. */
 static const struct public_member public_members[] = {
@@ -50,7 +51,7 @@ enum { PUBLIC_MEMBERS = sizeof public_members / sizeof *public_members };
 static size_t type_size(enum bw_member_type type)
 {
     return type == BW_TYPE_TEXT    ? sizeof(char *)
-           : type == BW_TYPE_BYTES ? sizeof(struct bw_bytes)
+           : type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes)
                                    : 8;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Parsing the command line from the option tables, and writing the help text from them. */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/human.h"
 #include "cmd/command.h"
 #include "cmd/graph/page.h"
 
@@ -52,6 +54,35 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
         return cmd_bad_argument(option, argument);
     *(unsigned *)threads = (unsigned)number;
     return NULL;
+}
+
+static bool parse_hexadecimal(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(*text, &end, 16);
+    bool is_one = isxdigit((unsigned char)(*text)[2]) && !errno;
+    *text = end;
+    return is_one;
+}
+
+bool cmd_parse_bytes(const char **text, uint64_t *bytes)
+{
+    if (strncasecmp(*text, "0x", 2) == 0)
+        return parse_hexadecimal(text, bytes);
+    if (!bw_parse_digits(text, 10, bytes))
+        return false;
+    const char name = (char)toupper((unsigned char)**text);
+    bool has_unit = isalpha((unsigned char)name);
+    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, has_unit);
+    *text += has_unit;
+    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
+}
+
+struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
+{
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, bytes) && !*rest ? NULL : cmd_bad_argument(option, argument);
 }
 
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)

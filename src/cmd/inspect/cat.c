@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The cat command: the contents of files. */
-#include <ctype.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "base/human.h"
 #include "cmd/common/bad_ranges.h"
 #include "cmd/common/paths.h"
 #include "cmd/inspect/zeros.h"
@@ -30,34 +28,11 @@ struct cat {
     struct cmd_zeros zeros;
 };
 
-/* Bytes, with one of the units of sizes, in small letters too. */
-static bool parse_bytes(const char *text, uint64_t *bytes)
-{
-    if (!bw_parse_digits(&text, 10, bytes))
-        return false;
-    const char name = (char)toupper((unsigned char)*text);
-    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, strlen(text));
-    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
-}
-
-static struct bw_error *take_offset(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct cat_state *cat = target;
-    return parse_bytes(argument, &cat->offset) ? NULL : cmd_bad_argument(option, argument);
-}
-
-static struct bw_error *take_length(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    struct cat_state *cat = target;
-    return parse_bytes(argument, &cat->length) ? NULL : cmd_bad_argument(option, argument);
-}
-
 static const struct cmd_option options[] = {
     {0, "offset", "N", "begin at this offset in each file; the suffixes K, M, G, T are allowed",
-     .take = take_offset},
-    {0, "length", "N", "write at most this many bytes of each file", .take = take_length},
+     CMD_BYTES(struct cat_state, offset)},
+    {0, "length", "N", "write at most this many bytes of each file",
+     CMD_BYTES(struct cat_state, length)},
     {0, "on-error", "WORD",
      "at unreadable data: stop (fail, the default), write zeros (zero), or leave it out (skip)",
      CMD_WORD(struct cat_state, on_error, cmd_on_error_words)},

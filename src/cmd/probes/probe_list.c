@@ -23,6 +23,7 @@ static const struct {
     [BW_TYPE_I64] = {"i64", "long long ", sizeof(int64_t)},
     [BW_TYPE_TEXT] = {"text", "const char *", sizeof(const char *)},
     [BW_TYPE_BYTES] = {"bytes", "struct bw_bytes ", sizeof(struct bw_bytes)},
+    [BW_TYPE_STRIPES] = {"stripes", "struct bw_stripes ", sizeof(struct bw_stripes)},
 };
 
 static const char *const formats[] = {
