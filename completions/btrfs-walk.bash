@@ -28,11 +28,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|chunks|map|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | chunks:--json | map:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -65,6 +65,13 @@ _btrfs_walk() {
     qgroups:-o | qgroups:--output) _btrfs_walk_offer_list "$word" 'id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags' ;;
     qgroups:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     qgroups:--separator) : ;;
+    chunks:--by) mapfile -t COMPREPLY < <(compgen -W 'chunk device' -- "$word") ;;
+    chunks:-o | chunks:--output) _btrfs_walk_offer_list "$word" 'logical length type profile used stripes stripe_length flags devid offset stripe' ;;
+    chunks:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    chunks:--separator) : ;;
+    map:--devid | map:--separator) : ;;
+    map:-o | map:--output) _btrfs_walk_offer_list "$word" 'logical length what copy devid offset path path_bytes' ;;
+    map:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
@@ -158,6 +165,18 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    chunks:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--by -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    map:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--devid -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     graph:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--format $image $common" -- "$word")
@@ -178,7 +197,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks map graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

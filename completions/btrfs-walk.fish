@@ -17,7 +17,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks map graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -221,6 +221,26 @@ complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l separator -x -d 'separato
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a chunks -d 'Lists the chunks, how much of them is used, and where they lie on the devices.'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l by -x -a 'chunk device' -d 'chunk: a line for each chunk (default); device: one for each stripe and hole of the devices'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -s o -l output -x -a '(__btrfs_walk_list logical length type profile used stripes stripe_length flags devid offset stripe)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a map -d 'Prints where logical addresses lie on the devices, or the other way round.'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l devid -x -d 'ADDRESS is an offset on the device with this id: find what lies there'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -s o -l output -x -a '(__btrfs_walk_list logical length what copy devid offset path path_bytes)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a graph -d 'Prints the graph of layers that the images would be read through.'
 complete -c btrfs-walk -n '__btrfs_walk_is graph' -l format -x -a 'volfile dot' -d 'a volfile (default), or a picture for Graphviz'
 complete -c btrfs-walk -n __fish_is_first_arg -a xlators -d 'Lists the types of layers, or describes a type and its options.'

@@ -226,111 +226,125 @@ struct bw_fileinfo {
 
 /** Version 1, Evolving/Evolving/Common: a device of the file system. */
 struct bw_deviceinfo {
-    uint64_t id;
-    const char *state;
-    uint64_t size;
-    uint64_t allocated;
-    uint64_t generation;
-    struct bw_bytes uuid;
-    struct bw_bytes path;
-    struct bw_bytes path_bytes;
+    uint64_t id; /**< number of the device */
+    const char *state; /**< present, stale or missing */
+    uint64_t size; /**< its size, as the file system knows it */
+    uint64_t allocated; /**< bytes allocated to chunks */
+    uint64_t generation; /**< transaction that wrote its superblock; absent if it is missing */
+    struct bw_bytes uuid; /**< id of the device */
+    struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
 /** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */
 struct bw_subvolinfo {
-    uint64_t id;
-    uint64_t generation;
-    uint64_t parent;
-    uint64_t top_level;
+    uint64_t id; /**< id of the subvolume, which is that of its tree */
+    uint64_t generation; /**< transaction that changed its tree last */
+    uint64_t parent; /**< id of the subvolume that it is in */
+    uint64_t top_level; /**< the same, under its name in `btrfs subvolume list` */
+    /** absolute path, starting at the top-level subvolume; absent if it has none */
     struct bw_bytes path;
-    struct bw_bytes path_bytes;
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    /** of default, ro, snapshot, received and deleted those that apply, with commas */
     const char *attributes;
-    uint64_t ro;
-    uint64_t snapshot;
-    uint64_t is_default;
-    uint64_t deleted;
-    struct bw_bytes uuid;
-    struct bw_bytes parent_uuid;
-    struct bw_bytes received_uuid;
-    int64_t otime;
-    int64_t ctime;
-    int64_t stime;
-    int64_t rtime;
-    uint64_t otransid;
-    uint64_t ctransid;
-    uint64_t stransid;
-    uint64_t rtransid;
-    uint64_t flags;
-    uint64_t bytes_used;
-    uint64_t level;
-    uint64_t root;
-    uint64_t last_snapshot;
-    uint64_t directory;
+    uint64_t ro; /**< 1 if it is read-only */
+    uint64_t snapshot; /**< 1 if it is a snapshot */
+    uint64_t is_default; /**< 1 if it is the one that is mounted by default */
+    uint64_t deleted; /**< 1 if it is being deleted */
+    struct bw_bytes uuid; /**< its own id */
+    struct bw_bytes parent_uuid; /**< id of what it is a snapshot of */
+    struct bw_bytes received_uuid; /**< id of what it was received from */
+    int64_t otime; /**< creation */
+    int64_t ctime; /**< last change */
+    int64_t stime; /**< when it was sent, at its sender */
+    int64_t rtime; /**< when it was received */
+    uint64_t otransid; /**< transaction of its creation */
+    uint64_t ctransid; /**< transaction of its last change */
+    uint64_t stransid; /**< transaction at its sender when it was sent */
+    uint64_t rtransid; /**< transaction in which it was received */
+    uint64_t flags; /**< BTRFS_ROOT_SUBVOL_* flags */
+    uint64_t bytes_used; /**< size of its tree blocks, those it shares included */
+    uint64_t level; /**< level of its root block */
+    uint64_t root; /**< logical address of its root block */
+    uint64_t last_snapshot; /**< transaction of the newest snapshot of it */
+    uint64_t directory; /**< inode of the directory in its parent that it is in */
 };
 
 /** Version 1, Evolving/Evolving/Common: a quota group. */
 struct bw_qgroupinfo {
-    const char *id;
+    const char *id; /**< LEVEL/NUMBER; at level 0 the number is that of a subvolume */
+    /** bytes that the group reaches; with simple quotas, those it has allocated */
     uint64_t referenced;
-    uint64_t exclusive;
-    uint64_t max_referenced;
-    uint64_t max_exclusive;
-    const char *parents;
-    const char *children;
-    struct bw_bytes path;
-    struct bw_bytes path_bytes;
-    uint64_t level;
-    uint64_t number;
-    uint64_t generation;
+    uint64_t exclusive; /**< bytes that nothing else reaches; with simple quotas as referenced */
+    uint64_t max_referenced; /**< limit of the first; absent if there is none */
+    uint64_t max_exclusive; /**< limit of the second; absent if there is none */
+    const char *parents; /**< groups that it is in, with commas */
+    const char *children; /**< groups that are in it, with commas */
+    struct bw_bytes path; /**< of the subvolume; absent if that is gone */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t level; /**< 0 for subvolumes, more for groups of groups */
+    uint64_t number; /**< number in that level */
+    uint64_t generation; /**< transaction in which it was counted */
+    /** as stored, after compression; kernels do not tell them apart yet */
     uint64_t referenced_compressed;
-    uint64_t exclusive_compressed;
-    uint64_t limit_flags;
+    uint64_t exclusive_compressed; /**< the same of the exclusive bytes */
+    uint64_t limit_flags; /**< BTRFS_QGROUP_LIMIT_* flags */
 };
 
 /** Version 1, Evolving/Evolving/Common: the state of quotas. */
 struct bw_quotainfo {
-    const char *mode;
-    const char *state;
-    uint64_t generation;
-    uint64_t enable_generation;
-    uint64_t rescan;
-    uint64_t flags;
-    uint64_t version;
+    const char *mode; /**< none, off, full or simple */
+    const char *state; /**< consistent, rescanning, inconsistent, or unknown */
+    uint64_t generation; /**< transaction that wrote the state */
+    uint64_t enable_generation; /**< simple quotas count what is as new as this */
+    uint64_t rescan; /**< logical address that a rescan has reached */
+    uint64_t flags; /**< BTRFS_QGROUP_STATUS_FLAG_* flags */
+    uint64_t version; /**< of the format */
+};
+
+/** Version 1, Evolving/Evolving/Common: a chunk and how much of it is used, or one of its
+ *  stripes, or what lies between stripes. */
+struct bw_chunkspace {
+    uint64_t logical; /**< first logical address of the chunk */
+    uint64_t length; /**< length of the chunk in bytes */
+    /** Data, Metadata, System, ...; of a device also unallocated, and reserved: its first MiB */
+    const char *type;
+    const char *profile; /**< RAID profile */
+    /** bytes of the chunk in use, as its block group says; absent if that is lost */
+    uint64_t used;
+    struct bw_stripes stripes; /**< device and offset of each stripe; absent with --by device */
+    /** bytes that each stripe, or what lies between stripes, takes of its device */
+    uint64_t stripe_length;
+    uint64_t flags; /**< BTRFS_BLOCK_GROUP_* flags */
+    uint64_t devid; /**< number of the device; only with --by device */
+    uint64_t offset; /**< offset on the device; only with --by device */
+    uint64_t stripe; /**< which stripe of the chunk it is, counted from 0; only with --by device */
+};
+
+/** Version 1, Evolving/Evolving/Common: a range of a device, and what lies there. */
+struct bw_placeinfo {
+    /** logical address; of P and Q, found by device, the lowest one of the bytes they protect;
+     *  absent if there is none */
+    uint64_t logical;
+    uint64_t length; /**< bytes from there on that lie in one piece */
+    /** copy; P, Q: parity; unused: of a chunk, but no data; superblock, reserved, unallocated,
+     *  outside */
+    const char *what;
+    uint64_t copy; /**< number of the copy, counted from 1; absent if it is none */
+    uint64_t devid; /**< number of the device; absent if no chunk holds the address */
+    uint64_t offset; /**< offset on the device */
+    struct bw_bytes path; /**< image of the device; absent if it is missing */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
-    const char *record;
-    const char *tool;
-    const char *version;
-    uint64_t schema;
-    const char *of;
-    uint64_t of_version;
-};
-
-struct bw_chunkspace {
-    uint64_t logical;
-    uint64_t length;
-    const char *type;
-    const char *profile;
-    uint64_t used;
-    struct bw_stripes stripes;
-    uint64_t stripe_length;
-    uint64_t flags;
-    uint64_t devid;
-    uint64_t offset;
-    uint64_t stripe;
-};
-
-struct bw_placeinfo {
-    uint64_t logical;
-    uint64_t length;
-    const char *what;
-    uint64_t copy;
-    uint64_t devid;
-    uint64_t offset;
-    struct bw_bytes path;
-    struct bw_bytes path_bytes;
+    const char *record; /**< always "header" */
+    const char *tool; /**< name of the program */
+    const char *version; /**< version of the program */
+    uint64_t schema; /**< version of all records as a whole */
+    const char *of; /**< name of the record that follows */
+    uint64_t of_version; /**< version of that record */
 };
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/space.h"
+#include "format/disk_items.h"
 #include "fs/fs.h"
 
 struct bw_block_groups {

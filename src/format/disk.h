@@ -81,7 +81,6 @@ enum {
     BW_METADATA_ITEM = 169,
     BW_TREE_BLOCK_REF = 176,
     BW_SHARED_BLOCK_REF = 182,
-    BW_BLOCK_GROUP_ITEM = 192,
     BW_DEVICE_ITEM = 216,
     BW_CHUNK_ITEM = 228,
     BW_RAID_STRIPE = 230,
@@ -391,15 +390,7 @@ struct bw_disk_inline_reference {
     bw_le64 offset;
 };
 
-/** The remap-tree feature has two more members. */
-struct bw_disk_block_group {
-    bw_le64 used;
-    bw_le64 chunk_objectid;
-    bw_le64 flags;
-};
-
 static_assert(sizeof(struct bw_disk_key) == 17, "key");
-static_assert(sizeof(struct bw_disk_block_group) == 24, "block group item");
 static_assert(sizeof(struct bw_disk_extent_item) == 24, "extent item");
 static_assert(sizeof(struct bw_disk_tree_block_info) == 18, "tree block info");
 static_assert(sizeof(struct bw_disk_inline_reference) == 9, "inline reference");
