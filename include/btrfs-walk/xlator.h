@@ -216,7 +216,7 @@ enum bw_control_kind {
     BW_CONTROL_CHUNK,         /**< a chunk: first those of the superblock, with which the chunk tree
                                  is then read, then those of the chunk tree */
     BW_CONTROL_MOVED_RANGE,   /**< a range that relocation has moved (remap-tree feature) */
-    BW_CONTROL_STRIPE_SOURCE, /**< who knows the raid stripe tree, if the file system has one */
+    BW_CONTROL_STRIPE_SOURCE, /**< where to look up the raid stripe tree, if there is one */
     BW_CONTROL_KINDS,
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The worker threads. A thread that cannot be started is done without: worker 0 alone would do. */
+/* The worker threads. If threads cannot be started, there are fewer workers: worker 0 is enough. */
 #include "base/pool.h"
 
 #include <pthread.h>

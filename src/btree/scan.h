@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Scanning a tree, or a range of its keys, in key order, for those who read many leaves. Leaves are
+ * Scanning a tree, or a range of its keys, in key order, for readers of many leaves. Leaves are
  * read in batches, as the node above names them. A block that cannot be read is reported with the
  * keys it held, and the scan goes on after it.
  */
@@ -9,7 +9,7 @@
 
 #include "btree/block.h"
 
-/** Memory of scans, for those who start many of them. All zeros is none. One scan at a time uses
+/** Memory of scans, for callers that start many of them. All zeros is none. One scan at a time uses
  * it. */
 struct bw_scan_buffers {
     uint8_t *nodes[BW_MAX_LEVEL]; /**< one block a level, allocated when first needed */

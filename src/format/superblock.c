@@ -161,7 +161,7 @@ static const struct {
     [10] = {"metadata-uuid", true},
     [11] = {"raid1c34", true},
     [12] = {"zoned", true},
-    /* Parts extent, checksum and free space trees into several; subvolumes are found as ever. */
+    /* Parts extent, checksum and free space trees into several; subvolumes are found as before. */
     [13] = {"extent-tree-v2", true},
     [14] = {"raid-stripe-tree", true},
     [15] = {"encrypt", false},

@@ -123,7 +123,7 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text);
  * White space separates words and means nothing else. A word in double quotes (base/lexer.h) can
  * hold any byte but NUL, and is never a keyword. Children come before parents; the last volume is
  * the top. BW_ERROR_SYSTEM if the file cannot be read, BW_ERROR_USAGE with the place
- * ("graph.vol:3:12: ...") if it is no volfile; the graph is of no use then.
+ * ("graph.vol:3:12: ...") if it is no volfile; the graph cannot be used then.
  */
 struct bw_error *bw_volfile_read(struct bw_graph *graph, const char *path);
 

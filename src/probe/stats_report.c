@@ -195,7 +195,8 @@ static void report_text(const struct bw_stats_table *table, struct bw_buffer *te
         append_row(text, table, &whole, &table->rows[i]);
     append_whole(text, table, &whole);
     if (table->uncounted)
-        bw_buffer_format(text, "not counted, for want of room: %" PRIu64 " calls of other layers\n",
+        bw_buffer_format(text,
+                         "not counted, as there was no room: %" PRIu64 " calls of other layers\n",
                          table->uncounted);
     append_histograms(text, table);
 }

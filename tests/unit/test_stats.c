@@ -291,7 +291,7 @@ static void test_many_layers(void **state)
     expect_success(bw_probe_stats_report(stats, false, stats_collect, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_non_null(
-        strstr(text.data, "\nnot counted, for want of room: 20 calls of other layers\n"));
+        strstr(text.data, "\nnot counted, as there was no room: 20 calls of other layers\n"));
     assert_null(strstr(text.data, "own time of all layers"));
     bw_buffer_free(&text);
     bw_probe_stats_destroy(stats);

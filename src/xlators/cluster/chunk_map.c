@@ -54,8 +54,8 @@ static struct bw_error *place(const struct bw_frame *frame, const struct bw_stri
     return error;
 }
 
-/* Finds where an address lies, and how far; if that fails, how far it does. Metadata are never
- * looked up, or a broken image could send the search for the tree's blocks to the tree. */
+/* Finds where an address is stored, and for what length that holds, also of a failure. Metadata are
+ * not looked up in the stripe tree: the blocks of that tree are metadata themselves. */
 static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlator *xlator,
                              uint64_t address, uint32_t length, struct bw_piece *piece)
 {
@@ -65,8 +65,8 @@ static struct bw_error *find(const struct bw_frame *frame, const struct bw_xlato
     return placed ? place(frame, map->stripes, address, piece) : NULL;
 }
 
-/* Tells where a piece lies. What is computed from parity lies on other stripes than the one that is
- * named. */
+/* Reports where a piece is stored. If it is computed from parity, the stripe is its own, bad one.
+ */
 static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xlator,
                         uint64_t logical, unsigned copy, const struct bw_piece *piece,
                         const struct bw_layout_stripe *stripe)
@@ -89,7 +89,8 @@ static struct bw_error *missing(const struct bw_layout_stripe *stripe)
     return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", stripe->devid);
 }
 
-/* The first copy that is there, and on a device that missed nothing; NULL if there is none. */
+/* The first copy on a device that is present and, unless `stale`, not stale; NULL if there is none.
+ */
 static const struct bw_layout_stripe *first_copy(const struct bw_piece *piece, bool stale)
 {
     for (unsigned copy = 1; copy <= piece->direct_copies; copy++) {
@@ -112,8 +113,7 @@ static const struct bw_layout_stripe *choose_stripe(const struct bw_piece *piece
     return stripe ? stripe : bw_piece_stripe(piece, 1);
 }
 
-/* Computes a piece. Of one that cannot be computed, and may come from any copy, a stale stripe may
- * be left: that is to be read then. */
+/* Computes a piece. If that fails and any copy will do, `*stripe` gets a stale stripe to read. */
 static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                       const struct bw_request *whole, const struct bw_piece *piece,
                                       uint8_t *buffer, const struct bw_layout_stripe **stripe)
@@ -128,7 +128,7 @@ static struct bw_error *compute_piece(const struct bw_frame *frame, struct bw_xl
     return NULL;
 }
 
-/* Reads one piece of a request on its own: the slow way, for cut requests and for parity. */
+/* Reads one piece of a request: the slow way, for requests that were cut, and for parity. */
 static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
                                    struct bw_request *whole, const struct bw_piece *piece,
                                    uint32_t done)
@@ -233,8 +233,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
         read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
 }
 
-/* The stripe that a map names: that of the copy or, for one that is computed, of the parity it
- * needs. */
+/* The stripe in the reply of `map`: that of the copy or, if it is computed, of its parity. */
 static const struct bw_layout_stripe *stripe_to_name(const struct bw_piece *piece, unsigned copy)
 {
     const struct bw_layout_chunk *chunk = piece->chunk;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
- * g^i D[i] with g = 2. With one piece unknown either equation gives it; with two unknown, both
- * together do. In each case the wanted piece is a linear combination of the pieces that are left,
- * so only its coefficients differ; libisal combines.
+ * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
+ * case the wanted piece is a linear combination of the pieces that are left; only the coefficients
+ * differ, and libisal computes it.
  */
 #include "xlators/cluster/layout.h"
 
@@ -21,7 +21,7 @@ struct row {
     unsigned data_parts;
     unsigned parts;
     bool bad[MAX_PARTS];        /* parts that must not be used; parity parts last */
-    bool without_stale;         /* some of these are only stale */
+    bool without_stale;         /* some of the bad parts are only stale */
     uint8_t sources[MAX_PARTS]; /* the parts chosen */
     uint8_t coefficients[MAX_PARTS];
     unsigned source_count;
@@ -60,7 +60,7 @@ static void add_source(struct row *row, unsigned part, uint8_t coefficient)
 
 /*
  * Chooses the parts to read, and their coefficients: `p` for P, `q` for Q, and p + q g^i for data
- * piece i, since each of those has to be taken out of both sums again. False if too little is left.
+ * piece i, which both sums contain. False if too few parts are left.
  */
 static bool choose_sources(struct row *row)
 {
@@ -95,8 +95,7 @@ static bool choose_sources(struct row *row)
     return true;
 }
 
-/* Why too little is left: `failed`, a stripe that could not be read, if there is one. Otherwise
- * devices are missing, and that is so for every sector of the row. */
+/* `failed` is the error of a stripe that could not be read; NULL: devices are missing. */
 static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
 {
     if (failed && failed->code == BW_ERROR_NO_MEMORY)
@@ -108,7 +107,7 @@ static struct bw_error *too_few(const struct row *row, struct bw_error *failed)
     return error;
 }
 
-/* Reads the chosen stripes; those that fail are marked bad, and false means: choose again. */
+/* Reads the chosen stripes. Stripes that fail are marked bad; false: choose again. */
 static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator, struct row *row,
                          uint8_t *bytes, struct bw_error **failed)
 {
@@ -124,7 +123,7 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
         bw_wind(frame, bw_xlator_child(xlator, stripe->child), &request, 1);
         if (!request.error)
             continue;
-        /* The last one that failed is enough to say why. */
+        /* One error is enough to say why. */
         bw_error_free(*failed);
         *failed = request.error;
         row->bad[row->sources[i]] = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chance for debug layers: numbers that look random but are a function of what they are asked for,
- * so that a run can be repeated with any number of threads. */
+/* Pseudorandom numbers for debug layers. They depend on the request alone, so that a run can be
+ * repeated with any number of threads. */
 #ifndef BW_XLATORS_DEBUG_CHANCE_H
 #define BW_XLATORS_DEBUG_CHANCE_H
 
@@ -15,7 +15,7 @@ static inline uint64_t bw_hash_mix(uint64_t hash, uint64_t value)
     return mixed ^ mixed >> 31;
 }
 
-/** What a seed makes of an address. */
+/** The number of an address, for a seed. */
 static inline uint64_t bw_hash_address(uint64_t seed, uint64_t address)
 {
     return bw_hash_mix(bw_hash_mix(0, seed), address);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * debug/delay-gen: makes the layers below slow, in a way that can be repeated: how long a request
- * waits is a function of the seed and its address. Stands wherever it is put, in either address
- * space.
+ * debug/delay-gen: slows down the layers below, in a way that can be repeated: the delay of a
+ * request depends on the seed and its address. It works in either address space.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -36,8 +35,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return NULL;
 }
 
-/* -ln(number / 2^64), for numbers from 1. The binary logarithm comes bit by bit from squaring: 32
- * bits are more than a delay shows, and the mathematical library is not worth a dependency. */
+/* -ln(number / 2^64), for numbers from 1. Squaring yields the binary logarithm bit by bit; 32 bits
+ * are precise enough, and save a dependency on the mathematical library. */
 static double negative_logarithm(uint64_t number)
 {
     const double ln2 = 0.69314718055994530942;
@@ -75,7 +74,7 @@ static uint64_t delay_of(const struct delay_gen *generator, uint64_t address)
     return generator->delay;
 }
 
-/* Until a point in time rather than for a while, so that signals do not make it longer. */
+/* Sleeps until a point in time, so that signals do not prolong the delay. */
 static void sleep_for(uint64_t nanoseconds)
 {
     enum { SECOND = 1000000000 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * features/verify: lets no tree block pass that is not what was asked for. It checks the checksum,
- * the file system's id and what the parent promised; on a mismatch it asks for the next copy (which
- * may be computed from parity). A block without a good copy fails with an error that lists every
- * copy tried. File data are checked in verify_data.c; other kinds of requests pass.
+ * features/verify: passes only tree blocks that are the ones requested. It checks the checksum, the
+ * file system's id and what the parent promised; on a mismatch it reads the next copy, which may be
+ * computed from parity. A block without a good copy fails with an error that lists every copy.
+ * verify_data.c checks file data; other kinds of requests pass.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static struct bw_error *check(const struct bw_verify *verify, const struct bw_re
     return bw_node_check(block, request->length, request->address, request->expectation);
 }
 
-/* What is wrong with a block that was read: the error it came with, or one of this layer. */
+/* What is wrong with a block that was read: its error from below, or one of this layer. */
 static struct bw_error *check_reply(const struct bw_frame *frame, struct bw_xlator *xlator,
                                     struct bw_request *request)
 {
@@ -92,9 +92,8 @@ static struct bw_error *read_copy(const struct bw_frame *frame, struct bw_xlator
 }
 
 /*
- * Tries copy after copy; true as soon as one is good, and then that is what the request's buffer
- * holds. `first` is what was wrong when the request was read: if it was for a certain copy, that
- * one does not get better.
+ * Reads copy after copy into the request's buffer until one is good; false if none is. `first` is
+ * the error of the request itself. If that was for a certain copy, no other one is tried.
  */
 static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                            const struct bw_request *request, struct bw_error *first,
@@ -115,7 +114,7 @@ static bool find_good_copy(const struct bw_frame *frame, struct bw_xlator *xlato
         bw_note_bad_copy(frame, xlator, request, *used, reason, bad);
         before = reason;
     }
-    /* No copy is bad now, but one was. */
+    /* Every copy is good now; the first read was not. */
     if (*used <= copies && !bad->text.length) {
         bw_note_bad_copy(frame, xlator, request, *used, BW_TAKE(first), bad);
         bad->good_again = true;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The copies of a range that were no good: gathering them, and saying so. */
+/* The list of the bad copies of a range, and the error made from it. */
 #include "xlators/features/verify_copies.h"
 
 #include <inttypes.h>
 
 #include "base/cleanup.h"
 
-/* Repairs told one by one; of a mirror that is all stale there could be millions. */
+/* How many repairs are reported; a stale mirror could have millions. */
 enum { REPORT_LIMIT = 1 << 16 };
 
-/* Appends on which device a copy lies, and what is wrong with it. */
+/* Appends where a copy is stored, and what is wrong with it. */
 static void describe_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                           const struct bw_request *request, unsigned copy,
                           const struct bw_error *reason, struct bw_buffer *text)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What features/verify knows, and its list of the copies of a range that were no good; used by
- * verify.c for tree blocks and by verify_data.c for file data. */
+/* The state of features/verify, and lists of bad copies: for verify.c, which checks tree blocks,
+ * and verify_data.c, which checks file data. */
 #ifndef BW_XLATORS_FEATURES_VERIFY_COPIES_H
 #define BW_XLATORS_FEATURES_VERIFY_COPIES_H
 
@@ -21,32 +21,31 @@ struct bw_verify {
     struct bw_map reported; /**< addresses whose repair was reported already; under the lock */
 };
 
-/** The copies of a range that were no good, in the order they were tried. All zeros but `code` is
- * none. */
+/** The bad copies of a range, in the order they were tried. Begins as zeros, except `code`. */
 struct bw_bad_copies {
     struct bw_buffer text;
     struct bw_error *reasons; /**< the first; linked by `next` */
     struct bw_error *last;    /**< the last of them */
     enum bw_error_code code;  /**< of the last reason */
-    bool good_again;          /**< it was good when it was read a second time */
+    bool good_again;          /**< the range was good when it was read a second time */
 };
 
-/** Adds a copy (counted from 1) to the list, with where it lies; takes the reason. */
+/** Adds a copy (counted from 1) to the list, with its place; takes the reason. */
 void bw_note_bad_copy(const struct bw_frame *frame, struct bw_xlator *xlator,
                       const struct bw_request *request, unsigned copy, struct bw_error *reason,
                       struct bw_bad_copies *bad);
 
-/** Makes of the list the error that says it all or, with the copy `used` in their stead, the note.
- * The bad copies become its causes; the list is empty then. */
+/** Makes one error from the list or, if copy `used` replaced the bad ones (0: none did), a note.
+ * The reasons become its causes, and the list is emptied. */
 struct bw_error *bw_explain_copies(struct bw_bad_copies *bad, const struct bw_request *request,
                                    unsigned used);
 
-/** How many copies a range has, where it begins; 1 if that cannot be told. `length`, if not NULL,
- * gets how far they lie in one piece. */
+/** The number of copies at the beginning of a range; 1 if it is unknown. `length`, unless it is
+ * NULL, gets the length up to which each copy is in one piece. */
 unsigned bw_copy_count(const struct bw_frame *frame, struct bw_xlator *xlator,
                        const struct bw_request *request, uint32_t *length);
 
-/** Reports a repair, unless that of the same address was; takes the note. */
+/** Reports a repair, once for each address; takes the note. */
 void bw_verify_note(struct bw_xlator *xlator, uint64_t address, struct bw_error *note);
 
 /**

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * File data in features/verify. What was read is checked sector by sector. If a sector is bad, its
- * other copies are read, first in runs as long as they are bad, and what is good of them is taken:
- * no copy has to be good as a whole. A sector that stays bad is asked for once more, copy by copy,
- * to tell what is wrong with each.
+ * File data in features/verify. Data are checked sector by sector. Other copies of runs of bad
+ * sectors are read, and their good sectors are used, so no copy has to be good as a whole. If a
+ * sector stays bad, each of its copies is read once more to report what is wrong with it.
  */
 #include "xlators/features/verify_copies.h"
 
@@ -13,10 +12,10 @@
 
 #include "base/cleanup.h"
 
-/* Data without checksums are tried again in pieces of this size, if reading them fails. */
+/* If data without checksums cannot be read, they are read again in pieces of this size. */
 enum { UNCHECKED_SECTOR = 4096 };
 
-/* A request of which sectors are bad. */
+/* A request with bad sectors. */
 struct repair {
     const struct bw_frame *frame;
     struct bw_xlator *xlator;
@@ -24,10 +23,10 @@ struct repair {
     uint32_t sectorsize, count; /* sectors; the last one may be shorter if there are no checksums */
     bool *bad;                  /* for each sector */
     uint8_t *bytes;             /* of another copy */
-    struct bw_bad_copies tried; /* one entry a copy */
-    unsigned noted;             /* copies that have an entry: this one and those before it */
-    unsigned used;              /* the last copy that gave a sector */
-    bool missing; /* no sector of any copy was there to be read: devices are missing */
+    struct bw_bad_copies tried; /* one entry for each bad copy */
+    unsigned noted;             /* copies up to this one have their entry, if they are bad */
+    unsigned used;              /* the last copy that a sector was taken from */
+    bool missing;               /* all copies of all sectors are on missing devices */
 };
 
 static bool sector_is_good(const struct bw_verify *verify, const struct bw_request *request,
@@ -70,7 +69,7 @@ static uint32_t length_of(const struct repair *repair, uint32_t first, uint32_t 
                : left;
 }
 
-/* The request for some sectors of it, into the buffer for other copies. */
+/* A request for some of the sectors, into the buffer for other copies. */
 static struct bw_request part_of(const struct repair *repair, uint32_t first, uint32_t count,
                                  unsigned copy)
 {
@@ -85,8 +84,7 @@ static struct bw_request part_of(const struct repair *repair, uint32_t first, ui
     return part;
 }
 
-/* Takes the good ones of sectors that were read from another copy; returns how many are no better.
- */
+/* Takes the good sectors of a run that was read from another copy; returns how many stay bad. */
 static uint32_t take_good(struct repair *repair, uint32_t first, uint32_t count, unsigned copy,
                           bool rebuilt)
 {
@@ -131,7 +129,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
             note(repair, first, copy, mismatch(repair));
         return;
     }
-    /* It is for all of a piece that a device is missing. */
+    /* If a device is missing, no sector of the run can be read. */
     bool divide = part.error->code != BW_ERROR_MISSING_DEVICE;
     repair->missing &= !divide;
     note(repair, first, copy, part.error);
@@ -139,8 +137,7 @@ static void try_run(struct repair *repair, uint32_t first, uint32_t count, unsig
         try_run(repair, i, 1, copy);
 }
 
-/* Where the next run of bad sectors begins and how long it is, as far as it lies in one piece;
- * false: there is none. */
+/* Finds the next run of bad sectors, cut to one piece; false if there is none. */
 static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first, uint32_t *count,
                      unsigned *copies)
 {
@@ -160,7 +157,7 @@ static bool next_run(const struct repair *repair, uint32_t from, uint32_t *first
     return true;
 }
 
-/* Goes once through all copies. */
+/* Tries each copy once. */
 static void try_copies(struct repair *repair)
 {
     unsigned most = 1;
@@ -177,7 +174,7 @@ static void try_copies(struct repair *repair)
     }
 }
 
-/* What is wrong with each copy of one sector; NULL if one is good now. */
+/* What is wrong with each copy of a sector; NULL if a copy is good now. */
 static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
 {
     struct bw_bad_copies tried = {.code = BW_ERROR_CORRUPT};
@@ -195,7 +192,7 @@ static struct bw_error *explain_sector(struct repair *repair, uint32_t sector)
         bw_note_bad_copy(repair->frame, repair->xlator, &part, copy,
                          part.error ? part.error : mismatch(repair), &tried);
     }
-    /* The caller may have more success with a part of the request. */
+    /* Other parts of the request can be read. */
     if (tried.code == BW_ERROR_MISSING_DEVICE && !repair->missing)
         tried.code = BW_ERROR_CORRUPT;
     return bw_explain_copies(&tried, &part, 0);
@@ -232,7 +229,7 @@ static struct bw_error *repair_request(struct repair *repair, struct bw_error *f
     if (!repair->request->copy)
         try_copies(repair);
     struct bw_error *error = explain_bad(repair);
-    /* No copy is bad now, but one was. */
+    /* Every copy is good now; the first read was not. */
     if (!error && !repair->tried.text.length) {
         note(repair, 0, 1, first ? first : mismatch(repair));
         first = NULL;

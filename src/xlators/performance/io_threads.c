@@ -90,7 +90,7 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* What cannot be started is done without. Called with the lock held. */
+/* Starts as many as possible. Called with the lock held. */
 static void start_threads(struct io_threads *pool)
 {
     pool->started = true;
