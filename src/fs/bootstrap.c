@@ -39,7 +39,7 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
     BW_AUTO_FREE const void *stripes = info.stripes;
     struct bw_error *error =
         bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
-    BW_PROBE(bw_graph_probes(fs->graph), chunk__add, chunk,
+    BW_PROBE(fs->graph->probes, chunk__add, chunk,
              &(struct bw_chunk_event){{.error = error}, chunk});
     return error;
 }

@@ -62,7 +62,7 @@ static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct 
 static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image,
                                   unsigned copy, uint64_t offset, struct bw_superblock *superblock)
 {
-    struct bw_probes *probes = bw_graph_probes(fs->graph);
+    struct bw_probes *probes = fs->graph->probes;
     const struct bw_frame frame = bw_frame_above(NULL, probes);
     uint64_t start = BW_PROBE_START(probes, super__read);
     struct bw_error *error = read_copy_in(&frame, image, copy, offset, superblock);
@@ -162,7 +162,7 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
 static bool find_logs(const struct bw_fs *fs, const struct bw_image *image, int wanted,
                       const struct bw_superblock *known, struct copies *copies)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, bw_graph_probes(fs->graph));
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     *copies = (struct copies){.exist = {false}};
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_superblock_log log = {image->storage, copy, known};
@@ -209,7 +209,7 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
 /* What an image is beside a file system, or in place of one. */
 static bool identify(const struct bw_fs *fs, const struct bw_image *image, struct bw_buffer *name)
 {
-    const struct bw_frame frame = bw_frame_above(NULL, bw_graph_probes(fs->graph));
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
 }
 
@@ -287,7 +287,7 @@ struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_xlator *map, i
         if (!image->path)
             return bw_error_no_memory();
         image->index = i;
-        BW_PROBE(bw_graph_probes(fs->graph), image__open, image,
+        BW_PROBE(fs->graph->probes, image__open, image,
                  &(struct bw_image_event){image->path, bw_xlator_size(image->storage), i});
         choose_copy(fs, image, superblock_copy);
         check_size(fs, image);

@@ -84,7 +84,7 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph->xlator_path));
     if (options->probes)
-        bw_graph_set_probes(fs->graph, options->probes);
+        fs->graph->probes = options->probes;
     struct bw_error *error = bw_wire(fs, options, &set);
     fs->images = set.images;
     fs->image_count = set.count;
@@ -162,8 +162,8 @@ struct bw_fs_status bw_fs_status(const struct bw_fs *fs)
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
-        const struct bw_xlator *layer = bw_graph_layer(fs->graph, i);
+    for (size_t i = 0; i < fs->graph->size; i++) {
+        const struct bw_xlator *layer = fs->graph->layers[i];
         for (unsigned kind = 0; bw_xlator_child_count(layer) == 0 && kind < BW_REQUEST_KINDS;
              kind++)
             bytes += bw_xlator_counters(layer, (enum bw_request_kind)kind).bytes;

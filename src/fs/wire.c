@@ -22,14 +22,14 @@ static const struct bw_text_place nowhere;
 static struct bw_error *add(struct bw_graph *graph, const char *name, const char *type,
                             struct bw_xlator **layer)
 {
-    BW_TRY(bw_graph_add(graph, bw_graph_size(graph), name, nowhere, layer));
+    BW_TRY(bw_graph_add(graph, graph->size, name, nowhere, layer));
     return bw_layer_set_type(*layer, type, nowhere);
 }
 
 /* Adds a layer above the one that was the last, called after its type. */
 static struct bw_error *add_above(struct bw_graph *graph, const char *type)
 {
-    struct bw_xlator *below = bw_graph_layer(graph, bw_graph_size(graph) - 1), *layer;
+    struct bw_xlator *below = graph->layers[graph->size - 1], *layer;
     BW_TRY(add(graph, strchr(type, '/') + 1, type, &layer));
     return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
 }
@@ -48,7 +48,7 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     }
     BW_TRY(add(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
-        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(bw_graph_layer(graph, i)), nowhere));
+        BW_TRY(bw_layer_add_child(layer, bw_xlator_name(graph->layers[i]), nowhere));
     BW_TRY(add_above(graph, "features/verify"));
     BW_TRY(add_above(graph, "performance/read-ahead"));
     return add_above(graph, "performance/node-cache");
@@ -58,8 +58,8 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
 static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs_options *options)
 {
     size_t used = 0;
-    for (size_t i = 0; i < bw_graph_size(graph); i++) {
-        struct bw_xlator *layer = bw_graph_layer(graph, i);
+    for (size_t i = 0; i < graph->size; i++) {
+        struct bw_xlator *layer = graph->layers[i];
         if (bw_xlator_child_count(layer))
             continue;
         if (used < options->path_count)
@@ -101,10 +101,10 @@ static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *o
 static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_xlator **map)
 {
     size_t found = 0;
-    for (size_t i = 0; i < bw_graph_size(graph); i++) {
-        const struct bw_xlator_class *type = bw_layer_class(bw_graph_layer(graph, i));
+    for (size_t i = 0; i < graph->size; i++) {
+        const struct bw_xlator_class *type = graph->layers[i]->type;
         if (type->above == BW_ADDRESS_LOGICAL && type->below == BW_ADDRESS_DEVICE) {
-            *map = bw_graph_layer(graph, i);
+            *map = graph->layers[i];
             found++;
         }
     }
@@ -132,9 +132,9 @@ static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator
     size_t above = 0;
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_REMAP_TREE))
         return NULL;
-    for (size_t i = 0; i < bw_graph_size(fs->graph); i++) {
-        const struct bw_xlator *layer = bw_graph_layer(fs->graph, i);
-        if (bw_layer_class(layer)->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
+    for (size_t i = 0; i < fs->graph->size; i++) {
+        const struct bw_xlator *layer = fs->graph->layers[i];
+        if (layer->type->takes & BW_TAKES(BW_CONTROL_MOVED_RANGE))
             return NULL;
         above = layer == map ? i : above;
     }
@@ -178,9 +178,9 @@ static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw
 
 static struct bw_error *set_top(struct bw_fs *fs)
 {
-    struct bw_xlator *top = bw_graph_layer(fs->graph, bw_graph_size(fs->graph) - 1);
-    if (bw_layer_space(top) != BW_ADDRESS_LOGICAL)
-        return BW_REFUSE(bw_layer_place(top),
+    struct bw_xlator *top = fs->graph->layers[fs->graph->size - 1];
+    if (top->above != BW_ADDRESS_LOGICAL)
+        return BW_REFUSE(top->name.at,
                          "volume %s: the top of the graph must take logical addresses",
                          bw_xlator_name(top));
     fs->reader.top = top;

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/nearest.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 /* A place, as the end of a message; freed by the caller. NULL: memory ran out. */
 static char *place_text(struct bw_text_place at)

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/glob.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 /* How an argument is named in messages. */
 static struct bw_text_place argument_place(struct bw_graph *graph, const char *option,

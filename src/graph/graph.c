@@ -7,7 +7,6 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "graph/instance.h"
 
 struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporter reporter,
                                  struct bw_graph **graph)
@@ -24,16 +23,6 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
     pthread_mutex_init(&made->report_lock, NULL);
     *graph = made;
     return NULL;
-}
-
-void bw_graph_set_probes(struct bw_graph *graph, struct bw_probes *probes)
-{
-    graph->probes = probes;
-}
-
-struct bw_probes *bw_graph_probes(struct bw_graph *graph)
-{
-    return graph->probes;
 }
 
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
@@ -232,37 +221,12 @@ void bw_graph_prune(struct bw_graph *graph)
             bw_graph_remove(graph, graph->layers[i]);
 }
 
-size_t bw_graph_size(const struct bw_graph *graph)
-{
-    return graph->size;
-}
-
-struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index)
-{
-    return graph->layers[index];
-}
-
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name)
 {
     for (size_t i = 0; i < graph->size; i++)
         if (strcmp(graph->layers[i]->name.text, name) == 0)
             return graph->layers[i];
     return NULL;
-}
-
-const struct bw_xlator_class *bw_layer_class(const struct bw_xlator *layer)
-{
-    return layer->type;
-}
-
-enum bw_address_space bw_layer_space(const struct bw_xlator *layer)
-{
-    return layer->above;
-}
-
-struct bw_text_place bw_layer_place(const struct bw_xlator *layer)
-{
-    return layer->name.at;
 }
 
 const char *bw_graph_path(const struct bw_xlator *layer)

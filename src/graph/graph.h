@@ -6,10 +6,13 @@
  * volfile (volfile.c) or from fs/wire.c and may be edited (edit.c). It is then checked against the
  * types of layers (check.c) and started (graph.c), children before parents. Every word of it knows
  * where it was written, so that a refusal can say so. Used by fs/; the layers themselves see
- * btrfs-walk/xlator.h only.
+ * btrfs-walk/xlator.h and graph/wind.h only.
  */
 #ifndef BW_GRAPH_GRAPH_H
 #define BW_GRAPH_GRAPH_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/buffer.h"
 #include "base/file_set.h"
@@ -27,7 +30,60 @@ struct bw_error *bw_registry_create(const char *path, struct bw_registry **regis
 struct bw_error *bw_registry_add(struct bw_registry *registry,
                                  const struct bw_xlator_class *const *classes);
 
-/* A graph. */
+/* A graph and its layers, whose insides the layers themselves do not see. */
+
+/** A word, NUL-terminated; it can hold any other byte. */
+struct bw_word {
+    char *text;
+    struct bw_text_place at;
+};
+
+/** An option as it was given. */
+struct bw_setting {
+    struct bw_word name, value;
+};
+
+struct bw_child {
+    struct bw_word name;
+    struct bw_xlator *layer; /**< NULL until it was checked */
+};
+
+struct bw_atomic_counters {
+    atomic_uint_fast64_t calls, requests, bytes, errors;
+};
+
+struct bw_xlator {
+    struct bw_graph *graph;
+    struct bw_word name;
+    struct bw_word type_name; /**< text NULL until it is set */
+    struct bw_setting *settings;
+    size_t setting_count, setting_capacity;
+    struct bw_child *children;
+    size_t child_count, child_capacity;
+
+    const struct bw_xlator_class *type; /**< NULL until it was checked; so are the next four */
+    const char **values;                /**< in force: one per option of the class, in its order */
+    enum bw_address_space above;        /**< never BW_ADDRESS_ANY */
+    unsigned height;                    /**< layers on the longest way down, itself included */
+    const struct bw_xlator *user;       /**< the last layer that has it as a child */
+
+    bool marked;  /**< while layers are chosen */
+    bool started; /**< init was called */
+    void *state;
+    struct bw_atomic_counters counters[BW_REQUEST_KINDS];
+};
+
+struct bw_graph {
+    struct bw_registry *registry;
+    struct bw_reporter reporter;
+    struct bw_probes *probes; /**< never NULL */
+    struct bw_probes silent;  /**< those, unless others are given */
+    pthread_mutex_t report_lock;
+    struct bw_xlator **layers; /**< children before parents; the last one is the top */
+    size_t size, capacity;
+    char **sources; /**< of places */
+    size_t source_count, source_capacity;
+};
 
 /** How many layers a graph may have, and how many of them one above the other: every layer puts a
  * batch of requests on the stack of the thread that reads. */
@@ -42,16 +98,6 @@ struct bw_error *bw_graph_create(struct bw_registry *registry, struct bw_reporte
 
 /** Ends all layers, parents before children, and frees the graph; NULL is allowed. */
 void bw_graph_destroy(struct bw_graph *graph);
-
-/** Sets the probes that its layers fire; before any layer is started. */
-void bw_graph_set_probes(struct bw_graph *graph, struct bw_probes *probes);
-
-/** Its probes; never NULL. */
-struct bw_probes *bw_graph_probes(struct bw_graph *graph);
-
-/** Number of layers, and the layers in their order: children before parents. */
-size_t bw_graph_size(const struct bw_graph *graph);
-struct bw_xlator *bw_graph_layer(const struct bw_graph *graph, size_t index);
 
 /** The layer of that name; NULL if there is none. */
 struct bw_xlator *bw_graph_find(const struct bw_graph *graph, const char *name);
@@ -151,17 +197,6 @@ struct bw_error *bw_graph_start(struct bw_graph *graph, const struct bw_xlator *
 /** Removes the layers that are not below the last one any more. */
 void bw_graph_prune(struct bw_graph *graph);
 
-/* Checked layers. */
-
-/** The class of a layer. */
-const struct bw_xlator_class *bw_layer_class(const struct bw_xlator *layer);
-
-/** What the addresses above a layer mean; never BW_ADDRESS_ANY. */
-enum bw_address_space bw_layer_space(const struct bw_xlator *layer);
-
-/** Where its name was written. */
-struct bw_text_place bw_layer_place(const struct bw_xlator *layer);
-
 /** The file a layer reads: its first option of type BW_OPTION_PATH. NULL if it has none. */
 const char *bw_graph_path(const struct bw_xlator *layer);
 
@@ -183,5 +218,47 @@ void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text);
 
 /** Adds to an open array of a statedump: each layer with its options, state and counters. */
 void bw_graph_dump(const struct bw_graph *graph, struct bw_json *json);
+
+/* Shared by the files of src/graph. */
+
+/** The setting of that name; NULL if the option was not given. */
+struct bw_setting *bw_layer_setting(const struct bw_xlator *layer, const char *name);
+
+/* Options, as data: values are text, which the table of the class says how to read. */
+
+/** The option of that name; NULL if the class has none. */
+const struct bw_option *bw_class_option(const struct bw_xlator_class *type, const char *name);
+
+/** Reads a value; false if it is not of the option's type and range. Types without numbers give 0.
+ */
+bool bw_option_parse(const struct bw_option *option, const char *text, uint64_t *number);
+
+/** BW_ERROR_USAGE if a value is not allowed: "option size: '2P' is not a size from 0 to 1T". */
+struct bw_error *bw_option_check(const struct bw_option *option, const char *text);
+
+/** Whether a word would be a keyword of volfiles without quotes. */
+bool bw_volfile_is_keyword(const char *word);
+
+/* Layers from shared objects. */
+
+/** A type of layer. */
+struct bw_plugin {
+    void *handle; /**< of its shared object; NULL if it is built in */
+    const struct bw_xlator_class *xlator;
+};
+
+/**
+ * Loads the type from the first directory of `path` that has a file of its name. BW_ERROR_USAGE:
+ * there is none, it cannot be loaded, it exports no bw_xlator_api, its ABI differs, or its class
+ * breaks the rules.
+ */
+struct bw_error *bw_plugin_load(const char *path, const char *type, struct bw_plugin *plugin);
+
+/** Unloads it. */
+void bw_plugin_unload(struct bw_plugin *plugin);
+
+/** Calls `visit` for every file below `path` whose name is that of a type; each type may come
+ * several times. An error of `visit` ends the search and is returned. */
+struct bw_error *bw_plugin_search(const char *path, bw_type_visitor *visit, void *context);
 
 #endif

@@ -8,7 +8,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/human.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 static const struct bw_unit no_units[] = {{"", 1}, {NULL, 0}};
 

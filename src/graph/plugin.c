@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 #define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 

@@ -5,7 +5,7 @@
 
 #include "base/escape.h"
 #include "base/json.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 /* What the escaper leaves alone holds no white space, no control bytes and nothing but UTF-8. */
 static bool is_clean(const char *bytes, size_t length)

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 #ifndef BW_XLATOR_DIRECTORY
 #define BW_XLATOR_DIRECTORY "/usr/local/lib/btrfs-walk/xlator"

@@ -10,7 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 /* Setting an option searches those there are, so their number must not grow with the file. */
 enum { OPTIONS_AT_MOST = 1024 };

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-#include "graph/instance.h"
+#include "graph/graph.h"
 #include "probe/probe.h"
 
 const char *const bw_request_kind_choices[] = {

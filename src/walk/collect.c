@@ -280,7 +280,7 @@ static bool write_row(const struct bw_collector *collector, const struct bw_task
 {
     if (collector->selection && !bw_selection_takes_inode(collector->selection, file))
         return false;
-    BW_PROBE(bw_graph_probes(scope->fs->graph), path__emit, path,
+    BW_PROBE(scope->fs->graph->probes, path__emit, path,
              &(struct bw_path_event){scope->tree->id, file->number, file->path, file->path_length});
     collector->writer->append(collector->writer, file, text);
     return true;

@@ -193,7 +193,7 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
                                                            directory->inode, entry);
     struct bw_named named = {.number = stale ? BW_EMPTY_DIRECTORY : entry->location.objectid,
                              .type = subvolume ? BW_FILE_DIRECTORY : bw_known_type(entry->type)};
-    BW_PROBE(bw_graph_probes(scope->fs->graph), dirent, dirent,
+    BW_PROBE(scope->fs->graph->probes, dirent, dirent,
              &(struct bw_dirent_event){scope->tree->id, directory->inode, entry});
     if (!sweep->prefix_is_set && sweep->way == BW_CHOOSE_FILES)
         bw_sweep_set_prefix(sweep, directory->directory);

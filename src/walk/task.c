@@ -16,7 +16,7 @@ struct bw_error *bw_task_scratch_create(struct bw_fs *fs, struct bw_digest_cache
                                         const struct bw_choice *choice,
                                         struct bw_task_scratch **result)
 {
-    const struct bw_probes *probes = bw_graph_probes(fs->graph);
+    const struct bw_probes *probes = fs->graph->probes;
     struct bw_task_scratch *scratch = calloc(1, sizeof *scratch);
     if (!scratch)
         return bw_error_no_memory();
@@ -191,7 +191,7 @@ static void flush(struct bw_sweep *sweep)
 static void choose_way(struct bw_sweep *sweep)
 {
     const struct bw_task_scope *scope = sweep->scope;
-    const struct bw_probes *probes = bw_graph_probes(scope->fs->graph);
+    const struct bw_probes *probes = scope->fs->graph->probes;
     if (!scope->choice->is_plain || scope->silent || BW_PROBE_ON(probes, dirent) ||
         BW_PROBE_ON(probes, path__emit))
         sweep->way = BW_CHOOSE_FILES;

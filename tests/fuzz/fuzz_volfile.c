@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz/targets.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 static const char source[] = "fuzz.vol";
 

@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "xlators/classes.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 struct memory_output output_create(void)
 {

@@ -3,7 +3,7 @@
 #include "support/fake_layer.h"
 
 #include "base/cleanup.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 static void fake_read_one(struct fake_layer *fake, struct bw_request *request)
 {
@@ -126,7 +126,7 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
 {
     char name[32];
     struct bw_xlator *made = NULL;
-    snprintf(name, sizeof name, "layer-%zu", bw_graph_size(graph));
+    snprintf(name, sizeof name, "layer-%zu", graph->size);
     const struct layer layer = {.type = type,
                                 .name = name,
                                 .options = options,

@@ -3,7 +3,7 @@
  * hints.
  */
 #include "support/chunk_bench.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 /* Where there is no chunk, the answer tells how far there is none. */
 static void test_length_of_nowhere(void **state)

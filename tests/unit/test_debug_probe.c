@@ -44,7 +44,7 @@ static struct probe_bench *make_bench(const char *each)
     bw_probes_add(bench->probes, &bench->watcher.consumer);
     bench->blocks = block_bench_create(2, BW_CHECKSUM_CRC32C);
     bench->graph = fake_graph(NULL);
-    bw_graph_set_probes(bench->graph, bench->probes);
+    bench->graph->probes = bench->probes;
     const struct option_value options[] = {{each ? "each" : NULL, each}, {0}};
     bench->top = add_layer(bench->graph, "debug/probe",
                            add_fake(bench->graph, &bench->blocks->fake), options);

@@ -3,7 +3,7 @@
  * taking unused layers out. */
 #include "support/fake_layer.h"
 
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 static struct bw_graph *graph;
 

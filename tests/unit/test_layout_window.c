@@ -6,7 +6,7 @@
 
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 enum { SIZE = 100000 };
 

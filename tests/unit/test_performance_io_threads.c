@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "support/fake_layer.h"
 #include "xlators/classes.h"
-#include "graph/instance.h"
+#include "graph/graph.h"
 
 enum { LENGTH = 64, MOST = 300, CALLERS = 5, ROUNDS = 100 };
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/instance.h"
+#include "graph/graph.h"
 #include "support/fake_layer.h"
 
 static struct bw_graph *graph;
