@@ -46,37 +46,6 @@ void bw_extent_reader_seek(struct bw_extent_reader *reader, const struct bw_data
     bw_extents_seek(&reader->cursor, file, offset, end);
 }
 
-static enum bw_extent_kind kind_of(const struct bw_extent_piece *piece)
-{
-    if (piece->kind == BW_PIECE_HOLE)
-        return BW_EXTENT_HOLE;
-    if (piece->kind == BW_PIECE_BAD)
-        return BW_EXTENT_BAD;
-    return piece->extent.type == BW_FILE_EXTENT_INLINE     ? BW_EXTENT_INLINE
-           : piece->extent.type == BW_FILE_EXTENT_PREALLOC ? BW_EXTENT_UNWRITTEN
-                                                           : BW_EXTENT_REGULAR;
-}
-
-static struct bw_extent extent_of(const struct bw_extent_piece *piece)
-{
-    struct bw_extent extent = {.kind = kind_of(piece),
-                               .offset = piece->offset,
-                               .length = piece->length,
-                               .error = piece->error};
-    if (piece->kind != BW_PIECE_STORED)
-        return extent;
-    const struct bw_range stored = bw_extent_stored(piece);
-    extent.compression = piece->extent.compression;
-    extent.generation = piece->extent.generation;
-    extent.ram_bytes = piece->extent.ram_bytes;
-    extent.extent_offset = piece->extent.offset + (piece->offset - piece->extent_start);
-    extent.logical = piece->extent.disk_bytenr;
-    extent.stored = piece->extent.disk_num_bytes;
-    extent.used_logical = stored.address;
-    extent.used_stored = stored.length;
-    return extent;
-}
-
 /* The next extent, of which a hole may be only a part. */
 static struct bw_error *read_next(struct bw_extent_reader *reader, struct bw_extent *extent,
                                   bool *got)
@@ -90,7 +59,7 @@ static struct bw_error *read_next(struct bw_extent_reader *reader, struct bw_ext
     }
     BW_TRY(bw_extents_next(&reader->cursor, &piece, got));
     if (*got)
-        *extent = extent_of(&piece);
+        *extent = piece.extent;
     return NULL;
 }
 

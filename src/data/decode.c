@@ -13,9 +13,9 @@
 struct bw_data_decoder {
     struct bw_fs *fs;
     struct bw_decompressor *decompressor;
-    uint8_t *bytes;             /* of the last extent of which only a part was wanted */
-    struct bw_file_extent kept; /* which one that is; disk_bytenr 0: none */
-    bool unchecked;             /* its checksums were not looked at */
+    uint8_t *bytes;        /* of the last extent of which only a part was wanted */
+    struct bw_extent kept; /* which one that is; logical 0: none */
+    bool unchecked;        /* its checksums were not looked at */
 };
 
 struct bw_error *bw_data_decoder_create(struct bw_fs *fs, struct bw_data_decoder **result)
@@ -44,17 +44,18 @@ void bw_data_decoder_destroy(struct bw_data_decoder *decoder)
     free(decoder);
 }
 
-static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
-                               const uint8_t *stored, uint8_t *output, size_t length)
+static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                               const struct bw_extent_piece *piece, const uint8_t *stored,
+                               uint8_t *output, size_t length)
 {
     struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
-    const struct bw_file_extent *extent = part->extent;
-    size_t size = extent->inline_data ? extent->inline_length : extent->disk_num_bytes;
+    const struct bw_extent *extent = &piece->extent;
+    size_t size = piece->inline_data ? piece->inline_length : extent->stored;
     struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
                                    .bytes_in = size,
                                    .bytes_out = length,
-                                   .inode = part->file->inode,
-                                   .tree = part->file->subvolume->tree.id};
+                                   .inode = file->inode,
+                                   .tree = file->subvolume->tree.id};
     uint64_t start = BW_PROBE_START(probes, decompress__done);
     BW_PROBE(probes, decompress__start, codec_start, &event);
     struct bw_error *error =
@@ -65,36 +66,31 @@ static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_
     return error;
 }
 
-static bool is_kept(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part)
+bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                     const struct bw_extent *extent, uint8_t *output)
 {
-    const struct bw_file_extent *kept = &decoder->kept, *extent = part->extent;
-    return kept->disk_bytenr && kept->disk_bytenr == extent->disk_bytenr &&
-           kept->disk_num_bytes == extent->disk_num_bytes && kept->ram_bytes == extent->ram_bytes &&
-           kept->compression == extent->compression &&
-           (!decoder->unchecked || part->file->unchecked);
-}
-
-bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
-                     uint8_t *output)
-{
-    if (!is_kept(decoder, part))
+    const struct bw_extent *kept = &decoder->kept;
+    if (!kept->logical || kept->logical != extent->logical || kept->stored != extent->stored ||
+        kept->ram_bytes != extent->ram_bytes || kept->compression != extent->compression ||
+        (decoder->unchecked && !file->unchecked))
         return false;
-    memcpy(output, decoder->bytes + part->skip, part->length);
+    memcpy(output, decoder->bytes + extent->extent_offset, extent->length);
     return true;
 }
 
-struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
-                                const uint8_t *stored, uint8_t *output)
+struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                                const struct bw_extent_piece *piece, const uint8_t *stored,
+                                uint8_t *output)
 {
-    const struct bw_file_extent *extent = part->extent;
-    if (part->skip == 0 && part->length == extent->ram_bytes)
-        return decode(decoder, part, stored, output, part->length);
-    if (bw_data_decoded(decoder, part, output))
+    const struct bw_extent *extent = &piece->extent;
+    if (extent->extent_offset == 0 && extent->length == extent->ram_bytes)
+        return decode(decoder, file, piece, stored, output, extent->length);
+    if (bw_data_decoded(decoder, file, extent, output))
         return NULL;
-    decoder->kept.disk_bytenr = 0;
-    BW_TRY(decode(decoder, part, stored, decoder->bytes, extent->ram_bytes));
-    decoder->kept = *extent; /* an inline one has no disk_bytenr */
-    decoder->unchecked = part->file->unchecked;
-    memcpy(output, decoder->bytes + part->skip, part->length);
+    decoder->kept.logical = 0;
+    BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, extent->ram_bytes));
+    decoder->kept = *extent; /* an inline one has no address */
+    decoder->unchecked = file->unchecked;
+    memcpy(output, decoder->bytes + extent->extent_offset, extent->length);
     return NULL;
 }

@@ -64,17 +64,18 @@ static uint64_t next_start(const struct bw_extent_cursor *cursor, const struct b
 static void take_bad(const struct bw_extent_cursor *cursor, uint64_t end, struct bw_error *error,
                      struct bw_extent_piece *piece)
 {
-    *piece = (struct bw_extent_piece){.kind = BW_PIECE_BAD,
-                                      .offset = cursor->offset,
-                                      .length = end - cursor->offset,
-                                      .error = error};
+    *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_BAD,
+                                                 .offset = cursor->offset,
+                                                 .length = end - cursor->offset,
+                                                 .error = error}};
 }
 
 static void take_hole(const struct bw_extent_cursor *cursor, uint64_t end,
                       struct bw_extent_piece *piece)
 {
-    *piece = (struct bw_extent_piece){
-        .kind = BW_PIECE_HOLE, .offset = cursor->offset, .length = end - cursor->offset};
+    *piece = (struct bw_extent_piece){.extent = {.kind = BW_EXTENT_HOLE,
+                                                 .offset = cursor->offset,
+                                                 .length = end - cursor->offset}};
 }
 
 /* Where the file ends, in whole sectors. */
@@ -146,6 +147,30 @@ static struct bw_error *check_extent(const struct bw_extent_cursor *cursor,
                  : NULL;
 }
 
+/* Makes a piece of an extent, whose item begins at `start`, of what was a hole. */
+static void describe(const struct bw_file_extent *extent, uint64_t start,
+                     struct bw_extent_piece *piece)
+{
+    static const enum bw_extent_kind kinds[] = {
+        [BW_FILE_EXTENT_INLINE] = BW_EXTENT_INLINE,
+        [BW_FILE_EXTENT_REGULAR] = BW_EXTENT_REGULAR,
+        [BW_FILE_EXTENT_PREALLOC] = BW_EXTENT_UNWRITTEN,
+    };
+    struct bw_extent *to = &piece->extent;
+    bool whole = extent->type == BW_FILE_EXTENT_INLINE || extent->compression != BW_COMPRESS_NONE;
+    to->kind = kinds[extent->type];
+    to->compression = extent->compression;
+    to->generation = extent->generation;
+    to->ram_bytes = extent->ram_bytes;
+    to->extent_offset = extent->offset + (to->offset - start);
+    to->logical = extent->disk_bytenr;
+    to->stored = extent->disk_num_bytes;
+    to->used_logical = whole ? to->logical : to->logical + to->extent_offset;
+    to->used_stored = whole ? to->stored : to->length;
+    piece->inline_data = extent->inline_data;
+    piece->inline_length = extent->inline_length;
+}
+
 /* The piece that an item gives; the one after it begins at `next`. */
 static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint64_t next,
                       struct bw_extent_piece *piece)
@@ -172,11 +197,8 @@ static void take_item(const struct bw_extent_cursor *cursor, uint32_t slot, uint
     if (end > cursor->end)
         end = cursor->end;
     take_hole(cursor, end, piece);
-    if (extent.type == BW_FILE_EXTENT_REGULAR && extent.disk_bytenr == 0)
-        return;
-    piece->kind = BW_PIECE_STORED;
-    piece->extent = extent;
-    piece->extent_start = item.key.offset;
+    if (extent.type != BW_FILE_EXTENT_REGULAR || extent.disk_bytenr)
+        describe(&extent, item.key.offset, piece);
 }
 
 static void report_disorder(const struct bw_extent_cursor *cursor)
@@ -216,20 +238,8 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
         take_item(cursor, (uint32_t)slot, next, piece);
     else
         take_gap(cursor, next, piece);
-    cursor->offset = piece->offset + piece->length;
+    cursor->offset = piece->extent.offset + piece->extent.length;
     return NULL;
-}
-
-struct bw_range bw_extent_stored(const struct bw_extent_piece *piece)
-{
-    const struct bw_file_extent *extent = &piece->extent;
-    if (piece->kind != BW_PIECE_STORED || extent->type == BW_FILE_EXTENT_INLINE)
-        return (struct bw_range){0};
-    if (extent->compression != BW_COMPRESS_NONE)
-        return (struct bw_range){extent->disk_bytenr, extent->disk_num_bytes};
-    return (struct bw_range){extent->disk_bytenr + extent->offset +
-                                 (piece->offset - piece->extent_start),
-                             piece->length};
 }
 
 /* How many bytes at its beginning no chunk holds, in whole sectors. `error` is set to the first
@@ -260,21 +270,22 @@ static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
 struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
                                           struct bw_extent_piece *piece, bool *got)
 {
+    struct bw_extent *extent = &piece->extent;
     BW_TRY(bw_extents_next(cursor, piece, got));
-    if (!*got || piece->kind != BW_PIECE_STORED || piece->extent.type != BW_FILE_EXTENT_REGULAR)
+    if (!*got || extent->kind != BW_EXTENT_REGULAR)
         return NULL;
     BW_AUTO_ERROR struct bw_error *error = NULL;
-    const struct bw_range stored = bw_extent_stored(piece);
-    uint64_t nowhere = measure_nowhere(cursor->fs, stored, &error);
+    const struct bw_range used = {extent->used_logical, extent->used_stored};
+    uint64_t nowhere = measure_nowhere(cursor->fs, used, &error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return BW_TAKE(error);
     if (!nowhere)
         return NULL;
-    bool compressed = piece->extent.compression != BW_COMPRESS_NONE;
-    piece->kind = BW_PIECE_BAD;
-    piece->length = compressed || nowhere > piece->length ? piece->length : nowhere;
-    piece->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, stored.address);
-    cursor->offset = piece->offset + piece->length;
+    extent->kind = BW_EXTENT_BAD;
+    if (extent->compression == BW_COMPRESS_NONE && nowhere < extent->length)
+        extent->length = nowhere;
+    extent->error = bw_error_prefix(BW_TAKE(error), "data at %" PRIu64, used.address);
+    cursor->offset = extent->offset + extent->length;
     return NULL;
 }
 
@@ -285,20 +296,16 @@ enum {
     PIECES = 4096, /* of one call: no file makes a hint expensive */
 };
 
-/* What of the disk a piece needs; length 0: nothing. */
-static struct bw_range needed_range(const struct bw_extent_piece *piece)
-{
-    return piece->extent.type == BW_FILE_EXTENT_REGULAR ? bw_extent_stored(piece)
-                                                        : (struct bw_range){0};
-}
-
-static void add_range(struct bw_range *ranges, size_t *count, struct bw_range range)
+/* Adds what of the disk a piece needs. */
+static void add_needed(struct bw_range *ranges, size_t *count, const struct bw_extent *extent)
 {
     struct bw_range *last = *count ? &ranges[*count - 1] : NULL;
-    if (last && last->address + last->length == range.address)
-        last->length += range.length;
-    else if (range.length)
-        ranges[(*count)++] = range;
+    if (extent->kind != BW_EXTENT_REGULAR)
+        return;
+    if (last && last->address + last->length == extent->used_logical)
+        last->length += extent->used_stored;
+    else
+        ranges[(*count)++] = (struct bw_range){extent->used_logical, extent->used_stored};
 }
 
 struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw_data_file *file,
@@ -320,8 +327,8 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
         BW_TRY(bw_extents_next(cursor, &piece, &got));
         if (!got)
             break;
-        bw_error_free(piece.error);
-        add_range(ranges, &count, needed_range(&piece));
+        bw_error_free(piece.extent.error);
+        add_needed(ranges, &count, &piece.extent);
     }
     advisor->done = cursor->offset;
     if (count)

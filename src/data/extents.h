@@ -14,30 +14,21 @@
 #include "format/file_extent.h"
 
 struct bw_fs;
-struct bw_range;
-
-enum bw_piece_kind {
-    BW_PIECE_HOLE,   /**< zeros; nothing is allocated */
-    BW_PIECE_STORED, /**< a piece of an extent, or a part of an inline one: see `extent` */
-    BW_PIECE_BAD,    /**< unknown: see `error` */
-};
 
 /** A piece of a file. */
 struct bw_extent_piece {
-    enum bw_piece_kind kind;
-    uint64_t offset;              /**< in the file */
-    uint64_t length;              /**< bytes; never 0 */
-    struct bw_file_extent extent; /**< for STORED; inline_data is valid until the next piece is
-                                     asked for */
-    uint64_t extent_start;  /**< where in the file its item begins; may be less than `offset` */
-    struct bw_error *error; /**< for BAD; owned by the caller */
+    struct bw_extent extent; /**< its error is owned by the caller */
+    /** For BW_EXTENT_INLINE: all its bytes as they are stored, valid until the next piece is asked
+     * for. */
+    const uint8_t *inline_data;
+    uint32_t inline_length;
 };
 
 /** Whether a piece has bytes to be read: not so holes, bad pieces, and space that was never
  * written. */
-static inline bool bw_extent_is_data(const struct bw_extent_piece *piece)
+static inline bool bw_extent_is_data(const struct bw_extent *extent)
 {
-    return piece->kind == BW_PIECE_STORED && piece->extent.type != BW_FILE_EXTENT_PREALLOC;
+    return extent->kind == BW_EXTENT_REGULAR || extent->kind == BW_EXTENT_INLINE;
 }
 
 /** A place in a file. One thread at a time may use it. */
@@ -71,13 +62,6 @@ struct bw_error *bw_extents_next(struct bw_extent_cursor *cursor, struct bw_exte
  * chunk. */
 struct bw_error *bw_extents_next_readable(struct bw_extent_cursor *cursor,
                                           struct bw_extent_piece *piece, bool *got);
-
-/**
- * The logical addresses at which a piece is stored: its own bytes or, if it is compressed, those of
- * its whole extent. Length 0 if nothing is stored there: holes, bad pieces, inline extents. Those
- * that are allocated and were never written (BW_FILE_EXTENT_PREALLOC) have a range like others.
- */
-struct bw_range bw_extent_stored(const struct bw_extent_piece *piece);
 
 /** A place in a file, ahead of its reader. */
 struct bw_data_advisor {

@@ -32,9 +32,8 @@ struct job {
     size_t part;           /* of the block */
     unsigned first, count; /* requests; of a plain job exactly one */
     bool compressed;
-    struct bw_file_extent extent; /* of a compressed job */
-    uint64_t skip;                /* bytes of the extent that are not wanted */
-    const uint8_t *stored;
+    struct bw_extent_piece piece; /* of a compressed job */
+    const uint8_t *stored;        /* the bytes of its extent */
 };
 
 struct bw_data_fetch {
@@ -155,13 +154,13 @@ static struct bw_error *add_plain_step(struct bw_data_fetch *fetch, const struct
 static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    uint64_t logical = bw_extent_stored(piece).address;
-    uint8_t *bytes = bw_data_block_take(block, piece->length);
-    for (uint64_t done = 0, step; done < piece->length; done += step) {
+    const struct bw_extent *extent = &piece->extent;
+    uint8_t *bytes = bw_data_block_take(block, extent->length);
+    for (uint64_t done = 0, step; done < extent->length; done += step) {
         if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
             BW_TRY(bw_data_fetch_finish(fetch, block));
-        BW_TRY(add_plain_step(fetch, file, logical + done, piece->offset + done,
-                              piece->length - done, bytes + done, block, &step));
+        BW_TRY(add_plain_step(fetch, file, extent->used_logical + done, extent->offset + done,
+                              extent->length - done, bytes + done, block, &step));
     }
     return NULL;
 }
@@ -169,18 +168,17 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
 /* Compressed extents. */
 
 /* Names the extent, and its copy if there is only one: of several, it is not known which it was. */
-static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct job *job,
+static struct bw_error *name_copy(struct bw_data_fetch *fetch, const struct bw_extent *extent,
                                   struct bw_error *error)
 {
     struct bw_map_reply reply;
-    BW_AUTO_ERROR struct bw_error *unknown =
-        bw_wind_map(NULL, fetch->fs->reader.top, job->extent.disk_bytenr,
-                    (uint32_t)job->extent.disk_num_bytes, 1, &reply);
+    BW_AUTO_ERROR struct bw_error *unknown = bw_wind_map(
+        NULL, fetch->fs->reader.top, extent->logical, (uint32_t)extent->stored, 1, &reply);
     if (unknown || reply.copies > 1)
-        return bw_error_prefix(error, "extent at %" PRIu64, job->extent.disk_bytenr);
+        return bw_error_prefix(error, "extent at %" PRIu64, extent->logical);
     return bw_error_prefix(error,
                            "extent at %" PRIu64 " (copy 1 on device %" PRIu64 " at %" PRIu64 ")",
-                           job->extent.disk_bytenr, reply.location.devid, reply.location.offset);
+                           extent->logical, reply.location.devid, reply.location.offset);
 }
 
 /* Several jobs may share requests: the error stays with the request. */
@@ -193,26 +191,19 @@ static const struct bw_error *failed_request(const struct bw_data_fetch *fetch,
     return NULL;
 }
 
-/* What a job wants of its extent. */
-static struct bw_decoded_part part_of(const struct job *job, uint64_t length)
-{
-    return (struct bw_decoded_part){&job->file, &job->extent, job->skip, length};
-}
-
 static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_data_block *block)
 {
     const struct bw_data_part *part = &block->parts[job->part];
-    const struct bw_decoded_part wanted = part_of(job, part->length);
     const struct bw_error *failed = failed_request(fetch, job);
     struct bw_error *error = NULL;
     for (unsigned i = job->first; i < job->first + job->count; i++)
         bw_data_check_rebuilt(fetch->fs, &job->file, &fetch->requests[i]);
     if (failed)
         error = bw_error_create(failed->code, "%s", failed->message);
-    else if ((error = bw_data_decode(fetch->decoder, &wanted, job->stored,
+    else if ((error = bw_data_decode(fetch->decoder, &job->file, &job->piece, job->stored,
                                      (uint8_t *)(uintptr_t)part->bytes)))
-        error = name_copy(fetch, job, error);
+        error = name_copy(fetch, &job->piece.extent, error);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     if (error)
@@ -221,15 +212,14 @@ static struct bw_error *end_compressed(struct bw_data_fetch *fetch, const struct
 }
 
 /* A job of this batch that reads the same extent; NULL if there is none. */
-static const struct job *find_shared(const struct bw_data_fetch *fetch,
-                                     const struct bw_data_file *file,
-                                     const struct bw_file_extent *extent)
+static const struct job *find_shared(const struct bw_data_fetch *fetch, const struct job *wanted)
 {
+    const struct bw_extent *extent = &wanted->piece.extent;
     for (unsigned back = 1; back <= SHARED_JOBS && back <= fetch->job_count; back++) {
         const struct job *job = &fetch->jobs[fetch->job_count - back];
-        if (job->compressed && job->extent.disk_bytenr == extent->disk_bytenr &&
-            job->extent.disk_num_bytes == extent->disk_num_bytes &&
-            job->file.unchecked == file->unchecked)
+        if (job->compressed && job->piece.extent.logical == extent->logical &&
+            job->piece.extent.stored == extent->stored &&
+            job->file.unchecked == wanted->file.unchecked)
             return job;
     }
     return NULL;
@@ -240,11 +230,10 @@ static const struct job *find_shared(const struct bw_data_fetch *fetch,
 static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct job *job,
                                        struct bw_error **missing)
 {
-    const struct bw_file_extent *extent = &job->extent;
-    for (uint64_t done = 0; done < extent->disk_num_bytes;) {
-        uint64_t logical = extent->disk_bytenr + done;
-        uint64_t length =
-            least(extent->disk_num_bytes - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
+    const struct bw_extent *extent = &job->piece.extent;
+    for (uint64_t done = 0; done < extent->stored;) {
+        uint64_t logical = extent->logical + done;
+        uint64_t length = least(extent->stored - done, BW_DATA_REQUEST - logical % BW_DATA_REQUEST);
         struct bw_checksum_run run = {.length = length, .known = true};
         if (!job->file.unchecked)
             BW_TRY(bw_data_checksums_get(&fetch->checksums, logical, length,
@@ -270,7 +259,7 @@ static bool has_room(const struct bw_data_fetch *fetch)
 static struct bw_error *start_compressed(struct bw_data_fetch *fetch, struct job *job,
                                          struct bw_error **missing)
 {
-    const struct job *shared = find_shared(fetch, &job->file, &job->extent);
+    const struct job *shared = find_shared(fetch, job);
     job->first = fetch->request_count;
     job->stored = fetch->stored + fetch->stored_used;
     if (shared) {
@@ -288,20 +277,16 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
                                        const struct bw_extent_piece *piece,
                                        struct bw_data_block *block)
 {
-    struct job job = {.file = *file,
-                      .compressed = true,
-                      .extent = piece->extent,
-                      .skip = piece->extent.offset + (piece->offset - piece->extent_start)};
+    struct job job = {.file = *file, .compressed = true, .piece = *piece};
     struct bw_data_part part = {
-        .kind = BW_DATA_BYTES, .offset = piece->offset, .length = piece->length};
+        .kind = BW_DATA_BYTES, .offset = piece->extent.offset, .length = piece->extent.length};
     struct bw_error *missing = NULL;
     if (!has_room(fetch))
         BW_TRY(bw_data_fetch_finish(fetch, block));
     job.part = block->count;
-    uint8_t *bytes = bw_data_block_take(block, piece->length);
-    const struct bw_decoded_part wanted = part_of(&job, piece->length);
+    uint8_t *bytes = bw_data_block_take(block, part.length);
     part.bytes = bytes;
-    if (bw_data_decoded(fetch->decoder, &wanted, bytes))
+    if (bw_data_decoded(fetch->decoder, file, &piece->extent, bytes))
         return bw_data_block_add(block, part);
     unsigned requests = fetch->request_count;
     BW_TRY(start_compressed(fetch, &job, &missing));
@@ -320,21 +305,18 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
 static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    const struct bw_file_extent *extent = &piece->extent;
-    const uint64_t skip = piece->offset - piece->extent_start;
-    uint8_t *bytes = bw_data_block_take(block, piece->length);
+    const struct bw_extent *extent = &piece->extent;
+    uint8_t *bytes = bw_data_block_take(block, extent->length);
     struct bw_error *error = NULL;
     if (extent->compression == BW_COMPRESS_NONE)
-        memcpy(bytes, extent->inline_data + skip, piece->length);
+        memcpy(bytes, piece->inline_data + extent->extent_offset, extent->length);
     else
-        error = bw_data_decode(fetch->decoder,
-                               &(struct bw_decoded_part){file, extent, skip, piece->length},
-                               extent->inline_data, bytes);
+        error = bw_data_decode(fetch->decoder, file, piece, piece->inline_data, bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
     BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BYTES,
-                                                          .offset = piece->offset,
-                                                          .length = piece->length,
+                                                          .offset = extent->offset,
+                                                          .length = extent->length,
                                                           .bytes = bytes}));
     if (error)
         bw_data_spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
@@ -346,7 +328,7 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
 struct bw_error *bw_data_fetch_add(struct bw_data_fetch *fetch, const struct bw_data_file *file,
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
-    if (piece->extent.type == BW_FILE_EXTENT_INLINE)
+    if (piece->extent.kind == BW_EXTENT_INLINE)
         return add_inline(fetch, file, piece, block);
     return piece->extent.compression == BW_COMPRESS_NONE
                ? add_plain(fetch, file, piece, block)

@@ -19,7 +19,7 @@ struct bw_error *bw_data_fetch_create(struct bw_fs *fs, struct bw_data_fetch **r
 void bw_data_fetch_destroy(struct bw_data_fetch *fetch);
 
 /**
- * Adds a STORED piece of a file to a block, as parts whose bytes are read later: until
+ * Adds a piece of a file that has data to a block, as parts whose bytes are read later: until
  * bw_data_fetch_finish(), parts may only be added to the block. There must be room for the piece.
  * Fails only if memory runs out.
  */
@@ -106,19 +106,14 @@ struct bw_error *bw_data_decoder_create(struct bw_fs *fs, struct bw_data_decoder
 /** Frees it; NULL is allowed. */
 void bw_data_decoder_destroy(struct bw_data_decoder *decoder);
 
-/** A part of a compressed extent, in bytes of what it decodes to. */
-struct bw_decoded_part {
-    const struct bw_data_file *file;
-    const struct bw_file_extent *extent;
-    uint64_t skip, length; /**< inside extent->ram_bytes */
-};
+/** Copies a part of a compressed extent from the extent that was decoded last and kept; false if
+ * that is another one. */
+bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                     const struct bw_extent *extent, uint8_t *output);
 
-/** Copies a part from the extent that was decoded last and kept; false if that is another one. */
-bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
-                     uint8_t *output);
-
-/** Decodes a part of an extent from its bytes as they are stored. */
-struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_decoded_part *part,
-                                const uint8_t *stored, uint8_t *output);
+/** Decodes a part of an extent from the bytes of the whole extent as they are stored. */
+struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw_data_file *file,
+                                const struct bw_extent_piece *piece, const uint8_t *stored,
+                                uint8_t *output);
 
 #endif

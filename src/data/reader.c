@@ -54,25 +54,25 @@ void bw_data_reader_destroy(struct bw_data_reader *reader)
 
 /* Cuts a piece to what there is room for; false if there is none. */
 static bool cut_to_room(const struct bw_data_reader *reader, const struct bw_data_block *block,
-                        struct bw_extent_piece *piece)
+                        struct bw_extent *extent)
 {
     size_t room = bw_data_block_room(block);
-    if (piece->length > room)
-        piece->length = room - room % reader->fs->superblock.sectorsize;
-    return piece->length > 0;
+    if (extent->length > room)
+        extent->length = room - room % reader->fs->superblock.sectorsize;
+    return extent->length > 0;
 }
 
 /* Adds what needs no reading. */
 static struct bw_error *add_empty(const struct bw_data_reader *reader,
-                                  const struct bw_extent_piece *piece, struct bw_data_block *block)
+                                  const struct bw_extent *extent, struct bw_data_block *block)
 {
-    if (piece->kind == BW_PIECE_BAD)
+    if (extent->kind == BW_EXTENT_BAD)
         return bw_data_block_add_bad(
-            block, piece->offset, piece->length,
-            bw_data_name_error(piece->error, &reader->cursor.file, piece->offset));
+            block, extent->offset, extent->length,
+            bw_data_name_error(extent->error, &reader->cursor.file, extent->offset));
     return bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_HOLE,
-                                                          .offset = piece->offset,
-                                                          .length = piece->length});
+                                                          .offset = extent->offset,
+                                                          .length = extent->length});
 }
 
 /* Adds pieces up to the end of the cursor's range or of the block; `end` is set to where it
@@ -87,12 +87,12 @@ static struct bw_error *add_pieces(struct bw_data_reader *reader, struct bw_data
         BW_TRY(bw_extents_next_readable(&reader->cursor, &piece, &got));
         if (!got)
             return NULL;
-        if (bw_extent_is_data(&piece) && !cut_to_room(reader, block, &piece))
+        bool is_data = bw_extent_is_data(&piece.extent);
+        if (is_data && !cut_to_room(reader, block, &piece.extent))
             return NULL;
-        uint64_t next = piece.offset + piece.length;
-        BW_TRY(bw_extent_is_data(&piece)
-                   ? bw_data_fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
-                   : add_empty(reader, &piece, block));
+        uint64_t next = piece.extent.offset + piece.extent.length;
+        BW_TRY(is_data ? bw_data_fetch_add(reader->fetch, &reader->cursor.file, &piece, block)
+                       : add_empty(reader, &piece.extent, block));
         bool cut = next < reader->cursor.offset;
         *end = next;
         if (cut)

@@ -100,9 +100,9 @@ static struct bw_error *add_piece(struct planner *planner, struct task *task, bo
     bool got;
     bw_extents_seek(cursor, &planner->file.data, planner->offset, planner->end);
     BW_TRY(bw_extents_next_readable(cursor, &piece, &got));
-    bw_error_free(piece.error);
-    if (!bw_extent_is_data(&piece))
-        return add_entry(planner, task, piece.offset + piece.length, false);
+    bw_error_free(piece.extent.error);
+    if (!bw_extent_is_data(&piece.extent))
+        return add_entry(planner, task, piece.extent.offset + piece.extent.length, false);
     BW_TRY(advise(planner, BW_DATA_BLOCK));
     *full = true;
     uint64_t end = planner->offset + BW_DATA_BLOCK;

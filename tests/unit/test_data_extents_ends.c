@@ -74,12 +74,12 @@ static uint64_t last_end(struct data_image *image, uint64_t size, unsigned *bad)
         expect_success(bw_extents_next(&cursor, &piece, &got));
         if (!got)
             break;
-        assert_int_equal(piece.offset, at);
-        assert_true(piece.length > 0);
-        at += piece.length;
-        end = piece.kind == BW_PIECE_HOLE ? end : at;
-        *bad += piece.kind == BW_PIECE_BAD;
-        bw_error_free(piece.error);
+        assert_int_equal(piece.extent.offset, at);
+        assert_true(piece.extent.length > 0);
+        at += piece.extent.length;
+        end = piece.extent.kind == BW_EXTENT_HOLE ? end : at;
+        *bad += piece.extent.kind == BW_EXTENT_BAD;
+        bw_error_free(piece.extent.error);
     }
     assert_int_equal(at, INT64_MAX);
     bw_extents_free(&cursor);
