@@ -256,10 +256,7 @@ static uint64_t measure_nowhere(const struct bw_fs *fs, struct bw_range range,
                         left < UINT32_MAX ? (uint32_t)left : UINT32_MAX, 1, &reply);
         if (!unmapped)
             break;
-        if (*error)
-            bw_error_free(unmapped);
-        else
-            *error = unmapped;
+        *error = bw_error_first(*error, unmapped);
         if (!reply.length)
             break;
         done += reply.length;

@@ -169,17 +169,6 @@ static struct slot *slot_of(struct state *state, size_t number)
     return &state->slots[number % state->size];
 }
 
-/* With the lock held. */
-static void fail(struct state *state, struct bw_error *error)
-{
-    if (!error)
-        return;
-    if (state->error)
-        bw_error_free(error);
-    else
-        state->error = error;
-}
-
 /* Ends a file of which nothing more is delivered. */
 static void abandon(const struct state *state, const struct bw_stream_file *file)
 {
@@ -234,7 +223,7 @@ static bool deliver(struct state *state)
     pthread_mutex_unlock(&state->lock);
     struct bw_error *error = deliver_task(state, slot);
     pthread_mutex_lock(&state->lock);
-    fail(state, error);
+    state->error = bw_error_first(state->error, error);
     recycle(state, slot);
     state->delivering = false;
     state->head++;
@@ -250,7 +239,7 @@ static bool plan(struct state *state)
     pthread_mutex_unlock(&state->lock);
     struct bw_error *error = fill_task(&state->planner, &slot->task);
     pthread_mutex_lock(&state->lock);
-    fail(state, error);
+    state->error = bw_error_first(state->error, error);
     state->planning = false;
     state->planned += slot->task.count > 0;
     state->ended = state->planner.ended;
@@ -294,7 +283,7 @@ static bool run(struct state *state, struct bw_data_reader *reader)
     for (size_t i = 0; i < slot->task.count && !error; i++)
         error = run_entry(state->stream, reader, &slot->task.entries[i], &slot->block);
     pthread_mutex_lock(&state->lock);
-    fail(state, error);
+    state->error = bw_error_first(state->error, error);
     slot->done = !error;
     return true;
 }
@@ -312,7 +301,7 @@ static void work(void *context, unsigned worker, size_t task)
     (void)task;
     struct bw_error *error = bw_data_reader_create(state->fs, &reader);
     pthread_mutex_lock(&state->lock);
-    fail(state, error);
+    state->error = bw_error_first(state->error, error);
     while (!is_over(state)) {
         if (deliver(state) || plan(state) || run(state, reader))
             pthread_cond_broadcast(&state->changed);

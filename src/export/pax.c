@@ -327,12 +327,11 @@ struct bw_error *bw_pax_append(struct bw_buffer *text, const struct bw_archive_e
     if (link && naming_of(link) == IN_BLOCKS)
         append_long_path(text, 'K', link);
     *data = stored(entry);
-    struct bw_buffer map = {0};
+    BW_AUTO_BUFFER struct bw_buffer map = {0};
     if (entry->is_sparse)
         append_map(&map, entry);
     append_headers(text, &header, entry, map.length + *data);
     bw_buffer_append(text, map.data, map.length);
     text->failed |= map.failed;
-    bw_buffer_free(&map);
     return NULL;
 }

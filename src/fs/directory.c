@@ -204,7 +204,7 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
         length--;
     if (!length)
         return find_by_id(fs, BW_TOP_SUBVOLUME, subvolume);
-    struct bw_buffer path = {0};
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     *subvolume = NULL;
     for (size_t i = 0; i < table->count && !*subvolume; i++) {
         /* A path costs look-ups: only compare those of subvolumes whose own name fits. */
@@ -216,7 +216,6 @@ static struct bw_error *find_by_path(const struct bw_fs *fs, const char *text,
         if (!error && is_path(&path, text))
             *subvolume = &table->items[i];
     }
-    bw_buffer_free(&path);
     return *subvolume ? NULL
                       : bw_error_create(BW_ERROR_NOT_FOUND, "there is no subvolume %s", text);
 }

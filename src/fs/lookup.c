@@ -78,14 +78,6 @@ struct search {
     bool found;
 };
 
-static void keep_error(struct search *search, struct bw_error *error)
-{
-    if (search->error)
-        bw_error_free(error);
-    else
-        search->error = error;
-}
-
 static struct bw_error *take_entry(void *context, const struct bw_dir_entry *entry)
 {
     struct search *search = context;
@@ -95,8 +87,7 @@ static struct bw_error *take_entry(void *context, const struct bw_dir_entry *ent
     struct bw_error *error = bw_place_of_entry(search->fs, search->directory->subvolume,
                                                search->directory->inode, entry, search->place);
     search->found = !error;
-    if (error)
-        keep_error(search, error);
+    search->error = bw_error_first(search->error, error);
     return NULL;
 }
 
@@ -120,7 +111,7 @@ static struct bw_error *search_range(struct search *search, uint8_t type, uint64
                         (struct bw_key){directory, type, last});
     while (!error && !search->found && bw_item_range_next(&range)) {
         if (range.error)
-            keep_error(search, BW_TAKE(range.error));
+            search->error = bw_error_first(search->error, BW_TAKE(range.error));
         else
             error = take_entries(search, &range.item);
     }
@@ -149,11 +140,10 @@ static struct bw_error *find_name(struct search *search)
     if (search->name_length > BW_NAME_MAX || bw_place_is_empty(search->directory))
         return NULL;
     struct bw_error *error = search_everywhere(search);
-    if (error)
-        keep_error(search, error);
+    error = bw_error_first(search->error, error);
     if (!search->found)
-        return search->error;
-    bw_error_free(search->error);
+        return error;
+    bw_error_free(error);
     return NULL;
 }
 

@@ -91,32 +91,6 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     return error || !attach ? error : read_trees(fs, attach);
 }
 
-static struct bw_error *open_fs(const struct bw_fs_options *options, attach_recovery *attach,
-                                struct bw_fs **result)
-{
-    if (!options->path_count && !options->graph->file)
-        return bw_error_create(BW_ERROR_USAGE, "no image given");
-    struct bw_fs *fs = calloc(1, sizeof *fs);
-    if (!fs)
-        return bw_error_no_memory();
-    fs->reporter = options->reporter;
-    fs->seed = make_seed(fs);
-    pthread_mutex_init(&fs->lost_lock, NULL);
-    struct bw_error *error = open_steps(fs, options, attach);
-    if (error)
-        bw_fs_close(fs);
-    else
-        *result = fs;
-    /* What the caller did wrong was not born here. */
-    if (error && error->code != BW_ERROR_USAGE)
-        error = bw_fs_sign(error);
-    if (error && options->probes)
-        BW_PROBE(options->probes, error, report,
-                 &(struct bw_report_event){.error = error, .fatal = true});
-    return error;
-}
-
-/* Options of any version of the header become those of this one. */
 struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recovery *attach,
                                  struct bw_fs **result)
 {
@@ -126,7 +100,26 @@ struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recov
     if (options.graph)
         BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
     options.graph = &graph;
-    return open_fs(&options, attach, result);
+    if (!options.path_count && !graph.file)
+        return bw_error_create(BW_ERROR_USAGE, "no image given");
+    struct bw_fs *fs = calloc(1, sizeof *fs);
+    if (!fs)
+        return bw_error_no_memory();
+    fs->reporter = options.reporter;
+    fs->seed = make_seed(fs);
+    pthread_mutex_init(&fs->lost_lock, NULL);
+    struct bw_error *error = open_steps(fs, &options, attach);
+    if (error)
+        bw_fs_close(fs);
+    else
+        *result = fs;
+    /* What the caller did wrong was not born here. */
+    if (error && error->code != BW_ERROR_USAGE)
+        error = bw_fs_sign(error);
+    if (error && options.probes)
+        BW_PROBE(options.probes, error, report,
+                 &(struct bw_report_event){.error = error, .fatal = true});
+    return error;
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)

@@ -5,6 +5,8 @@
  */
 #include "walk/output.h"
 
+#include "base/cleanup.h"
+
 void bw_output_init(struct bw_ordered_output *output, bw_bytes_taker *consume, void *context)
 {
     memset(output, 0, sizeof *output);
@@ -37,10 +39,7 @@ void bw_output_restart(struct bw_ordered_output *output)
 void bw_output_fail(struct bw_ordered_output *output, struct bw_error *error)
 {
     pthread_mutex_lock(&output->lock);
-    if (output->error)
-        bw_error_free(error);
-    else
-        output->error = error;
+    output->error = bw_error_first(output->error, error);
     atomic_store(&output->stopped, true);
     pthread_mutex_unlock(&output->lock);
 }

@@ -62,13 +62,11 @@ struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t
                                         const struct bw_collected *what, const void *name,
                                         size_t name_length, bool *taken)
 {
-    struct bw_buffer path = {0};
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     bw_buffer_append(&path, walk->scope.prefix, walk->scope.prefix_length);
     bw_directories_path(&walk->directories, directory, &path);
     bw_buffer_append(&path, name, name_length);
-    struct bw_error *error = list(walk, &path, what, name_length, taken);
-    bw_buffer_free(&path);
-    return error;
+    return list(walk, &path, what, name_length, taken);
 }
 
 struct bw_error *bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint64_t inode,
@@ -80,9 +78,7 @@ struct bw_error *bw_subvolume_walk_list_top(struct bw_subvolume_walk *walk, uint
     length -= length > 1; /* the '/' is the name of the top one */
     for (start = length - 1; start && prefix[start - 1] != '/'; start--)
         ;
-    struct bw_buffer path = {0};
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     bw_buffer_append(&path, prefix, length);
-    struct bw_error *error = list(walk, &path, &what, length - start, taken);
-    bw_buffer_free(&path);
-    return error;
+    return list(walk, &path, &what, length - start, taken);
 }

@@ -57,7 +57,7 @@ static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_wal
 static struct bw_error *visit_found(struct visit *visit, bool shallow)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
-    struct bw_buffer prefix = {0};
+    BW_AUTO_BUFFER struct bw_buffer prefix = {0};
     struct bw_error *error = NULL;
     for (size_t next = 0; next < walk->entry_count && !error && !bw_output_stopped(&walk->output);
          next++) {
@@ -72,7 +72,6 @@ static struct bw_error *visit_found(struct visit *visit, bool shallow)
                                         .shallow = shallow};
         error = prefix.failed ? bw_error_no_memory() : visit_subvolume(visit, &top);
     }
-    bw_buffer_free(&prefix);
     return error;
 }
 

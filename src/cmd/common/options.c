@@ -239,7 +239,7 @@ static void help_option(const struct option_list *list, size_t number)
         snprintf(letter, sizeof letter, "-%c, ", option->letter);
     snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
              *argument && *argument != '[' ? " " : "", argument);
-    struct bw_buffer text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
     enum { INDENT = 33, WIDTH = 100 };
     if (strlen(left) > INDENT - 3)
         bw_buffer_format(&text, "  %s\n%*s", left, INDENT, "");
@@ -247,7 +247,6 @@ static void help_option(const struct option_list *list, size_t number)
         bw_buffer_format(&text, "  %-*s ", INDENT - 3, left);
     page_append_words(&text, option->description, strlen(option->description), INDENT, WIDTH);
     printf("%.*s\n", (int)text.length, text.data ? text.data : "");
-    bw_buffer_free(&text);
 }
 
 static int show_help(const struct command *command, const char *argument)
@@ -297,13 +296,12 @@ static void fill_tables(struct getopt_tables *tables, const struct option_list *
 
 static int usage_error(const char *reason, const char *argument)
 {
-    struct bw_buffer shown = {0};
+    BW_AUTO_BUFFER struct bw_buffer shown = {0};
     bw_escape_words(&shown, reason);
     bw_buffer_format(&shown, "%s", argument ? ": " : "");
     bw_escape_words(&shown, argument ? argument : "");
     fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk --help'.\n", (int)shown.length,
             shown.data ? shown.data : "");
-    bw_buffer_free(&shown);
     return STATUS_CANNOT;
 }
 

@@ -93,16 +93,14 @@ static struct bw_error *answer_path(struct cmd_paths *paths, const char *path, b
                                     cmd_path_answer *answer, void *context)
 {
     struct bw_place place;
-    struct bw_buffer text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
     struct bw_error *error = bw_lookup(paths->session.fs, paths->from, path, follow, &place);
     if (error) {
         cmd_paths_miss(paths, error);
         return NULL;
     }
     error = answer(context, paths, path, &place, &text);
-    error = write_answer(paths, path, error, &text);
-    bw_buffer_free(&text);
-    return error;
+    return write_answer(paths, path, error, &text);
 }
 
 int cmd_paths_run(const struct cmd_common *common, const char *subvolume, bool follow,

@@ -54,7 +54,7 @@ static void print_line(const struct bw_buffer *line)
 /* The lines of -vv after a message: its way through the layers, then its causes with theirs. */
 static void explain(const struct bw_error *error, int depth)
 {
-    struct bw_buffer line = {0};
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
     bool says_more = error->way && (error->way->next || error->way->has_address);
     if (says_more) {
         bw_buffer_format(&line, "%*s", 2 * depth, "");
@@ -68,18 +68,16 @@ static void explain(const struct bw_error *error, int depth)
         print_line(&line);
         explain(cause, depth + 1);
     }
-    bw_buffer_free(&line);
 }
 
 static void say(const struct cmd_common *common, const char *kind, const struct bw_error *error)
 {
-    struct bw_buffer line = {0};
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
     bw_buffer_format(&line, "%s", kind);
     bw_escape_words(&line, error->message);
     if (error->way)
         append_layer(&line, error->way);
     print_line(&line);
-    bw_buffer_free(&line);
     if (common && common->verbose > 1)
         explain(error, 1);
 }

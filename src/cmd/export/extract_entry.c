@@ -119,14 +119,13 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
                                 struct bw_place *place, struct bw_inode *inode)
 {
     struct bw_fs *fs = extract->export.session.fs;
-    struct bw_buffer text = {0};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_append(&text, path, length);
     bw_buffer_append_byte(&text, '\0');
     struct bw_error *error =
         text.failed ? bw_error_no_memory() : bw_lookup(fs, NULL, text.data, false, place);
     if (!error)
         error = bw_inode_get(fs, place, inode);
-    bw_buffer_free(&text);
     return cmd_image_error(error);
 }
 

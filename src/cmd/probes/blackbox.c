@@ -83,17 +83,16 @@ static void append_ending(struct bw_buffer *line, const struct bw_recording_fact
 
 static void print_note(const char *file, const struct bw_buffer *line)
 {
-    struct bw_buffer name = {0};
+    BW_AUTO_BUFFER struct bw_buffer name = {0};
     bw_escape_append(&name, file, strlen(file));
     fprintf(stderr, "btrfs-walk: %.*s: %.*s\n", (int)name.length, name.data ? name.data : "",
             (int)line->length, line->data ? line->data : "");
-    bw_buffer_free(&name);
 }
 
 /* Which process it was, and which events are not shown. */
 static void print_notes(const char *file, const struct bw_recording_facts *facts)
 {
-    struct bw_buffer line = {0};
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
     char begin[BW_DATE_LENGTH];
     bw_write_date(begin, (int64_t)(facts->begin_real & INT64_MAX), ' ');
     bw_buffer_format(&line, "%s, process %" PRIu32 ", begun %.*s UTC, ", facts->program,
@@ -117,7 +116,6 @@ static void print_notes(const char *file, const struct bw_recording_facts *facts
                              losses[i].what);
     if (line.length)
         print_note(file, &line);
-    bw_buffer_free(&line);
 }
 
 static int show(const struct cmd_common *common, const struct blackbox_state *blackbox,

@@ -123,11 +123,10 @@ static void append_long(struct bw_buffer *text)
 
 static void add_attributes(struct bw_json *json, struct bw_attributes attributes)
 {
-    struct bw_buffer triplet = {0};
+    BW_AUTO_BUFFER struct bw_buffer triplet = {0};
     append_attributes(&triplet, attributes);
     bw_json_bytes(json, "stability", triplet.data ? triplet.data : "", triplet.length);
     json->buffer->failed |= triplet.failed;
-    bw_buffer_free(&triplet);
 }
 
 static void add_probe(struct bw_json *json, const struct bw_probe *probe)
