@@ -4,7 +4,7 @@
  * checksum tree, decompressed, and put in file order; holes are holes, and what cannot be read is a
  * bad range.
  *
- * There is one reader for each worker thread. bw_data_read() hands out a range bit by bit.
+ * There is one reader for each worker thread. bw_data_read() passes a range on part by part.
  * bw_data_fill() reads into a block of the caller, who may keep it for a while.
  */
 #ifndef BW_DATA_READER_H

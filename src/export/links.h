@@ -32,9 +32,9 @@ enum bw_link_state {
     BW_LINK_LOST,    /**< it cannot be read or written under any name */
 };
 
-/** What is known of a file when it is met. */
+/** What is known of a file. */
 struct bw_link {
-    bool is_first; /**< it was not met before */
+    bool is_first; /**< it was not known before */
     enum bw_link_state state;
     size_t number; /**< of the file */
 };
@@ -48,7 +48,7 @@ void bw_links_free(struct bw_links *links);
 bool bw_links_meet(struct bw_links *links, const struct bw_place *place, const char *path,
                    struct bw_link *link);
 
-/** Looks at a file again. False if it was never met. */
+/** Looks a file up. False if it is not known. */
 bool bw_links_find(struct bw_links *links, const struct bw_place *place, struct bw_link *link);
 
 /** Sets the state of a file. */

@@ -67,7 +67,7 @@ static struct ustar *sealed(struct ustar *header)
     return header;
 }
 
-/* A header that tells something about the entry after it. */
+/* A header with information about the entry after it. */
 static struct ustar helping_header(char type, uint64_t size, const char *path)
 {
     struct ustar header = {.type = type};
@@ -223,7 +223,7 @@ static void add_path(struct bw_buffer *records, char field[static 100], const ch
         append_text(records, key, path);
 }
 
-/* A tar that knows nothing of holes shall not take what it extracts for the file. */
+/* If a tar knows nothing of holes, what it extracts must not be mistaken for the file. */
 static void add_sparse_path(struct bw_buffer *records, char field[static 100], const char *path)
 {
     char other[100 + sizeof "GNUSparseFile.0/"];

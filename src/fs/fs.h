@@ -86,7 +86,7 @@ void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error
  * thread. */
 bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
 
-/** Reports what an item range has met as lost, and takes its error. */
+/** Reports what an item range found to be lost, and takes its error. */
 void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
 
 /** A hash of a name in a directory, good enough to tell names apart. */

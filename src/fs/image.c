@@ -97,7 +97,7 @@ static void report_rejected(struct bw_fs *fs, const struct bw_image *image, stru
 static struct bw_error *join_rejected(struct copies *copies, int wanted)
 {
     struct bw_buffer text = {0};
-    /* Who asks for a certain copy knows that there is a file system. */
+    /* If a certain copy is asked for, there probably is a file system. */
     enum bw_error_code code = wanted > 0 ? BW_ERROR_CORRUPT : BW_ERROR_NOT_BTRFS;
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         const struct bw_error *reason = copies->rejected[copy];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which of the images given belong together: choosing the file system, and naming what does not fit
- * it. */
+/* Which of the given images belong together: choosing the file system, and reporting the images
+ * that are not part of it. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "fs/image.h"
 
-/* A change of the metadata uuid that was cut short leaves devices with either fsid; they share the
- * metadata uuid. */
+/* If a change of the fsid was interrupted, some devices have the old fsid and some the new one. All
+ * have the same metadata uuid. */
 #define CHANGING_FSID ((UINT64_C(1) << 35) | (UINT64_C(1) << 36))
 
 static bool same_uuid(const uint8_t *a, const uint8_t *b)
@@ -35,10 +35,8 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
 }
 
-/*
- * Whether `candidate` may have sprouted from the seed `chosen`: then it has the seed as a further
- * device, and its generation has gone on from the seed's.
- */
+/* Whether `candidate` may have sprouted from the seed `chosen`: then the seed is one of its
+ * devices, and its generation is higher. */
 static bool may_sprout_from(const struct bw_superblock *candidate,
                             const struct bw_superblock *chosen)
 {
@@ -46,7 +44,7 @@ static bool may_sprout_from(const struct bw_superblock *candidate,
            (!is_seed(candidate) || candidate->generation > chosen->generation);
 }
 
-/* The first image decides; but a seed gives way to a file system that may have sprouted from it. */
+/* The first image decides, unless it is a seed and a later one may have sprouted from it. */
 static const struct bw_superblock *choose(const struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = NULL;
@@ -79,7 +77,7 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
     }
 }
 
-/* Of two images that claim to be the same device the newer one stays; of equals, the first. */
+/* If two images claim to be the same device, the newer one is used, or else the first. */
 static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -91,8 +89,7 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
                 continue;
             bool newer = second->superblock.generation > first->superblock.generation;
             struct bw_image *dropped = newer ? first : second, *kept = newer ? second : first;
-            /* The file system is complete, so this is a warning that does not change the exit
-             * status. */
+            /* Nothing is missing, so the image does not count as unused: the exit status stays. */
             dropped->role = BW_IMAGE_UNUSED;
             bw_fs_report(fs, BW_WARNING,
                          bw_error_create(
@@ -123,7 +120,7 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
-/* What is wrong with an image that has a magic number says more than that there is none. */
+/* If an image has the magic number, what else is wrong with it is the better explanation. */
 static struct bw_error *nothing_usable(struct bw_image_set *set)
 {
     struct bw_image *image = &set->images[0];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The search for the newest entry of a log. In each of the two zones generations ascend, so the end
- * of the first one is found by halving. If that zone is not full, the entry is there. Otherwise the
- * second zone is looked for, at each length that a zone may have: what lies there on other devices
- * are data, so it must be of the same device.
+ * Searching for the newest entry of a log. In each of the two zones generations ascend, so the end
+ * of the first one is found by a binary search. If that zone is not full, the newest entry is in
+ * it. Otherwise it is in the second zone, which is looked for at each length that a zone may have.
+ * Other data may lie there, so an entry counts only if it names the same device.
  */
 #include "fs/superblock_log.h"
 
@@ -16,8 +16,8 @@ enum {
     SMALLEST_ZONE = 22,      /* powers of two: 4 MiB */
     LARGEST_ZONE = 33,       /* 8 GiB */
     CAPACITY_UNIT = 1 << 20, /* a zone holds a multiple of it, which may be less than its length */
-    LOOK_AHEAD = 8,          /* blocks */
-    STEPS_BACK = 64          /* to a good entry */
+    LOOK_AHEAD = 8,          /* blocks, for an entry after bad ones */
+    STEPS_BACK = 64          /* blocks, to a good entry */
 };
 
 struct search {
@@ -42,7 +42,7 @@ static bool read_block(const struct search *search, uint64_t offset, void *block
     return !error;
 }
 
-/* The id of the file system may have been changed since; that of the device stays. */
+/* The id of the file system may have changed since; that of the device never does. */
 static bool is_same_device(const struct search *search, const struct bw_disk_superblock *disk)
 {
     const struct bw_superblock *known = search->log->known;
@@ -52,8 +52,8 @@ static bool is_same_device(const struct search *search, const struct bw_disk_sup
            memcmp(disk->device.uuid, search->first.device.uuid, BW_UUID_SIZE) == 0;
 }
 
-/* The block at an offset, if it is an entry. An entry calls itself by the address of the copy on
- * devices without zones. */
+/* The block at an offset, if it is an entry. The address in an entry is the one that the copy has
+ * on devices without zones. */
 static bool read_entry(const struct search *search, uint64_t offset,
                        struct bw_disk_superblock *disk)
 {
@@ -62,8 +62,8 @@ static bool read_entry(const struct search *search, uint64_t offset,
            bw_get64(disk->incompat_flags) & BW_INCOMPAT_ZONED && is_same_device(search, disk);
 }
 
-/* Whether an entry of this generation or a later one is at an offset, or soon after it: some bad
- * blocks among others end no log. */
+/* Whether an entry of this generation or a later one is at an offset or soon after it: a few bad
+ * blocks do not end a log. */
 static bool goes_on(const struct search *search, uint64_t offset, uint64_t generation)
 {
     struct bw_disk_superblock disk;
@@ -74,8 +74,8 @@ static bool goes_on(const struct search *search, uint64_t offset, uint64_t gener
     return false;
 }
 
-/* Where, at most LOOK_AHEAD blocks too late, the entries end that begin at an offset with this
- * generation. */
+/* The end of the entries that begin at an offset with this generation; it may be up to LOOK_AHEAD
+ * blocks too far. */
 static uint64_t find_end(const struct search *search, uint64_t start, uint64_t generation)
 {
     uint64_t low = 0, high = 1; /* in entries; there is one at low, and none at high */
@@ -155,7 +155,7 @@ static bool find_first(const struct search *search, uint64_t *start,
     return found;
 }
 
-/* Looks at the entries that begin at an offset. The answer is where they end; 0: there are none. */
+/* Looks at the entries that begin at an offset. Returns where they end; 0 if there are none. */
 static uint64_t consider_run(struct search *search, uint64_t start)
 {
     struct bw_disk_superblock disk;
@@ -166,7 +166,7 @@ static uint64_t consider_run(struct search *search, uint64_t start)
     return consider(search, find_end(search, start, bw_get64(disk.generation)));
 }
 
-/* The second zone. Only if the first one is full, or empty, it may hold the newest entry. */
+/* The second zone. It can have the newest entry only if the first one is full, or empty. */
 static void consider_second(struct search *search, uint64_t base, uint64_t end)
 {
     bool is_full = end && (end - base) % CAPACITY_UNIT == 0;

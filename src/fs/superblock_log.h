@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Superblocks of zoned devices, where nothing can be written twice: each copy is a log in two
- * zones, of which one is emptied when the other is full, and the newest entry counts. How long
- * zones are an image does not say, so that entry is searched for. Source: sb_log_location() in the
+ * Superblocks of zoned devices, where no block can be overwritten: each copy is a log in two zones,
+ * one of which is emptied when the other is full. The newest entry is valid. An image does not say
+ * how long its zones are, so the entry has to be searched for. Source: sb_log_location() in the
  * kernel's fs/btrfs/zoned.c.
  */
 #ifndef BW_FS_SUPERBLOCK_LOG_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Adopting leaves. The extent tree records for each tree block which tree it belongs to or, if it
- * is shared, which node above refers to it. So the blocks below a lost node can be found: they
- * belong to the same tree, or to the tree of the lost node itself (a snapshot refers to a node of
- * another tree as a whole), or a node found below the lost one refers to them. The extent tree is
- * read once for each level, from the top down. Of the leaves found, those are adopted whose first
- * key was lost.
+ * Adopting leaves. The extent tree records for each tree block the tree that it belongs to or, if
+ * it is shared, the node above that refers to it. This is how the blocks below a lost node are
+ * found: they belong to the same tree; or to the tree that owns the lost node, since a snapshot may
+ * share a whole node of another tree; or a node that was found below the lost one refers to them.
+ * The extent tree is read once for each level, from the top down. Of the leaves found, those are
+ * adopted whose first key was lost.
  */
 #include <stdlib.h>
 
@@ -17,7 +17,7 @@
 #include "recovery/recovery.h"
 #include "xlators/classes.h"
 
-/* A tree other than the one in question, and the keys for which its leaves stand in. */
+/* Another tree, and the range of keys in which its leaves count as leaves of this one. */
 struct claim {
     uint64_t tree;
     struct bw_lost_range range;
@@ -30,19 +30,19 @@ struct adoption {
     struct bw_adopted *result;
     struct bw_lost_list lost; /* ranges of lost nodes; those of leaves are not in it */
     uint64_t newest;          /* no block below a lost node is newer */
-    uint8_t level;            /* the level looked for in this pass */
+    uint8_t level;            /* of the blocks that this pass looks for */
     struct bw_map lost_nodes; /* addresses of lost nodes, to their index in `ranges` */
-    size_t met;               /* how many of them the extent tree knows */
+    size_t known;             /* how many of them the extent tree has */
     struct bw_map nodes;      /* addresses of nodes found below them */
     struct claim *claims;
     size_t claim_count, claim_capacity;
     struct bw_tree_extent block; /* the block of the last extent item; bytenr 0 if it is of no
                                     interest */
-    bool taken; /* the block counts, so that further references to it change nothing */
+    bool taken;                  /* the block was taken: further references to it change nothing */
     unsigned candidate_count, batch;
     struct candidate {
         struct bw_block_pointer pointer;
-        uint64_t tree; /* whose leaf it is; 0 if it came by the node above it */
+        uint64_t tree; /* that it belongs to; 0 if it was found by the node above it */
     } candidates[BW_BATCH];
     uint8_t *buffers;
 };
@@ -58,7 +58,8 @@ static bool is_claimed(const struct adoption *adoption, uint64_t tree, const str
     return false;
 }
 
-/* Where the lost keys end that begin in a piece: pieces that touch were lost in different waves. */
+/* The end of the lost keys that begin in a piece. Pieces that touch were lost in different waves.
+ */
 static struct bw_key end_of_loss(const struct bw_lost_list *list, const struct bw_lost_range *piece)
 {
     const struct bw_lost_range *last = list->items + list->count - 1;
@@ -89,7 +90,7 @@ static struct bw_error *adopt(struct adoption *adoption, const struct candidate 
     return NULL;
 }
 
-/* Reads the leaves collected. If one cannot be read, its keys are not known. */
+/* Reads the leaves that were collected. If one cannot be read, the result is not complete. */
 static struct bw_error *read_candidates(struct adoption *adoption)
 {
     const struct bw_tree_reader *reader = &adoption->fs->reader;
@@ -160,7 +161,7 @@ static struct bw_error *take_item(struct adoption *adoption, const struct bw_ite
         if (extent.level != adoption->level || extent.generation > adoption->newest)
             adoption->block.bytenr = 0;
         else
-            adoption->met += bw_map_get(&adoption->lost_nodes, extent.bytenr) != UINT32_MAX;
+            adoption->known += bw_map_get(&adoption->lost_nodes, extent.bytenr) != UINT32_MAX;
         while (bw_extent_reference_next(&extent.references, &reference))
             BW_TRY(take_reference(adoption, &reference));
         return NULL;
@@ -208,7 +209,7 @@ static void put_in_order(struct bw_adopted *adopted)
     adopted->count = kept;
 }
 
-/* Notes the lost nodes, and the highest level of one, where the search begins; 0: there is none. */
+/* Notes the lost nodes. `*highest` is set to their highest level, where the search begins. */
 static struct bw_error *note_lost_nodes(struct adoption *adoption, uint8_t *highest)
 {
     for (size_t i = 0; i < adoption->ranges->count && i < UINT32_MAX; i++) {
@@ -256,7 +257,7 @@ static struct bw_error *search(struct adoption *adoption)
     }
     BW_TRY(read_candidates(adoption));
     put_in_order(adoption->result);
-    adoption->result->complete &= adoption->met == adoption->lost_nodes.count;
+    adoption->result->complete &= adoption->known == adoption->lost_nodes.count;
     return NULL;
 }
 

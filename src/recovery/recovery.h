@@ -92,7 +92,7 @@ struct bw_error *bw_adoptions_find(void *adoptions, const struct bw_tree *tree, 
 
 /**
  * The names of directories as the inodes know them that have the names. Which inodes refer to which
- * directories is found out by reading the whole tree when it is first asked for. That takes 24
+ * directories is found by reading the whole tree when it is first needed. That takes 24
  * bytes a name; it is kept for the last few trees.
  */
 struct bw_name_index;

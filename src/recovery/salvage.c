@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The end of the last extent, for the size of a file that nothing else tells. */
+/* Making up a lost inode: the file ends where its last extent does. */
 #include <inttypes.h>
 #include <sys/stat.h>
 

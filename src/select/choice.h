@@ -21,7 +21,7 @@ struct bw_choice {
     unsigned start_depth; /**< slashes in the path of the start, which has one at its end */
 };
 
-/** A type as an entry tells it, or BW_FILE_UNKNOWN if there is no such type. */
+/** The type in an entry, or BW_FILE_UNKNOWN if there is no such type. */
 static inline uint8_t bw_known_type(uint8_t type)
 {
     return type <= BW_FILE_SYMLINK ? type : BW_FILE_UNKNOWN;
@@ -36,13 +36,13 @@ void bw_choice_start(struct bw_choice *choice, const char *path, size_t length);
 /** How deep below the start a directory lies, whose path has a '/' at both ends. */
 unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length);
 
-/** Whether what is in a directory as deep as that is still wanted. */
+/** Whether the entries of a directory at this depth are wanted. */
 static inline bool bw_choice_enters(const struct bw_choice *choice, unsigned depth)
 {
     return !choice->has_maxdepth || depth < choice->maxdepth;
 }
 
-/** Whether an entry that is not excluded is to be listed, as far as its name tells. */
+/** Whether an entry that is not excluded is listed, unless its inode is rejected later. */
 bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named);
 
 #endif

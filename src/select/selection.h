@@ -14,7 +14,7 @@
 #include "btrfs-walk/selection.h"
 #include "record/file.h"
 
-/** An entry as far as its directory tells. */
+/** An entry, as far as it is known from its directory. */
 struct bw_named {
     const char *path; /**< absolute, with a NUL after it */
     size_t path_length;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The collecting: names and directories in one run of bytes, inode numbers sorted by their digits.
+/*
+ * Collecting files until their inodes are looked up. Names and the paths of directories are kept in
+ * one buffer; the inode numbers are sorted by a radix sort, so that one scan finds all inodes.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -17,7 +19,7 @@ enum {
     COMPLAINTS = 8,         /* of a subvolume, about single inodes */
 };
 
-/* A directory that was entered: where its path lies among the bytes. */
+/* A directory that was entered: the place of its path in `bytes`. */
 struct entered {
     size_t offset, length;
 };
@@ -25,7 +27,7 @@ struct entered {
 struct row {
     uint64_t number;
     size_t name_offset;
-    uint32_t directory;  /* index of what was entered */
+    uint32_t directory;  /* index in `entered` */
     uint32_t attributes; /* index of its attributes */
     uint16_t name_length;
     uint8_t type;
@@ -39,15 +41,16 @@ struct order {
 
 struct bw_collector {
     const struct bw_file_writer *writer;
-    const struct bw_selection *selection; /* by inode, too; NULL: all is written */
+    const struct bw_selection *selection; /* tested on inodes; NULL: all files are written */
     struct bw_inode_query query;
-    bool looks_up;          /* otherwise names are enough */
+    bool looks_up;          /* inodes are needed */
     struct bw_buffer bytes; /* paths of directories, names */
     struct entered *entered;
     size_t entered_count, entered_capacity;
     struct row *items;
     size_t count, capacity;
-    struct order *order, *other; /* the rows by number, and room for as many */
+    struct order *order, *other; /* the rows in the order of their numbers, and a second array for
+                                    sorting */
     size_t order_capacity;
     struct bw_inode_attributes *attributes;
     size_t attributes_capacity;
@@ -131,7 +134,7 @@ static struct bw_error *reserve_order(struct bw_collector *collector)
     return NULL;
 }
 
-/* Puts the order into the other half of the array, by one byte of the numbers. */
+/* Sorts by one byte of the numbers, from one array into the other. */
 static void sort_by_byte(const struct order *from, struct order *to, size_t count, unsigned shift)
 {
     uint32_t places[256] = {0}, place = 0;
@@ -146,7 +149,7 @@ static void sort_by_byte(const struct order *from, struct order *to, size_t coun
         to[places[from[i].number >> shift & 255]++] = from[i];
 }
 
-/* The rows in the order of their numbers. Often they are in it already. */
+/* Sorts the rows by their numbers. Often they are sorted already. */
 static const struct order *sort(const struct bw_collector *collector)
 {
     struct order *order = collector->order, *other = order + collector->order_capacity;
@@ -170,7 +173,7 @@ static const struct order *sort(const struct bw_collector *collector)
 
 /* Attributes. */
 
-/* One for each inode, whatever the number of its names; tells the rows which. */
+/* Makes one entry for each inode, even if it has several names, and sets its index in the rows. */
 static size_t prepare_attributes(struct bw_collector *collector, const struct order *order)
 {
     struct bw_inode_attributes *attributes = collector->attributes;
@@ -264,7 +267,7 @@ static void set_path(struct bw_collector *collector, const struct row *row,
     file->path_length = path->length;
 }
 
-/* As a mount shows the directory that it puts where a subvolume would be. */
+/* In place of a subvolume that is not there, a mount shows an empty directory. */
 static void make_up(struct bw_walked_file *file, struct bw_inode *inode)
 {
     file->number = BW_EMPTY_DIRECTORY;
@@ -274,7 +277,7 @@ static void make_up(struct bw_walked_file *file, struct bw_inode *inode)
     file->inode = inode;
 }
 
-/* Writes a file, unless its inode says that it is not wanted. */
+/* Writes a file, unless the selection rejects its inode. */
 static bool write_row(const struct bw_collector *collector, const struct bw_task_scope *scope,
                       const struct bw_walked_file *file, struct bw_buffer *text)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Making and reading digests. In memory only, so in the machine's own byte order. A directory is a
- * header and its entries; an entry is a kind, a name length and a name, and for all but files the
- * id it points to. Of files, too, if it is asked for.
+ * Making and reading digests. They are kept in memory only, so numbers are in the byte order of the
+ * machine. A directory is a header followed by its entries. An entry is a kind, the length of the
+ * name, the name, and the id that it points to; for files, the id is left out unless the digest is
+ * `numbered`.
  */
 #include "walk/leaves.h"
 
@@ -11,7 +12,7 @@ struct directory_header {
     uint32_t length; /* bytes of the entries that follow */
 };
 
-/* What has a number has a kind that tells its type. */
+/* The kind of an entry with an id is KIND_SUBVOLUME, or KIND_TYPE plus its BW_FILE_*. */
 enum { KIND_FILE, KIND_SUBVOLUME, KIND_TYPE };
 
 static void append_entry(struct bw_buffer *digest, const struct bw_dir_entry *entry, bool numbered)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cache of digests: a hash of addresses to byte strings under one lock, which is held for a
- * copy of one or two KiB. When it is full, the hand of a clock looks for a digest that was not used
- * since it came by last. New ones come in unused: when the snapshots are larger than the cache, the
- * first part of them stays rather than nothing.
+ * The cache of digests: a hash table from addresses to byte strings, with one lock, which is held
+ * while one or two KiB are copied. When the cache is full, the CLOCK algorithm chooses a digest
+ * that has not been used lately. New digests count as unused: if the snapshots are larger than the
+ * cache, those read first stay, and the cache is of some use rather than of none.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -105,7 +105,7 @@ static void give_up(struct bw_digest_cache *cache, size_t index)
     free(digest);
 }
 
-/* Makes room for `wanted` bytes; does not look for it long, since what is used stays. */
+/* Makes room for `wanted` bytes. Gives up after some steps, so that digests in use stay. */
 static bool make_room(struct bw_digest_cache *cache, size_t wanted)
 {
     for (unsigned step = 0; cache->size + wanted > cache->limit; step++) {

@@ -176,7 +176,7 @@ static bool take_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
            bw_digest_cache_get(leaves->digests, &pointer, &leaf->digest);
 }
 
-/* A shared leaf that was read is digested, for those who come to it later as for now. */
+/* Makes the digest of a shared leaf that was read, for this walk and for later ones. */
 static bool make_digest(struct bw_leaves *leaves, struct bw_wanted_leaf *leaf)
 {
     struct bw_block_pointer pointer = bw_leaves_pointer(leaves, leaf->number);

@@ -2,9 +2,9 @@
 /*
  * The leaves below one internal node of level 1 (or one leaf that is a whole tree): which of them
  * are wanted, and a window of those that have been read (leaves.c). The wanted leaf with the lowest
- * number always comes next, and a leaf may become wanted again at any time; what the window still
- * holds is not read twice. This is the hot path of a walk: unlike a scan it knows while it reads
- * which leaves it will need next.
+ * number always comes next. A leaf may become wanted again at any time, and is not read again while
+ * the window holds it. This is the hot path of a walk: unlike a scan, it knows while it reads which
+ * leaves it will need next.
  *
  * A leaf that several snapshots share is read and checked once. Its digest, about a tenth of its
  * size, takes its place from then on (digest.c, digest_cache.c): the regular files, directories and
@@ -71,7 +71,7 @@ void bw_digest_cache_put(struct bw_digest_cache *cache, const struct bw_block_po
 enum {
     BW_WANTED_WORDS = BW_MAX_CHILDREN / 64 + 1,
     BW_NO_SLOT = UINT8_MAX,
-    BW_LOST_SLOT = UINT8_MAX - 1, /**< could not be read once, and is not asked for again */
+    BW_LOST_SLOT = UINT8_MAX - 1, /**< could not be read, and is not read again */
 };
 
 struct bw_leaves {
@@ -91,7 +91,7 @@ struct bw_leaves {
     struct bw_range ranges[BW_MAX_CHILDREN + 1];
 };
 
-/** Allocates the buffers, which are to be destroyed also after an error. `digests` may be NULL;
+/** Allocates the buffers, which must be destroyed even after an error. `digests` may be NULL;
  * `numbered` is the same for all digests in the cache. */
 struct bw_error *bw_leaves_create(struct bw_leaves *leaves, const struct bw_tree_reader *reader,
                                   struct bw_digest_cache *digests, bool numbered);

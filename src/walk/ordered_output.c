@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The ordering of output. Only the task at the head writes, and it writes without the lock: nobody
- * else may become the head before it moves on. It takes along what finished behind it.
+ * Writing the output of tasks in their order. Only the task whose turn it is writes. It does so
+ * without the lock, since no other task gets its turn before it has finished. Then it also writes
+ * the output of the tasks after it that have already finished.
  */
 #include "walk/output.h"
 
@@ -65,7 +66,7 @@ void bw_output_begin(struct bw_ordered_output *output, size_t number, struct bw_
     pthread_mutex_unlock(&output->lock);
 }
 
-/* Called by the head alone, without the lock. */
+/* Called without the lock, and only for the task whose turn it is. */
 static void write_out(struct bw_ordered_output *output, struct bw_buffer *buffer)
 {
     struct bw_error *error = NULL;

@@ -15,8 +15,8 @@
 #include "btrfs-walk/walk.h"
 #include "record/file.h"
 
-/* Ordered output: what task n writes leaves when all tasks before it have finished. Finished output
- * waits in a window of bounded size, so that memory stays bounded, too. */
+/* Ordered output: the output of task n is written when all tasks before it have finished. Finished
+ * output waits in a window of limited size, which also limits the memory. */
 
 enum {
     BW_OUTPUT_WINDOW = 64,       /**< the most that `window` may be */
@@ -110,8 +110,7 @@ struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
 /** Takes what was written (`sorted` is a struct bw_buffer): a consumer of the walk. */
 struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
 
-/** Passes all of it on in its order, by and by, as whole texts of the inner writer; and frees it.
- */
+/** Passes all of it on in its order, some texts of the inner writer at a time; then frees it. */
 struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume, void *context);
 
 #endif

@@ -9,8 +9,8 @@
 /* Worth passing on. */
 enum { CHUNK = 128 << 10 };
 
-/* Stands in front of the path, if entries are sorted by it, and the text. Copied out before it is
- * looked at: it lies anywhere among the bytes. */
+/* Comes before the path (if entries are sorted by it) and the text. It is not aligned in the
+ * buffer, so it is copied before it is used. */
 struct header {
     uint64_t key;
     uint32_t path_length, text_length;
@@ -67,7 +67,7 @@ static struct header header_at(const char *bytes)
     return header;
 }
 
-/* What is equal stays in the order it came in, which is that of the addresses. */
+/* Equal entries stay in the order in which they came, which is that of their addresses. */
 static int compare(const void *a, const void *b)
 {
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;

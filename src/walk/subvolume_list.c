@@ -17,7 +17,7 @@ struct bw_error *bw_subvolume_walk_flush(struct bw_subvolume_walk *walk)
     return error;
 }
 
-/* Files wait for each other, but not longer than to the next wave: the order is that of paths. */
+/* Files are collected at most until the next wave, so that they are listed in order. */
 static struct bw_error *collect(struct bw_subvolume_walk *walk, const struct bw_named *named,
                                 const struct bw_collected *what)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a task does with the entries it comes to, but for plain lists of paths (task.c). */
+/* What a task does with the entries that it finds, except for plain lists of paths (task.c). */
 #include <inttypes.h>
 
 #include "base/array.h"

@@ -187,7 +187,7 @@ static void flush(struct bw_sweep *sweep)
     sweep->entered = false;
 }
 
-/* Decided once for each leaf, and not for each of its entries: somebody may begin to watch them. */
+/* Decided for each leaf rather than for each entry. Probes may be switched on at any time. */
 static void choose_way(struct bw_sweep *sweep)
 {
     const struct bw_task_scope *scope = sweep->scope;

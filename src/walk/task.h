@@ -6,7 +6,7 @@
  * The node names its leaves with their first keys, so the known directories tell which leaves hold
  * entries; only those are read, in batches (task.c). A directory that is found on the way and
  * stored below the same node is walked at once; all others are left to a later wave of tasks
- * (sweep.c). Files whose rows are to be written are collected until their inodes have been looked
+ * (sweep.c). Files whose rows need inodes are collected until their inodes have been looked
  * up (collect.c).
  */
 #ifndef BW_WALK_TASK_H
@@ -19,7 +19,7 @@
 #include "walk/leaves.h"
 #include "walk/output.h"
 
-/** A directory that is to be walked. */
+/** A directory that will be walked. */
 struct bw_pending {
     uint64_t inode;
     uint32_t directory; /**< index in the directory table */

@@ -34,7 +34,7 @@ static struct bw_error *find_parents(struct visit *visit)
     return NULL;
 }
 
-/* Walks one subvolume. A snapshot that is left out may still lead to others. */
+/* Walks one subvolume. A snapshot that is not listed may still contain others that are. */
 static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_walk_top *given)
 {
     struct bw_walk_top top = *given;
@@ -52,8 +52,8 @@ static struct bw_error *visit_subvolume(struct visit *visit, const struct bw_wal
     return NULL;
 }
 
-/* Walks the subvolumes whose entries were found, and those that they lead to in turn; or, if not
- * even that is wanted, lists their top directories. */
+/* Walks the subvolumes whose entries were found, and those that are found in them. `shallow`: only
+ * their top directories are listed. */
 static struct bw_error *visit_found(struct visit *visit, bool shallow)
 {
     struct bw_subvolume_walk *walk = &visit->walk;
@@ -138,8 +138,8 @@ struct bw_error *bw_walk_start_path(struct bw_fs *fs, const struct bw_walk_optio
     return bw_give_text(&start.path, error, path, length);
 }
 
-/* Walks from the start on. Of other subvolumes in one that was asked for as a whole, only the top
- * directories are listed. */
+/* Walks from the start. If the option names a subvolume and no path in it, other subvolumes below
+ * it are not walked, and only their top directories are listed. */
 static struct bw_error *visit_start(struct visit *visit, const struct start *start)
 {
     const bool whole = visit->options->subvolume && !visit->options->start;
@@ -184,7 +184,7 @@ static struct bw_error *walk_unsorted(struct bw_fs *fs, const struct bw_walk_opt
     return bw_error_first(bw_subvolume_walk_destroy(&visit.walk), error);
 }
 
-/* What there is when damage or memory ends the walk is passed on, too. */
+/* If an error ends the walk, what was found until then is still passed on. */
 static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_options *given,
                                     const struct bw_file_writer *inner,
                                     struct bw_walk_summary *summary)
@@ -222,7 +222,7 @@ static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options
     return walk_with(fs, options, &writer, summary);
 }
 
-/* A visitor, and the subvolume of the last entry: the next one is most often in the same. */
+/* A visitor, and the subvolume of the last entry: the next entry is usually in the same one. */
 struct visitor {
     const struct bw_fs *fs;
     const struct bw_walk_options *options;

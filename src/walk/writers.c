@@ -45,7 +45,7 @@ struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
     return writer;
 }
 
-/* What stands in front of a path. */
+/* Comes before the path. */
 struct entry_header {
     uint64_t subvolume, number;
     uint32_t path_length;
@@ -59,7 +59,7 @@ static void append_entry(const struct bw_file_writer *writer, const struct bw_wa
     const struct entry_header header = {file->subvolume, file->number, (uint32_t)file->path_length,
                                         file->type, file->inode != NULL};
     (void)writer;
-    /* A record is whole or is not there: who reads it does not look for its end. */
+    /* A record is written completely or not at all: the reader does not check where it ends. */
     if (!bw_buffer_reserve(text, sizeof header + sizeof *file->inode + file->path_length))
         return;
     bw_buffer_append(text, &header, sizeof header);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Ranges of files that cannot be read: what shall become of them, and the map of them on stderr. */
+/* Ranges of files that cannot be read: what to do with them, and reporting them on stderr. */
 #ifndef BW_CMD_BAD_RANGES_H
 #define BW_CMD_BAD_RANGES_H
 

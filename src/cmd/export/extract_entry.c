@@ -129,7 +129,7 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
     return cmd_image_error(error);
 }
 
-/* A directory on the way to something that was asked for. */
+/* A directory on the way to a PATH that was given. */
 static struct bw_error *make_on_way(void *context, const char *path, size_t length)
 {
     struct extract *extract = context;

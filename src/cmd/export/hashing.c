@@ -41,7 +41,7 @@ static void release(struct cmd_hashing *hashing, struct bw_hash *hash)
     bw_hash_destroy(hash);
 }
 
-/* Whether there would be too many zeros, as far as the inode tells, or those that have come. */
+/* Whether there are too many zeros, by the size in the inode or by the holes so far. */
 static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_part *part)
 {
     const struct bw_inode *inode = &item->inode;

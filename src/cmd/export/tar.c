@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The tar command: archives of whole trees, whose entries are made of the files that a stream
- * delivers. With --on-error=skip a file is read twice: its entry stands in front of its data, so it
- * has to be known before whether they are good.
+ * delivers. With --on-error=skip a file is read twice: its entry comes before its data, so it must
+ * be known whether they are good before the entry is written.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +77,7 @@ static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
     return NULL;
 }
 
-/* Whether a file is to be read, or was, before it is written. */
+/* Whether a file is read a first time before it is written. */
 static bool wants_check(const struct tar *tar, const struct bw_feed_item *item)
 {
     return tar->bad.on_error == CMD_ON_ERROR_SKIP && tar->format != BW_ARCHIVE_MTREE &&
@@ -153,7 +153,7 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
     return NULL;
 }
 
-/* "./" for the top, and no '/' in front of all others. */
+/* "./" for the top; other names do not begin with '/'. */
 static const char *name_of(const struct bw_feed_item *item)
 {
     return item->path.length > 1 ? item->path.data + 1 : ".";

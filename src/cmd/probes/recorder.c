@@ -39,7 +39,7 @@ static stack_t previous_stack;
 static _Alignas(16) char stack[STACK_BYTES];
 static _Atomic int printing; /* number of the thread that prints; -1: done */
 
-/* Gives up if nobody reads it: a process that dies must not hang. */
+/* Gives up if stderr is not read: a process that dies must not hang. */
 static bool write_text(const struct bw_buffer *text)
 {
     for (size_t done = 0; done < text->length;) {
