@@ -26,7 +26,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --offset --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|chunks|map|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -56,7 +56,7 @@ _btrfs_walk() {
     extract:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     extract:--subvol | extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
     bodyfile:--subvol | bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
-    devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes' ;;
+    devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;
     subvolumes:-o | subvolumes:--output) _btrfs_walk_offer_list "$word" 'id generation parent top_level path path_bytes attributes ro snapshot is_default deleted uuid parent_uuid received_uuid otime ctime stime rtime otransid ctransid stransid rtransid flags bytes_used level root last_snapshot directory' ;;
@@ -75,7 +75,7 @@ _btrfs_walk() {
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
-    *:-s | *:--super | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:-s | *:--super | *:--partition | *:--offset | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
     *:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
     *:--probe) _btrfs_walk_offer_list "$word" 'image-open super-read chunk-add chunk-map dev-read-start dev-read-done fop-wind fop-unwind block-read-start block-read-done block-verify block-retry cache-hit cache-miss cache-evict key-search-start key-search-done dirent path-emit decompress-start decompress-done error' ;;
     *:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'long json bpftrace' -- "$word") ;;

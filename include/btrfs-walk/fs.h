@@ -44,6 +44,12 @@ struct bw_fs_options {
     void *planned_context;       /**< passed to planned */
     struct bw_reporter reporter; /**< receives warnings and reports of damage; its context must
                                     outlive the file system, its function may be NULL */
+    /** Which partition of a disk the file system is in: its number, name or UUID, or the label or
+     * UUID of the file system in it. All partitions of that file system are used, on all disks.
+     * NULL: the only file system in any partition, and only of images that are none themselves. */
+    const char *partition;
+    uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
+                      */
 };
 
 /** The state of an open file system. */
@@ -60,7 +66,8 @@ struct bw_fs_status {
  * caller owns `*fs` and closes it with bw_fs_close().
  *
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
- * superblock; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
+ * superblock; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is
+ * chosen; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
  * neither the present chunk or root tree nor an older one can be read; BW_ERROR_USAGE if the
  * options are wrong or the graph cannot be built.
  */
@@ -134,7 +141,8 @@ struct bw_device_info {
     uint8_t uuid[BW_UUID_SIZE];
     uint64_t image_bytes; /**< size of its image; 0 if it is missing */
     bool seed;            /**< it belongs to the file system that this one has sprouted from */
-    uint64_t reserved[2]; /**< zeros: room for more members */
+    uint64_t partition;   /**< which one of the image it is; 0: the image is no disk */
+    uint64_t reserved[1]; /**< zeros: room for more members */
 };
 
 /** Receives a device; the view ends with the call. An error ends the iteration and is returned. */

@@ -234,6 +234,7 @@ struct bw_deviceinfo {
     struct bw_bytes uuid; /**< id of the device */
     struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t partition; /**< number of the partition that it is; absent if the image is no disk */
 };
 
 /** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */

@@ -46,18 +46,38 @@ bool bw_loop_file(dev_t device, struct stat *status)
     return file && stat(file, status) == 0;
 }
 
-/* Whether a block device is the file itself, or a loop device over it. */
-static bool is_on(dev_t device, const struct stat *file)
+/* What may be mounted. */
+struct place {
+    struct stat file;
+    uint64_t offset; /* 0: the whole file, otherwise a partition of it */
+};
+
+/* Goes from a partition that begins at an offset to its disk; false if it is none. */
+static bool find_disk(dev_t *device, uint64_t offset)
+{
+    char path[96];
+    unsigned major_number = major(*device), minor_number = minor(*device);
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/start", major_number, minor_number);
+    BW_AUTO_FREE char *start = read_line(path);
+    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../dev", major_number, minor_number);
+    return start && strtoull(start, NULL, 10) == offset / 512 &&
+           bw_block_device_number(path, device);
+}
+
+/* Whether a block device is the file itself, or a loop device over it; or a partition of either. */
+static bool is_on(dev_t device, const struct place *place)
 {
     struct stat below;
-    if (S_ISBLK(file->st_mode))
-        return device == file->st_rdev;
-    return bw_loop_file(device, &below) && below.st_dev == file->st_dev &&
-           below.st_ino == file->st_ino;
+    if (place->offset && !find_disk(&device, place->offset))
+        return false;
+    if (S_ISBLK(place->file.st_mode))
+        return device == place->file.st_rdev;
+    return bw_loop_file(device, &below) && below.st_dev == place->file.st_dev &&
+           below.st_ino == place->file.st_ino;
 }
 
 /* Whether one of the devices that `number_files` lead to is on the file. */
-static bool any_is_on(const char *number_files, const struct stat *file)
+static bool any_is_on(const char *number_files, const struct place *place)
 {
     glob_t found;
     dev_t device;
@@ -65,13 +85,13 @@ static bool any_is_on(const char *number_files, const struct stat *file)
     if (glob(number_files, 0, NULL, &found))
         return false;
     for (size_t i = 0; i < found.gl_pathc && !any; i++)
-        any = bw_block_device_number(found.gl_pathv[i], &device) && is_on(device, file);
+        any = bw_block_device_number(found.gl_pathv[i], &device) && is_on(device, place);
     globfree(&found);
     return any;
 }
 
 /* A mount names one device of its file system; /sys/fs/btrfs lists all of them. */
-static bool mount_uses(const char *mounted, const struct stat *file)
+static bool mount_uses(const char *mounted, const struct place *place)
 {
     struct stat source;
     char link[64], pattern[512];
@@ -79,7 +99,7 @@ static bool mount_uses(const char *mounted, const struct stat *file)
     bool uses = false;
     if (stat(mounted, &source) || !S_ISBLK(source.st_mode))
         return false;
-    if (is_on(source.st_rdev, file))
+    if (is_on(source.st_rdev, place))
         return true;
     snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source.st_rdev),
              minor(source.st_rdev));
@@ -91,20 +111,20 @@ static bool mount_uses(const char *mounted, const struct stat *file)
     for (size_t i = 0; i < found.gl_pathc && !uses; i++) {
         snprintf(pattern, sizeof pattern, "%.*s/*/dev",
                  (int)(strrchr(found.gl_pathv[i], '/') - found.gl_pathv[i]), found.gl_pathv[i]);
-        uses = any_is_on(pattern, file);
+        uses = any_is_on(pattern, place);
     }
     globfree(&found);
     return uses;
 }
 
-char *bw_mount_point(const char *path)
+char *bw_mount_point(const char *path, uint64_t offset)
 {
-    struct stat file;
+    struct place place = {.offset = offset};
     struct mntent entry;
     char *point = NULL, text[4096 + 512];
-    FILE *mounts = stat(path, &file) ? NULL : setmntent("/proc/self/mounts", "re");
+    FILE *mounts = stat(path, &place.file) ? NULL : setmntent("/proc/self/mounts", "re");
     while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text))
-        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &file))
+        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &place))
             point = strdup(entry.mnt_dir);
     if (mounts)
         endmntent(mounts);

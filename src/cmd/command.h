@@ -87,6 +87,8 @@ struct cmd_common {
     const char *const *paths; /**< for a command that takes paths: the operands after IMAGE */
     size_t path_count;
     int superblock_copy;
+    const char *partition;         /**< NULL: none is chosen */
+    uint64_t offset;               /**< of the images in their files */
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;
@@ -150,6 +152,9 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
 /** Parses a size or an address: decimal digits with an optional K, M, G, T, P or E, in small
  * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
+
+/** How the common options say that a file system is to be opened, without probes and a reporter. */
+struct bw_fs_options cmd_fs_options(const struct cmd_common *common);
 
 /** Opens the file system and returns STATUS_OK; on failure prints why to stderr and returns the
  * exit status. */

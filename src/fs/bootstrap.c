@@ -122,7 +122,7 @@ static void report_unknown(struct bw_fs *fs)
         fs->status.unused_images += !replacing;
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_USAGE, "%s is not used: device %" PRIu64 " is %s",
-                                     image->path, image->superblock.device.devid,
+                                     image->name, image->superblock.device.devid,
                                      replacing ? "the target of an unfinished replacement"
                                                : "no part of the file system"));
     }

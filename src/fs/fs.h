@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "btree/find_leaf.h"
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/partition.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
 
@@ -44,8 +45,15 @@ struct bw_checksum_trees {
     size_t count, capacity;
 };
 
+/** Who wants to know the partition tables, in place of a file system. */
+struct bw_table_visit {
+    bw_table_taker *take;
+    void *context;
+};
+
 struct bw_fs {
     struct bw_graph *graph;
+    const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_superblock superblock;
     struct bw_image *images; /**< those given, in the order of the graph (image.h) */

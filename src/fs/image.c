@@ -3,6 +3,7 @@
 #include "fs/image.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <uuid/uuid.h>
 
@@ -10,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "format/superblock.h"
+#include "fs/disk.h"
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
 
@@ -23,13 +25,14 @@ void bw_images_free(struct bw_image_set *set)
     for (size_t i = 0; i < set->count; i++) {
         bw_error_free(set->images[i].bad);
         free(set->images[i].path);
+        free(set->images[i].name);
+        bw_disk_free(set->images[i].disk);
     }
     free(set->images);
     *set = (struct bw_image_set){0};
 }
 
-/* The path of the file below; a layer that has none is called by its name. */
-static char *path_below(struct bw_xlator *layer)
+char *bw_image_path(struct bw_xlator *layer)
 {
     while (bw_xlator_child_count(layer))
         layer = bw_xlator_child(layer, 0);
@@ -91,7 +94,7 @@ static void report_rejected(struct bw_fs *fs, const struct bw_image *image, stru
             bw_fs_report(fs, BW_WARNING,
                          bw_error_prefix(copies->rejected[copy],
                                          "%s: superblock copy %u at %" PRIu64 " rejected",
-                                         image->path, copy, copies->offsets[copy]));
+                                         image->name, copy, copies->offsets[copy]));
 }
 
 static struct bw_error *join_rejected(struct copies *copies, int wanted)
@@ -203,7 +206,7 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
                 bw_error_create(BW_ERROR_CORRUPT,
                                 "%s: superblock copy %u: the newest entry of its log, at %" PRIu64
                                 ", is bad: an older one is used",
-                                image->path, copy, copies->newer_bad[copy]));
+                                image->name, copy, copies->newer_bad[copy]));
 }
 
 /* What an image is beside a file system, or in place of one. */
@@ -225,25 +228,67 @@ static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
     image->bad = error;
 }
 
-static void choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
+/* The partition table of an image that does not begin a btrfs; or of any, if a partition is wanted.
+ */
+static struct bw_error *look_for_disk(const struct bw_fs *fs, struct bw_image *image,
+                                      bool is_wanted)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    struct bw_disk_superblock block;
+    struct bw_request request = {.kind = BW_REQUEST_SUPER,
+                                 .length = sizeof block,
+                                 .address = bw_superblock_offset(0),
+                                 .buffer = &block};
+    if (image->partition)
+        return NULL;
+    if (!is_wanted)
+        bw_wind(&frame, image->storage, &request, 1);
+    BW_AUTO_ERROR struct bw_error *error = request.error;
+    bool is_btrfs = !is_wanted && !error && bw_get64(block.magic) == BW_SUPERBLOCK_MAGIC;
+    return is_btrfs ? NULL : bw_disk_open(&frame, image, &image->disk);
+}
+
+/* Says what is wrong with an image that has no good superblock. */
+static void refuse(const struct bw_fs *fs, struct bw_image *image, struct copies *copies,
+                   int wanted)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    image->bad = join_rejected(copies, wanted);
+    if (!image->disk) {
+        name_foreign(fs, image);
+        return;
+    }
+    bw_disk_identify(&frame, image->disk);
+    bw_error_free(image->bad);
+    image->bad = bw_disk_refuse(image->disk);
+}
+
+static void free_rejected(struct copies *copies)
+{
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
+        bw_error_free(copies->rejected[copy]);
+}
+
+static struct bw_error *choose_copy(struct bw_fs *fs, struct bw_image *image, int wanted)
 {
     struct copies copies = find_copies(image, wanted), logs;
     int best = choose_among(fs, image, &copies);
     const struct bw_superblock known = image->superblock;
     bool zoned = best < 0 || known.incompat_flags & BW_INCOMPAT_ZONED;
     if (zoned && find_logs(fs, image, wanted, best < 0 ? NULL : &known, &logs)) {
-        for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-            bw_error_free(copies.rejected[copy]);
+        free_rejected(&copies);
         copies = logs;
         report_newer(fs, image, &copies);
         best = choose_among(fs, image, &copies);
     }
-    if (best >= 0) {
+    struct bw_error *error = best == 0 ? NULL : look_for_disk(fs, image, false);
+    if (error || (image->disk && image->disk->has_btrfs && !image->partition))
+        free_rejected(&copies);
+    else if (best >= 0)
         report_rejected(fs, image, &copies);
-    } else {
-        image->bad = join_rejected(&copies, wanted);
-        name_foreign(fs, image);
-    }
+    else
+        refuse(fs, image, &copies, wanted);
+    return error;
 }
 
 /* An image that was cut off may still hold all that is needed. But it may also be an image of
@@ -258,41 +303,88 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
     bw_fs_report(fs, BW_WARNING,
                  bw_error_create(BW_ERROR_CORRUPT,
                                  "%s is cut off: it has %" PRIu64 " of %" PRIu64 " bytes%s%.*s",
-                                 image->path, size, wanted, foreign ? "; perhaps it is " : "",
+                                 image->name, size, wanted, foreign ? "; perhaps it is " : "",
                                  (int)name.length, name.data ? name.data : ""));
 }
 
 /* Blocks of a mounted file system may be replaced while they are read. */
 static void check_mounted(struct bw_fs *fs, const struct bw_image *image)
 {
-    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path);
+    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, image->offset);
     if (point)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s is mounted at %s: it may change while it is read",
-                                     image->path, point));
+                                     image->name, point));
 }
 
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_xlator *map, int superblock_copy,
-                                struct bw_image_set *set)
+static struct bw_error *name_image(struct bw_image *image)
 {
+    char partition[32] = "";
+    free(BW_TAKE(image->name));
+    if (!image->path)
+        image->path = bw_image_path(image->storage);
+    if (image->partition)
+        snprintf(partition, sizeof partition, " partition %u", image->partition);
+    if (!image->path || asprintf(&image->name, "%s%s", image->path, partition) < 0)
+        image->name = NULL;
+    return image->name ? NULL : bw_error_no_memory();
+}
+
+/* A disk with a btrfs in its partitions gets a table only. */
+static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
+                                   const struct bw_fs_options *options, size_t index,
+                                   struct bw_image *image)
+{
+    image->storage = bw_xlator_child(map, index);
+    image->index = index;
+    BW_TRY(name_image(image));
+    BW_PROBE(fs->graph->probes, image__open, image,
+             &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
+    if (options->partition)
+        BW_TRY(look_for_disk(fs, image, true));
+    if (!image->disk || image->partition)
+        BW_TRY(choose_copy(fs, image, options->superblock_copy));
+    if (image->disk && !image->partition)
+        return NULL;
+    check_size(fs, image);
+    check_mounted(fs, image);
+    return NULL;
+}
+
+static struct bw_error *hand_out_tables(const struct bw_fs *fs, const struct bw_image_set *set)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    for (size_t i = 0; i < set->count; i++) {
+        struct bw_disk *disk = set->images[i].disk;
+        if (!disk)
+            continue;
+        bw_disk_identify(&frame, disk);
+        BW_TRY(fs->tables->take(fs->tables->context, &disk->table));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
+                                const struct bw_fs_options *options, struct bw_image_set *set)
+{
+    bool has_disks = options->partition;
     set->count = bw_xlator_child_count(map);
     set->images = calloc(set->count, sizeof *set->images);
     if (!set->images)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++) {
-        struct bw_image *image = &set->images[i];
-        image->storage = bw_xlator_child(map, i);
-        image->path = path_below(image->storage);
-        if (!image->path)
-            return bw_error_no_memory();
-        image->index = i;
-        BW_PROBE(fs->graph->probes, image__open, image,
-                 &(struct bw_image_event){image->path, bw_xlator_size(image->storage), i});
-        choose_copy(fs, image, superblock_copy);
-        check_size(fs, image);
-        check_mounted(fs, image);
+        BW_TRY(open_image(fs, map, options, i, &set->images[i]));
+        has_disks |= set->images[i].disk != NULL;
     }
+    if (fs->tables)
+        return hand_out_tables(fs, set);
+    if (!has_disks)
+        return NULL;
+    BW_TRY(bw_disks_use(fs, map, set, options->partition));
+    for (size_t i = 0; i < set->count; i++)
+        if (set->images[i].partition)
+            BW_TRY(open_image(fs, map, options, i, &set->images[i]));
     return NULL;
 }
 
@@ -302,13 +394,13 @@ struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_imag
 {
     struct copies copies;
     if (!image->storage)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is no part of the file system", image->path);
+        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is no part of the file system", image->name);
     bool zoned = !image->bad && (image->superblock.incompat_flags & BW_INCOMPAT_ZONED);
     if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
         copies = find_copies(image, (int)copy);
     *offset = copies.offsets[copy];
     if (!copies.exist[copy])
         return bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
-                               image->path, copy);
+                               image->name, copy);
     return read_copy(fs, image, copy, *offset, superblock);
 }

@@ -15,8 +15,14 @@ enum bw_image_role {
     BW_IMAGE_SEED,   /**< a seed device: another fsid, but perhaps part of this file system */
 };
 
+struct bw_disk;
+
 struct bw_image {
-    char *path;                      /**< of the image, for messages; owned */
+    char *path;                      /**< of the file, or its first part; owned */
+    char *name;                      /**< for messages: the path, and which partition; owned */
+    unsigned partition;              /**< 0: it is not one, or not yet known which one */
+    uint64_t offset;                 /**< of the partition on its disk, in bytes */
+    struct bw_disk *disk;            /**< if it has a partition table that matters; owned */
     struct bw_xlator *storage;       /**< the top of the layers on it */
     struct bw_superblock superblock; /**< valid unless `bad` is set */
     struct bw_error *bad;            /**< why there is no superblock; owned */
@@ -30,10 +36,14 @@ struct bw_image_set {
     size_t count;
 };
 
-/** Reads the superblock of every child of the chunk map, all of which are started;
- * `superblock_copy` as in bw_fs_options. Free with bw_images_free(). */
-struct bw_error *bw_images_open(struct bw_fs *fs, const struct bw_xlator *map, int superblock_copy,
-                                struct bw_image_set *set);
+/** Reads the superblock of every child of the chunk map, all of which are started. Where a child is
+ * a disk, it becomes those of its partitions that are wanted. Free with bw_images_free(). */
+struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
+                                const struct bw_fs_options *options, struct bw_image_set *set);
+
+/** The path of the first file below a layer, or the name of the layer there if it has none; freed
+ * by the caller. NULL: memory ran out. */
+char *bw_image_path(struct bw_xlator *layer);
 
 /** Reads superblock copy 0, 1 or 2 of an image, and tells where it is. BW_ERROR_NOT_FOUND if the
  * image is too small for it, or not used. */
@@ -50,6 +60,12 @@ void bw_images_free(struct bw_image_set *set);
  * foreign, duplicate or stale.
  */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
+
+/** Whether two superblocks are of devices of the same file system. */
+bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblock *b);
+
+/** Whether it is of a seed device. */
+bool bw_is_seed(const struct bw_superblock *superblock);
 
 /** Whether a device of a matched set missed writes that others have. */
 bool bw_image_is_stale(const struct bw_fs *fs, const struct bw_image *image);

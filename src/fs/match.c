@@ -16,14 +16,14 @@ static bool same_uuid(const uint8_t *a, const uint8_t *b)
     return memcmp(a, b, BW_UUID_SIZE) == 0;
 }
 
-static bool same_file_system(const struct bw_superblock *a, const struct bw_superblock *b)
+bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblock *b)
 {
     if (!same_uuid(a->metadata_uuid, b->metadata_uuid))
         return false;
     return same_uuid(a->fsid, b->fsid) || ((a->flags | b->flags) & CHANGING_FSID);
 }
 
-static bool is_seed(const struct bw_superblock *superblock)
+bool bw_is_seed(const struct bw_superblock *superblock)
 {
     return superblock->flags & BW_SUPER_FLAG_SEEDING;
 }
@@ -32,7 +32,7 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
 {
     image->role = BW_IMAGE_UNUSED;
     fs->status.unused_images++;
-    bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->path));
+    bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->name));
 }
 
 /* Whether `candidate` may have sprouted from the seed `chosen`: then the seed is one of its
@@ -40,8 +40,9 @@ static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *wh
 static bool may_sprout_from(const struct bw_superblock *candidate,
                             const struct bw_superblock *chosen)
 {
-    return is_seed(chosen) && !same_file_system(candidate, chosen) && candidate->device_count > 1 &&
-           (!is_seed(candidate) || candidate->generation > chosen->generation);
+    return bw_is_seed(chosen) && !bw_same_file_system(candidate, chosen) &&
+           candidate->device_count > 1 &&
+           (!bw_is_seed(candidate) || candidate->generation > chosen->generation);
 }
 
 /* The first image decides, unless it is a seed and a later one may have sprouted from it. */
@@ -62,9 +63,9 @@ static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_s
 {
     if (image->bad) {
         ignore(fs, image, bw_error_prefix(BW_TAKE(image->bad), "no superblock"));
-    } else if (same_file_system(&image->superblock, chosen)) {
+    } else if (bw_same_file_system(&image->superblock, chosen)) {
         image->role = BW_IMAGE_DEVICE;
-    } else if (is_seed(&image->superblock)) {
+    } else if (bw_is_seed(&image->superblock)) {
         image->role = BW_IMAGE_SEED;
     } else {
         char given[37], wanted[37];
@@ -94,7 +95,7 @@ static void drop_duplicates(struct bw_fs *fs, struct bw_image_set *set)
             bw_fs_report(fs, BW_WARNING,
                          bw_error_create(
                              BW_ERROR_USAGE, "%s is not used: duplicate of device %" PRIu64 ", %s",
-                             dropped->path, dropped->superblock.device.devid, kept->path));
+                             dropped->name, dropped->superblock.device.devid, kept->name));
         }
     }
 }
@@ -115,7 +116,7 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "%s is stale: device %" PRIu64 " has generation %" PRIu64
                                      ", the newest is %" PRIu64,
-                                     image->path, image->superblock.device.devid,
+                                     image->name, image->superblock.device.devid,
                                      image->superblock.generation, fs->superblock.generation));
     }
 }
@@ -130,7 +131,7 @@ static struct bw_error *nothing_usable(struct bw_image_set *set)
     bool no_magic = image->bad->code == BW_ERROR_NOT_BTRFS;
     struct bw_error *error = bw_error_prefix(
         BW_TAKE(image->bad), no_magic ? "%s is not a btrfs file system" : "%s: no good superblock",
-        image->path);
+        image->name);
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
     return error;

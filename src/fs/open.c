@@ -91,8 +91,8 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     return error || !attach ? error : read_trees(fs, attach);
 }
 
-struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recovery *attach,
-                                 struct bw_fs **result)
+static struct bw_error *open_fs(const struct bw_fs_options *given, attach_recovery *attach,
+                                const struct bw_table_visit *tables, struct bw_fs **result)
 {
     struct bw_fs_options options;
     struct bw_graph_options graph = {.struct_size = sizeof graph};
@@ -106,6 +106,7 @@ struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recov
     if (!fs)
         return bw_error_no_memory();
     fs->reporter = options.reporter;
+    fs->tables = tables;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
     struct bw_error *error = open_steps(fs, &options, attach);
@@ -119,6 +120,23 @@ struct bw_error *bw_fs_open_with(const struct bw_fs_options *given, attach_recov
     if (error && options.probes)
         BW_PROBE(options.probes, error, report,
                  &(struct bw_report_event){.error = error, .fatal = true});
+    return error;
+}
+
+struct bw_error *bw_fs_open_with(const struct bw_fs_options *options, attach_recovery *attach,
+                                 struct bw_fs **fs)
+{
+    return open_fs(options, attach, NULL, fs);
+}
+
+/* The opening ends as soon as the tables were handed out. */
+struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,
+                                     void *context)
+{
+    const struct bw_table_visit visit = {take, context};
+    struct bw_fs *none = NULL;
+    struct bw_error *error = open_fs(options, NULL, &visit, &none);
+    bw_fs_close(none);
     return error;
 }
 

@@ -5,7 +5,9 @@
  * map, then the rest.
  */
 #include "fs/opening.h"
+#include "fs/split.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,21 @@ static struct bw_error *read_volfile(struct bw_graph *graph, const struct bw_fs_
     return options->path_count ? replace_paths(graph, options) : NULL;
 }
 
+/* The layers that only the options ask for: a window above every file. */
+static struct bw_error *add_windows(struct bw_graph *graph, uint64_t offset)
+{
+    char text[24];
+    struct bw_xlator *window;
+    snprintf(text, sizeof text, "%" PRIu64, offset);
+    for (size_t i = 0; offset && i < graph->size; i++) {
+        if (bw_xlator_child_count(graph->layers[i]))
+            continue;
+        BW_TRY(bw_graph_insert_above(graph, i, "layout/window", nowhere, &window));
+        BW_TRY(bw_layer_set_option(window, "offset", nowhere, text, nowhere));
+    }
+    return NULL;
+}
+
 static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_graph_options *wanted = options->graph;
@@ -89,11 +106,14 @@ static struct bw_error *describe(struct bw_fs *fs, const struct bw_fs_options *o
         BW_TRY(read_volfile(fs->graph, options, &fs->inputs));
     else
         BW_TRY(describe_default(fs->graph, options->paths, options->path_count));
+    BW_TRY(add_windows(fs->graph, options->offset));
     for (size_t i = 0; i < wanted->edit_count; i++) {
         const struct bw_graph_edit *edit = &wanted->edits[i];
         BW_TRY(edit->kind == BW_EDIT_OPTION ? bw_graph_edit_option(fs->graph, edit->text)
                                             : bw_graph_edit_insert(fs->graph, edit->text));
     }
+    for (size_t i = 0; i < options->path_count; i++)
+        BW_TRY(bw_split_inputs(options->paths[i], &fs->inputs));
     return bw_graph_check(fs->graph, &fs->inputs);
 }
 
@@ -196,8 +216,12 @@ struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
     BW_TRY(find_chunk_map(fs->graph, &map));
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));
+    if (!options->graph->file)
+        BW_TRY(bw_splits_join(fs, map));
     BW_TRY(bw_graph_start(fs->graph, map));
-    BW_TRY(bw_images_open(fs, map, options->superblock_copy, set));
+    BW_TRY(bw_images_open(fs, map, options, set));
+    if (fs->tables)
+        return NULL;
     BW_TRY(bw_images_match(fs, set));
     BW_TRY(bw_features_check(fs->superblock.incompat_flags));
     drop_unused(fs->graph, map, set);

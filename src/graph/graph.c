@@ -167,6 +167,14 @@ struct bw_error *bw_layer_add_child(struct bw_xlator *layer, const char *name,
     return NULL;
 }
 
+struct bw_error *bw_layer_attach(struct bw_xlator *layer, struct bw_xlator *child)
+{
+    BW_TRY(bw_layer_add_child(layer, child->name.text, child->name.at));
+    layer->children[layer->child_count - 1].layer = child;
+    child->user = layer;
+    return NULL;
+}
+
 void bw_layer_remove_child(struct bw_xlator *layer, size_t index)
 {
     free(layer->children[index].name.text);

@@ -128,6 +128,8 @@ const char *bw_layer_option(const struct bw_xlator *layer, const char *name);
 /** Adds a child after those there are. */
 struct bw_error *bw_layer_add_child(struct bw_xlator *layer, const char *name,
                                     struct bw_text_place at);
+/** Adds a checked layer to the children of a checked layer. */
+struct bw_error *bw_layer_attach(struct bw_xlator *layer, struct bw_xlator *child);
 /** Removes a child from the list of a layer. */
 void bw_layer_remove_child(struct bw_xlator *layer, size_t index);
 

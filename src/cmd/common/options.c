@@ -114,6 +114,13 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
     return NULL;
 }
 
+static struct bw_error *take_offset(void *target, const struct cmd_option *option,
+                                    const char *argument)
+{
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, target) && !*rest ? NULL : cmd_bad_argument(option, argument);
+}
+
 static void add_edit(struct cmd_common *common, enum bw_graph_edit_kind kind, const char *argument)
 {
     common->edits[common->graph.edit_count++] = (struct bw_graph_edit){kind, argument};
@@ -161,6 +168,11 @@ const struct cmd_option cmd_image_options[] = {
      .take = take_device},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
      .take = take_superblock},
+    {0, "partition", "PARTITION",
+     "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
+     CMD_TEXT(struct cmd_common, partition)},
+    {0, "offset", "BYTES", "the image begins there in its file, for example at 1M",
+     .take = take_offset, .offset = CMD_AT(struct cmd_common, offset, uint64_t)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},
@@ -197,12 +209,21 @@ struct option_list {
     } items[MAX_OPTIONS];
 };
 
+/* A command's own option goes before one of that name that all commands have. */
+static bool is_listed(const struct option_list *list, const char *name)
+{
+    size_t i = 0;
+    while (i < list->count && strcmp(list->items[i].option->name, name) != 0)
+        i++;
+    return i < list->count;
+}
+
 static void list_options(struct option_list *list, const struct cmd_option *table, void *settings)
 {
     for (; table->name || table->group; table++) {
         if (table->group) {
             list_options(list, table->group, (char *)settings + table->offset);
-        } else if (list->count < MAX_OPTIONS) {
+        } else if (list->count < MAX_OPTIONS && !is_listed(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count++].settings = settings;
         }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The file system of a command: opening it with the common options, and closing it. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/file_set.h"
 #include "cmd/command.h"
+#include "cmd/common/partitions.h"
 #include "cmd/probes/recorder.h"
 
 static const struct {
@@ -62,25 +64,54 @@ static struct bw_error *planned(void *context, const struct bw_fs *fs)
     return cmd_probes_open(session->probes, fs);
 }
 
+struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
+{
+    return (struct bw_fs_options){
+        .struct_size = sizeof(struct bw_fs_options),
+        .paths = common->images,
+        .path_count = common->image_count,
+        .superblock_copy = common->superblock_copy,
+        .graph = &common->graph,
+        .partition = common->partition,
+        .offset = common->offset,
+    };
+}
+
 static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
                                    struct bw_error *(*open_fs)(const struct bw_fs_options *options,
                                                                struct bw_fs **fs))
 {
     BW_TRY(check_streams_first(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
-    const struct bw_fs_options options = {
-        .struct_size = sizeof(struct bw_fs_options),
-        .paths = common->images,
-        .path_count = common->image_count,
-        .superblock_copy = common->superblock_copy,
-        .graph = &common->graph,
-        .probes = cmd_probes_set_of(session->probes),
-        .planned = planned,
-        .planned_context = session,
-        .reporter = {cmd_report, (void *)(uintptr_t)common},
-    };
+    struct bw_fs_options options = cmd_fs_options(common);
+    options.probes = cmd_probes_set_of(session->probes);
+    options.planned = planned;
+    options.planned_context = session;
+    options.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)common};
     BW_TRY(open_fs(&options, &session->fs));
     return cmd_statedump_start(common, session->fs, &session->statedump);
+}
+
+static struct bw_error *print_table(void *context, const struct bw_partition_table *table)
+{
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    (void)context;
+    cmd_append_partitions(&text, table);
+    return text.failed ? bw_error_no_memory()
+                       : cmd_write_file(STDERR_FILENO, "stderr", text.data, text.length);
+}
+
+/* Prints why a file system could not be opened. Where there are several, they are listed. */
+static int fail_to_open(const struct cmd_common *common, struct bw_error *error)
+{
+    bool several = error->code == BW_ERROR_AMBIGUOUS;
+    int status = cmd_fail(common, error);
+    if (!several)
+        return status;
+    const struct bw_fs_options options = cmd_fs_options(common);
+    error = bw_partition_tables(&options, print_table, NULL);
+    fprintf(stderr, "Choose one with --partition N, LABEL or UUID.\n");
+    return error ? cmd_fail(common, error) : status;
 }
 
 static int open_session(const struct cmd_common *common, struct cmd_session *session,
@@ -91,7 +122,7 @@ static int open_session(const struct cmd_common *common, struct cmd_session *ses
     struct bw_error *error = open_steps(common, session, open_fs);
     if (!error)
         return STATUS_OK;
-    int status = cmd_fail(common, error);
+    int status = fail_to_open(common, error);
     if (common->verbose)
         cmd_recorder_print_last();
     bw_fs_close(session->fs);

@@ -27,9 +27,11 @@ static struct bw_error *take(void *context, const struct bw_device_info *device)
                                       .generation = device->generation,
                                       .uuid = {(const char *)device->uuid, sizeof device->uuid},
                                       .path = path,
-                                      .path_bytes = path};
+                                      .path_bytes = path,
+                                      .partition = device->partition};
     return cmd_listing_write(context, &row, sizeof row,
-                             missing ? BW_MEMBER(deviceinfo, generation) : 0);
+                             (missing ? BW_MEMBER(deviceinfo, generation) : 0) |
+                                 (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
 }
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)

@@ -5,14 +5,12 @@
  * disk image, or after a header of another format.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "xlators/classes.h"
+#include "xlators/layout/window.h"
 
-struct window {
-    uint64_t offset, length; /* offset + length is at most the size of the child */
-};
-
-static struct bw_error *place(struct window *window, struct bw_xlator *child)
+static struct bw_error *place(struct bw_window *window, struct bw_xlator *child)
 {
     uint64_t end = bw_xlator_size(child);
     if (window->offset > end)
@@ -32,19 +30,19 @@ static struct bw_error *place(struct window *window, struct bw_xlator *child)
 
 static struct bw_error *init(struct bw_xlator *xlator)
 {
-    struct window *window = bw_xlator_private(xlator);
+    struct bw_window *window = bw_xlator_private(xlator);
     window->offset = bw_xlator_option_number(xlator, "offset");
     window->length = bw_xlator_option_number(xlator, "length");
     return place(window, bw_xlator_child(xlator, 0));
 }
 
-static uint64_t size(struct bw_xlator *xlator)
+uint64_t bw_window_size(struct bw_xlator *xlator)
 {
-    const struct window *window = bw_xlator_private(xlator);
+    const struct bw_window *window = bw_xlator_private(xlator);
     return window->length;
 }
 
-static bool inside(const struct window *window, uint64_t address, uint64_t length)
+static bool inside(const struct bw_window *window, uint64_t address, uint64_t length)
 {
     return address <= window->length && length <= window->length - address;
 }
@@ -53,28 +51,28 @@ static bool shift(const struct bw_frame *frame, struct bw_xlator *xlator,
                   struct bw_request *request, struct bw_request *copy)
 {
     (void)frame;
-    const struct window *window = bw_xlator_private(xlator);
+    const struct bw_window *window = bw_xlator_private(xlator);
     copy->address += window->offset;
     if (inside(window, request->address, request->length))
         return true;
-    request->error = bw_error_create(BW_ERROR_CORRUPT,
-                                     "the window ends at %" PRIu64 ", before the end of %" PRIu32
-                                     " bytes at %" PRIu64,
-                                     window->length, request->length, request->address);
+    request->error = bw_error_create(
+        BW_ERROR_CORRUPT,
+        "the %s ends at %" PRIu64 ", before the end of %" PRIu32 " bytes at %" PRIu64,
+        strchr(bw_xlator_type(xlator), '/') + 1, window->length, request->length, request->address);
     return false;
 }
 
-static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
-                          struct bw_request *requests, size_t count)
+void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *requests, size_t count)
 {
     bw_wind_copies(frame, xlator, requests, count, shift);
 }
 
 /* Hints are shifted and cut to the window; what lies outside is left out. */
-static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_range *ranges, size_t count)
 {
-    const struct window *window = bw_xlator_private(xlator);
+    const struct bw_window *window = bw_xlator_private(xlator);
     for (size_t i = 0; i < count; i++) {
         if (ranges[i].address >= window->length)
             continue;
@@ -85,9 +83,9 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
     }
 }
 
-static void dump(struct bw_xlator *xlator, struct bw_json *json)
+void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json)
 {
-    const struct window *window = bw_xlator_private(xlator);
+    const struct bw_window *window = bw_xlator_private(xlator);
     bw_json_number(json, "begin", window->offset);
     bw_json_number(json, "end", window->offset + window->length);
 }
@@ -104,11 +102,12 @@ static const char page[] =
     "Shows a part of the device below as if it were the whole device: a read at address A becomes "
     "a read at offset + A. Nothing outside of that part can be read.\n"
     "\n"
-    "Use it for a file system that does not begin where the image begins: in a partition of a "
-    "disk image, or after a header. Insert it above the storage layer of the image. The offset of "
-    "a partition is its first sector times the sector size (often 2048 times 512, which is 1M).\n"
+    "Use it for a file system that begins neither where the image begins nor where a partition "
+    "does: after a header of another format, or in a partition whose table is lost. Insert it "
+    "above the storage layer of the image; the option --offset does that for all images.\n"
     "\n"
     "    btrfs-walk --insert layout/window@device-1,offset=1M disk.img\n"
+    "    btrfs-walk --offset 1M disk.img\n"
     "\n"
     "Give the length as well if what follows must not be taken for a part of the file system. A "
     "window that reaches past the end of the device is refused; leave the length out for an image "
@@ -119,12 +118,7 @@ const struct bw_xlator_class bw_layout_window_class = {
     .description = "shows a part of a device, such as a partition",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_DEVICE),
-    .private_size = sizeof(struct window),
+    .private_size = sizeof(struct bw_window),
     .options = options,
-    .operations = {.init = init,
-
-                   .read = read_requests,
-                   .advise = advise,
-                   .size = size,
-                   .dump = dump},
+    .operations = {.init = init, BW_WINDOW_OPERATIONS},
 };

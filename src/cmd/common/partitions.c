@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Partition tables as text: a few lines with aligned columns. */
+#include "cmd/common/partitions.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/escape.h"
+#include "base/human.h"
+
+enum { START, SIZE, TYPE, NAME, CONTENT, COLUMNS };
+
+/* A column of a partition; names come from the disk, and are escaped. */
+static void append_column(struct bw_buffer *text, const struct bw_partition_info *partition,
+                          unsigned column)
+{
+    const char *type = *partition->type_name ? partition->type_name : partition->type;
+    char size[BW_SIZE_ROOM];
+    uint64_t bytes = column == START ? partition->offset : partition->length;
+    switch (column) {
+    case START:
+    case SIZE:
+        bw_buffer_append(text, size, (size_t)(bw_write_size(size, bytes, false) - size));
+        break;
+    case TYPE:
+        bw_buffer_format(text, "%s", type);
+        break;
+    case NAME:
+        bw_escape_words(text, *partition->name ? partition->name : "-");
+        break;
+    default:
+        bw_escape_words(text, *partition->content   ? partition->content
+                              : partition->extended ? "logical partitions"
+                                                    : "unknown");
+        if (*partition->label)
+            bw_buffer_format(text, ", label ");
+        bw_escape_words(text, partition->label);
+        bw_buffer_format(text, "%s%s", *partition->content_uuid ? ", " : "",
+                         partition->content_uuid);
+    }
+}
+
+static void measure(const struct bw_partition_table *table, size_t widths[COLUMNS])
+{
+    BW_AUTO_BUFFER struct bw_buffer cell = {0};
+    for (size_t i = 0; i < table->count; i++) {
+        for (unsigned column = 0; column < CONTENT; column++) {
+            cell.length = 0;
+            append_column(&cell, &table->partitions[i], column);
+            if (cell.length > widths[column])
+                widths[column] = cell.length;
+        }
+    }
+}
+
+void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_table *table)
+{
+    size_t widths[COLUMNS] = {0};
+    measure(table, widths);
+    bw_escape_words(text, table->path);
+    bw_buffer_format(text, ": %s partition table, sectors of %" PRIu32 " bytes\n",
+                     strcmp(table->kind, "gpt") == 0 ? "GPT" : "MBR", table->sector_size);
+    for (size_t i = 0; i < table->count; i++) {
+        bw_buffer_format(text, "  %3u", table->partitions[i].number);
+        for (unsigned column = 0; column < COLUMNS; column++) {
+            BW_AUTO_BUFFER struct bw_buffer cell = {0};
+            append_column(&cell, &table->partitions[i], column);
+            size_t padding = cell.length < widths[column] ? widths[column] - cell.length : 0;
+            bw_buffer_format(text, "  %*s%.*s%*s", column <= SIZE ? (int)padding : 0, "",
+                             (int)cell.length, cell.data ? cell.data : "",
+                             column > SIZE ? (int)padding : 0, "");
+        }
+        bw_buffer_append_byte(text, '\n');
+    }
+}

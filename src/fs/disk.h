@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Images of whole disks: what is in their partitions, and which of these are devices of the file
+ * system that is opened. Only images without a superblock of their own are searched.
+ */
+#ifndef BW_FS_DISK_H
+#define BW_FS_DISK_H
+
+#include "btrfs-walk/partition.h"
+#include "fs/image.h"
+
+/** What is in a partition. */
+struct bw_partition_content {
+    bool good; /**< it is a btrfs, and this is its superblock */
+    struct bw_superblock superblock;
+};
+
+/** A disk with a partition table. */
+struct bw_disk {
+    struct bw_xlator *storage; /**< the top of the layers on it */
+    struct bw_partition_table table;
+    struct bw_partition_content *contents; /**< one for each partition */
+    bool has_btrfs;
+};
+
+/** Reads the table of an image and the superblocks in its partitions; NULL if it has no table.
+ * Errors of memory only. Free with bw_disk_free(). */
+struct bw_error *bw_disk_open(const struct bw_frame *frame, const struct bw_image *image,
+                              struct bw_disk **disk);
+
+void bw_disk_free(struct bw_disk *disk);
+
+/** Finds out what is in the partitions without a btrfs. */
+void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
+
+/** The error for a disk without a btrfs, which says what is in its partitions. */
+struct bw_error *bw_disk_refuse(const struct bw_disk *disk);
+
+/**
+ * Chooses the file system in the partition that the user wants (NULL: the only one that there is),
+ * puts a layer above each disk for a partition of that file system, and adds one to the children of
+ * `map` for each further partition. Images of partitions have `partition` set, and have to be read
+ * again. BW_ERROR_AMBIGUOUS if there are several file systems and none is wanted.
+ */
+struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
+                              const char *wanted);
+
+#endif

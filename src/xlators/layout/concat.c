@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/concat: shows several devices as one, in which the bytes of each follow those of the one
+ * before it. Stands above the storage layers of an image that was split into parts.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+
+struct concat {
+    size_t count;
+    uint64_t *ends; /* where each part ends in the whole; ascending */
+};
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct concat *concat = bw_xlator_private(xlator);
+    uint64_t end = 0;
+    concat->count = bw_xlator_child_count(xlator);
+    concat->ends = calloc(concat->count, sizeof *concat->ends);
+    if (!concat->ends)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < concat->count; i++) {
+        uint64_t length = bw_xlator_size(bw_xlator_child(xlator, i));
+        if (length > UINT64_MAX - end)
+            return bw_error_create(BW_ERROR_USAGE, "the parts have more than 2^64 bytes together");
+        concat->ends[i] = end += length;
+    }
+    return NULL;
+}
+
+static void fini(struct bw_xlator *xlator)
+{
+    struct concat *concat = bw_xlator_private(xlator);
+    free(concat->ends);
+}
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    return concat->ends[concat->count - 1];
+}
+
+/* The part that holds an address, which must be less than the size. */
+static size_t find_part(const struct concat *concat, uint64_t address)
+{
+    size_t low = 0, high = concat->count - 1;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (concat->ends[middle] > address)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+static uint64_t begin_of(const struct concat *concat, size_t part)
+{
+    return part ? concat->ends[part - 1] : 0;
+}
+
+/* A range that several parts hold. Its pieces have no meaning of their own. */
+static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
+                        struct bw_request *request)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    uint64_t address = request->address, end = address + request->length;
+    while (address < end && !request->error) {
+        size_t part = find_part(concat, address);
+        uint64_t until = concat->ends[part] < end ? concat->ends[part] : end;
+        struct bw_request piece = {.kind = BW_REQUEST_RAW,
+                                   .copy = request->copy,
+                                   .length = (uint32_t)(until - address),
+                                   .address = address - begin_of(concat, part),
+                                   .buffer =
+                                       (char *)request->buffer + (address - request->address)};
+        bw_wind(frame, bw_xlator_child(xlator, part), &piece, 1);
+        bw_request_answer(request, &piece);
+        address = until;
+    }
+}
+
+/* Requests that lie in one part each, the same for all of them. */
+struct run {
+    size_t part, count;
+    struct bw_request inner[BW_BATCH];
+    struct bw_request *wanted[BW_BATCH];
+};
+
+static void end_run(const struct bw_frame *frame, struct bw_xlator *xlator, struct run *run)
+{
+    bw_wind(frame, bw_xlator_child(xlator, run->part), run->inner, run->count);
+    for (size_t i = 0; i < run->count; i++)
+        bw_request_answer(run->wanted[i], &run->inner[i]);
+    run->count = 0;
+}
+
+static void add_to_run(const struct bw_frame *frame, struct bw_xlator *xlator, struct run *run,
+                       size_t part, struct bw_request *request)
+{
+    if (part != run->part || run->count == BW_BATCH)
+        end_run(frame, xlator, run);
+    run->part = part;
+    run->inner[run->count] = *request;
+    run->inner[run->count].address -= begin_of(bw_xlator_private(xlator), part);
+    run->wanted[run->count++] = request;
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    uint64_t whole = size(xlator);
+    struct run run = {.count = 0};
+    for (size_t i = 0; i < count; i++) {
+        struct bw_request *request = &requests[i];
+        if (request->address >= whole || request->length > whole - request->address) {
+            request->error = bw_error_create(BW_ERROR_CORRUPT,
+                                             "the parts end at %" PRIu64
+                                             ", before the end of %" PRIu32 " bytes at %" PRIu64,
+                                             whole, request->length, request->address);
+            continue;
+        }
+        size_t part = find_part(concat, request->address);
+        if (request->length > concat->ends[part] - request->address)
+            read_pieces(frame, xlator, request);
+        else
+            add_to_run(frame, xlator, &run, part, request);
+    }
+    end_run(frame, xlator, &run);
+}
+
+/* A hint goes to every part that it touches. */
+static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                   const struct bw_range *ranges, size_t count)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    uint64_t whole = size(xlator);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t address = ranges[i].address;
+        uint64_t end = address >= whole                     ? address
+                       : ranges[i].length > whole - address ? whole
+                                                            : address + ranges[i].length;
+        while (address < end) {
+            size_t part = find_part(concat, address);
+            uint64_t until = concat->ends[part] < end ? concat->ends[part] : end;
+            const struct bw_range inner = {address - begin_of(concat, part), until - address};
+            bw_wind_advise(frame, bw_xlator_child(xlator, part), &inner, 1);
+            address = until;
+        }
+    }
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    bw_json_begin_array(json, "ends");
+    for (size_t i = 0; i < concat->count; i++)
+        bw_json_number(json, NULL, concat->ends[i]);
+    bw_json_end(json);
+}
+
+static const char page[] =
+    "Shows several devices as one: the bytes of each follow those of the one before it.\n"
+    "\n"
+    "It puts an image together again that was split into parts. If the name of an image is that of "
+    "a first part (disk.img.001, disk.img.aa), and the file system or the partition table says "
+    "that the image is longer, then the parts with the following names are found, and this layer "
+    "is made for them. For parts with other names, describe it in a volfile:\n"
+    "\n"
+    "    volume device-1\n"
+    "        type layout/concat\n"
+    "        subvolumes part-1 part-2 part-3\n"
+    "    end-volume\n";
+
+const struct bw_xlator_class bw_layout_concat_class = {
+    .type = "layout/concat",
+    .description = "joins the parts of an image that was split",
+    .page = page,
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_DEVICE,
+    .minimum_children = 1,
+    .maximum_children = UINT32_MAX,
+    .private_size = sizeof(struct concat),
+    .operations = {.init = init,
+                   .fini = fini,
+                   .read = read_requests,
+                   .advise = advise,
+                   .size = size,
+                   .dump = dump},
+};

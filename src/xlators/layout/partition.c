@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * layout/partition: shows a partition of the disk below as a device of its own. Which range that is
+ * the partition table says (partition_table.c); all else is as in layout/window.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "xlators/classes.h"
+#include "xlators/layout/partition_table.h"
+#include "xlators/layout/window.h"
+
+static struct bw_error *set_range(struct bw_xlator *xlator,
+                                  const struct bw_partition_info *partition)
+{
+    struct bw_window *window = bw_xlator_private(xlator);
+    *window = (struct bw_window){partition->offset, partition->room};
+    if (!partition->room)
+        return bw_error_create(BW_ERROR_CORRUPT,
+                               "partition %u begins at %" PRIu64 ", after the end of the image",
+                               partition->number, partition->offset);
+    if (partition->room < partition->length)
+        bw_xlator_report(xlator, BW_WARNING,
+                         bw_error_create(BW_ERROR_CORRUPT,
+                                         "partition %u is cut off: the image has %" PRIu64
+                                         " of its %" PRIu64 " bytes",
+                                         partition->number, partition->room, partition->length));
+    return NULL;
+}
+
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    struct bw_xlator *disk = bw_xlator_child(xlator, 0);
+    const struct bw_partition_info *partition;
+    struct bw_partition_table table;
+    struct bw_error *error = bw_partition_table_read(NULL, disk, &table);
+    if (error)
+        return error->code == BW_ERROR_NOT_FOUND
+                   ? bw_error_prefix(error, "%s", bw_xlator_name(disk))
+                   : error;
+    error = bw_partition_find(&table, bw_xlator_option_text(xlator, "partition"), &partition);
+    if (!error)
+        error = set_range(xlator, partition);
+    bw_partition_table_free(&table);
+    return error;
+}
+
+static const struct bw_option options[] = {
+    {"partition", BW_OPTION_STRING, NULL, 0, 0, "which partition: its number, name or UUID", NULL},
+    {0},
+};
+
+static const char page[] =
+    "Shows a partition of the disk below as if it were a disk of its own. The partition table, GPT "
+    "or MBR, is read by libblkid; a GPT whose first header is damaged is read from its second "
+    "one, and logical partitions of an MBR have the numbers from 5 on. Sectors of 512 bytes and "
+    "of 4 KiB are told apart.\n"
+    "\n"
+    "You need not insert this layer: an image without a superblock of its own is searched for "
+    "partitions with btrfs file systems, and --partition chooses one of them. In a volfile, or to "
+    "put layers below it, write it yourself:\n"
+    "\n"
+    "    btrfs-walk --insert layout/partition@device-1,partition=2 whole-disk.img\n"
+    "\n"
+    "A partition that reaches over the end of the image is cut off there, with a warning.\n";
+
+const struct bw_xlator_class bw_layout_partition_class = {
+    .type = "layout/partition",
+    .description = "shows a partition of a disk",
+    .page = page,
+    BW_ONE_CHILD(BW_ADDRESS_DEVICE),
+    .private_size = sizeof(struct bw_window),
+    .options = options,
+    .operations = {.init = init, BW_WINDOW_OPERATIONS},
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What layers have in common that show one range of the device below as a device of its own:
+ * layout/window and layout/partition. They differ in how they find the range.
+ */
+#ifndef BW_XLATORS_LAYOUT_WINDOW_H
+#define BW_XLATORS_LAYOUT_WINDOW_H
+
+#include "btrfs-walk/xlator.h"
+
+/** The range; the private state of such a layer. */
+struct bw_window {
+    uint64_t offset, length; /**< offset + length is at most the size of the child */
+};
+
+/* The operations of such a layer. */
+uint64_t bw_window_size(struct bw_xlator *xlator);
+void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
+                    struct bw_request *requests, size_t count);
+void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
+                      const struct bw_range *ranges, size_t count);
+void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json);
+
+/** All operations but `init`, as members of struct bw_xlator_operations. */
+#define BW_WINDOW_OPERATIONS                                                    \
+    .read = bw_window_read, .advise = bw_window_advise, .size = bw_window_size, \
+    .dump = bw_window_dump
+
+#endif
