@@ -28,7 +28,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|chunks|map|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|chunks|usage|map|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -171,6 +171,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    usage:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-b --raw --si --json $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     map:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--devid -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
@@ -197,7 +203,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks map graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks usage map graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

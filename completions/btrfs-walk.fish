@@ -17,7 +17,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks map graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks usage map graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -231,6 +231,10 @@ complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l separator -x -d 'separator
 complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a usage -d 'Prints how much space is allocated, used and free, in all and by profile and device.'
+complete -c btrfs-walk -n '__btrfs_walk_is usage' -s b -l raw -d 'print sizes in bytes'
+complete -c btrfs-walk -n '__btrfs_walk_is usage' -l si -d 'print sizes like 1.57MB instead of 1.50MiB'
+complete -c btrfs-walk -n '__btrfs_walk_is usage' -l json -d 'print one object, with sizes in bytes'
 complete -c btrfs-walk -n __fish_is_first_arg -a map -d 'Prints where logical addresses lie on the devices, or the other way round.'
 complete -c btrfs-walk -n '__btrfs_walk_is map' -l devid -x -d 'ADDRESS is an offset on the device with this id: find what lies there'
 complete -c btrfs-walk -n '__btrfs_walk_is map' -s o -l output -x -a '(__btrfs_walk_list logical length what copy devid offset path path_bytes)' -d 'write these columns, separated by commas (\'-o help\' lists all)'

@@ -5,7 +5,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid5-3 raid6-4 stale-raid1-1 \
-    block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 || exit 1
+    block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 sprout conversion-raid1-raid5 || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 fixtures=$BUILD/fixtures
 raid5=$BUILD/fixtures/raid5-3/dev stale=$BUILD/fixtures/stale-raid1-1/dev
@@ -78,6 +78,49 @@ expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks 
 holds "costs what is used" out_is $'1048576\t-\n5242880\t-\n13631488\t-'
 holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 expect "an unknown order" 2 'invalid argument of --by' chunks --by size "$plain"
+
+# Usage: what `btrfs filesystem usage -b` prints on a mount, but for
+# the global reserve and statfs, and the paths.
+expect "usage" 0 - usage -b "$plain"
+holds "the numbers of the reference" out_is "Overall:
+    Device size:		         134217728
+    Device allocated:		         109051904
+    Device unallocated:		          25165824
+    Device missing:		                 0
+    Device slack:		                 0
+    Used:			           1372160
+    Free (estimated):		          49844224	(min: 37261312)
+    Data ratio:			              1.00
+    Metadata ratio:		              2.00
+    Multiple profiles:		                no
+
+Data,single: Size:25165824, Used:487424 (1.94%)
+   $plain	  25165824
+
+Metadata,DUP: Size:33554432, Used:425984 (1.27%)
+   $plain	  67108864
+
+System,DUP: Size:8388608, Used:16384 (0.20%)
+   $plain	  16777216
+
+Unallocated:
+   $plain	  25165824"
+expect "usage with units" 0 - usage "$plain"
+holds "has them" out_has '^    Device size:		 128.00MiB$'
+expect "usage with other units" 0 - usage --si "$plain"
+holds "has those" out_has '^    Device size:		  134.22MB$'
+expect "a degraded RAID5" 0 'is missing' usage -b "${raid5}1.img" "${raid5}2.img"
+holds "counts what is missing" out_has '^    Device missing:		         134217728$'
+holds "estimates by its ratio" out_has '^    Free \(estimated\):		         184528896	\(min: 184528896\)$'
+holds "names the missing device" out_has '^   missing \(device 3\)	  67108864$'
+expect "usage in JSON" 0 - usage --json "$plain"
+holds "is one object" out_has '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"complete":true\},"groups":\[\{"type":"Data","profile":"single","size":25165824,"used":487424,"raw_size":25165824,"raw_used":487424,"chunks":2,"complete":true,"devices":\[\{"devid":1,"size":25165824\}\]\},'
+expect "a seed" 0 - usage -b "$fixtures/sprout/dev1.img" "$fixtures/sprout/dev2.img"
+holds "their groups count, their size does not, as in the reference" out_has '^    Device unallocated:		          -8388608$'
+expect "several profiles" 0 - usage "$fixtures/conversion-raid1-raid5/dev1.img" "$fixtures/conversion-raid1-raid5/"dev[2-9].img
+holds "are named" out_has '^    Multiple profiles:		       yes	\(metadata\)$'
+expect "usage without the extent tree" 1 'no good copy' usage --json "$fixtures/lost-tree-extent/dev1.img"
+holds "is not complete" out_has '"used":0,.*"complete":false'
 
 # Addresses.
 expect "an address with two copies" 0 - map -o what,copy,devid,offset,length "$plain" 0x1d00000
