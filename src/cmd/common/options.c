@@ -328,9 +328,10 @@ static int usage_error(const char *reason, const char *argument)
 
 static int flush_stdout(const struct cmd_common *common)
 {
-    if (!fflush(stdout))
+    bool flushed = !fflush(stdout);
+    if (flushed && !ferror(stdout)) /* what was written before may have failed, and is gone */
         return STATUS_OK;
-    cmd_fail(common, bw_error_from_errno(errno, "cannot write to stdout"));
+    cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
     return STATUS_PARTIAL;
 }
 
