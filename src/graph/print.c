@@ -5,6 +5,7 @@
 
 #include "base/escape.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "graph/graph.h"
 
 /* What the escaper leaves alone holds no white space, no control bytes and nothing but UTF-8. */
@@ -31,20 +32,17 @@ static void append_byte(struct bw_buffer *text, unsigned char byte)
         bw_buffer_append_byte(text, (char)byte);
 }
 
-/* Bytes beyond ASCII stay as they are where they make sense as text. */
+/* Characters beyond ASCII stay as they are. */
 static void append_quoted(struct bw_buffer *text, const char *word)
 {
     bw_buffer_append_byte(text, '"');
-    while (*word) {
-        size_t run = 0;
-        while ((unsigned char)word[run] >= 0x80)
-            run++;
-        if (run && is_clean(word, run)) {
-            bw_buffer_append(text, word, run);
-            word += run;
+    for (size_t left = strlen(word), length; left; word += length, left -= length) {
+        length = bw_utf8_length((const uint8_t *)word, left);
+        if (length > 1 && is_clean(word, length)) {
+            bw_buffer_append(text, word, length);
         } else {
-            for (size_t left = run ? run : 1; left > 0; left--)
-                append_byte(text, (unsigned char)*word++);
+            append_byte(text, (unsigned char)*word);
+            length = 1;
         }
     }
     bw_buffer_append_byte(text, '"');

@@ -9,7 +9,6 @@
  */
 #include <inttypes.h>
 #include <sched.h>
-#include <time.h>
 
 #include "base/escape.h"
 #include "base/json.h"
@@ -44,13 +43,6 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return bw_sink_open(xlator, &stats->sink);
 }
 
-static uint64_t now(void)
-{
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Counts the first requests that are of one kind and one size, which most batches are as a whole.
  */
 static size_t count_run(struct tally *tallies, const struct bw_request *requests, size_t count)
@@ -69,9 +61,10 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
                           struct bw_request *requests, size_t count)
 {
     struct io_stats *stats = bw_xlator_private(xlator);
-    uint64_t begin = now();
+    const struct bw_probes *probes = bw_xlator_probes(xlator);
+    uint64_t begin = bw_probes_now(probes);
     bw_wind(frame, bw_xlator_child(xlator, 0), requests, count);
-    uint64_t end = now();
+    uint64_t end = bw_probes_now(probes);
     struct tally *tallies = stats->tallies[(unsigned)sched_getcpu() % SHARDS];
     bw_histogram_count(&tallies[requests->kind].times, end - begin);
     for (size_t done = 0; done < count;)
