@@ -225,8 +225,8 @@ unsigned bw_rows_needs(const struct bw_rows *rows)
 
 /* Writing. */
 
-static char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
-                           char *at, struct bw_buffer *buffer)
+static inline char *write_columns(const struct bw_rows *rows, const void *record, uint64_t present,
+                                  char *at, struct bw_buffer *buffer)
 {
     const struct bw_column *end = rows->columns + rows->column_count;
     for (const struct bw_column *column = rows->columns; at && column < end; column++)
