@@ -6,19 +6,10 @@
  */
 #include "xlators/classes.h"
 
-/* The private state: whether requests are passed on one by one. */
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    bool *each = bw_xlator_private(xlator);
-    *each = bw_xlator_option_number(xlator, "each");
-    return NULL;
-}
-
 static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
                           struct bw_request *requests, size_t count)
 {
-    const bool *each = bw_xlator_private(xlator);
-    size_t step = *each ? 1 : count;
+    size_t step = bw_xlator_option_number(xlator, "each") ? 1 : count;
     for (size_t i = 0; i < count; i += step)
         bw_wind(frame, bw_xlator_child(xlator, 0), requests + i, step);
 }
@@ -65,7 +56,6 @@ const struct bw_xlator_class bw_debug_probe_class = {
     .description = "makes what passes visible to the probes",
     .page = page,
     BW_ONE_CHILD(BW_ADDRESS_ANY),
-    .private_size = sizeof(bool),
     .options = options,
-    .operations = {.init = init, .read = read_requests, .map = map, .advise = advise},
+    .operations = {.read = read_requests, .map = map, .advise = advise},
 };

@@ -10,17 +10,6 @@
 
 #include "xlators/classes.h"
 
-struct read_ahead {
-    uint64_t gap;
-};
-
-static struct bw_error *init(struct bw_xlator *xlator)
-{
-    struct read_ahead *state = bw_xlator_private(xlator);
-    state->gap = bw_xlator_option_number(xlator, "gap");
-    return NULL;
-}
-
 static int by_address(const void *a, const void *b)
 {
     const struct bw_range *left = a, *right = b;
@@ -47,13 +36,13 @@ static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count)
 {
-    const struct read_ahead *state = bw_xlator_private(xlator);
+    const uint64_t gap = bw_xlator_option_number(xlator, "gap");
     struct bw_range *sorted = count ? malloc(count * sizeof *sorted) : NULL;
     if (!sorted)
         return;
     memcpy(sorted, ranges, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_address);
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, state->gap));
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, gap));
     free(sorted);
 }
 
@@ -74,7 +63,6 @@ const struct bw_xlator_class bw_performance_read_ahead_class = {
         "disk set a gap; for a solid-state disk leave it at 0:\n\n"
         "    btrfs-walk --xlator-option read-ahead.gap=128K /dev/sdb1\n",
     BW_ONE_CHILD(BW_ADDRESS_LOGICAL),
-    .private_size = sizeof(struct read_ahead),
     .options = options,
-    .operations = {.init = init, .advise = advise},
+    .operations = {.advise = advise},
 };
