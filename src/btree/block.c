@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/wind.h"
 #include "xlators/classes.h"
@@ -122,7 +123,27 @@ void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range
                       size_t count)
 {
     const struct bw_frame frame = frame_of_blocks(reader);
-    bw_wind_advise(&frame, reader->top, ranges, count);
+    for (size_t i = 0, end; i < count; i = end + 1) {
+        for (end = i; end < count && !bw_memory_block(reader->memory, ranges[end].address); end++)
+            continue;
+        if (end > i)
+            bw_wind_advise(&frame, reader->top, ranges + i, end - i);
+    }
+}
+
+/* Blocks of the image come from the layers, in runs between those in memory. */
+static void read_all(const struct bw_tree_reader *reader, const struct bw_frame *frame,
+                     struct bw_request *requests, size_t count)
+{
+    for (size_t i = 0, end; i < count; i = end + 1) {
+        const uint8_t *block = NULL;
+        for (end = i; end < count && !block; end += !block)
+            block = bw_memory_block(reader->memory, requests[end].address);
+        if (end > i)
+            bw_wind(frame, reader->top, requests + i, end - i);
+        if (block)
+            memcpy(requests[end].buffer, block, reader->nodesize);
+    }
 }
 
 void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requests, size_t count)
@@ -132,7 +153,7 @@ void bw_blocks_read(const struct bw_tree_reader *reader, struct bw_request *requ
     uint64_t start = BW_PROBE_START(probes, block__read__done);
     if (BW_PROBE_ON(probes, block__read__start))
         probe_start(probes, frame.call, requests, count);
-    bw_wind(&frame, reader->top, requests, count);
+    read_all(reader, &frame, requests, count);
     for (size_t i = 0; i < count; i++)
         if (!requests[i].error)
             requests[i].error = accept(&requests[i]);

@@ -7,6 +7,7 @@
 #ifndef BW_BTREE_BLOCK_H
 #define BW_BTREE_BLOCK_H
 
+#include "btree/memory.h"
 #include "btrfs-walk/xlator.h"
 #include "format/node.h"
 #include "format/superblock.h"
@@ -19,6 +20,7 @@ struct bw_tree_reader {
     uint32_t nodesize;
     const struct bw_frame *frame;     /**< the search that reads; NULL: none */
     const struct bw_adopter *adopter; /**< finds leaves below lost nodes; NULL: there is none */
+    const struct bw_block_memory *memory; /**< blocks that are not in the image; NULL: none */
 };
 
 /** A tree of the file system. */

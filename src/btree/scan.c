@@ -252,7 +252,8 @@ struct bw_error *bw_tree_scan(const struct bw_tree_reader *reader, const struct 
 {
     struct bw_probes *probes = bw_xlator_probes(reader->top);
     const struct bw_frame frame = bw_frame_above(reader->frame, probes);
-    const struct bw_tree_reader own = {reader->top, reader->nodesize, &frame, reader->adopter};
+    struct bw_tree_reader own = *reader;
+    own.frame = &frame;
     struct bw_key_event event = {{.call = frame.call}, tree->id, scan->first, scan->last};
     struct bw_scan_buffers buffers = {0};
     struct state state = {.reader = &own,

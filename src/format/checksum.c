@@ -89,3 +89,8 @@ uint32_t bw_name_hash(const void *name, size_t length)
 {
     return crc32c(~UINT32_C(1), name, length);
 }
+
+uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length)
+{
+    return crc32c((uint32_t)directory, name, length);
+}

@@ -44,4 +44,7 @@ bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block,
 /** The hash that keys DIR_ITEM by name: crc32c seeded with -2, not inverted at the end. */
 uint32_t bw_name_hash(const void *name, size_t length);
 
+/** The hash that keys INODE_EXTREF by directory and name. */
+uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length);
+
 #endif

@@ -109,6 +109,7 @@ static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *
     super->flags = bw_get64(disk->flags);
     super->generation = bw_get64(disk->generation);
     super->log_root = bw_get64(disk->log_root);
+    super->log_root_level = disk->log_root_level;
     super->total_bytes = bw_get64(disk->total_bytes);
     super->bytes_used = bw_get64(disk->bytes_used);
     super->device_count = bw_get64(disk->device_count);

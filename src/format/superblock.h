@@ -41,6 +41,7 @@ struct bw_superblock {
     struct bw_root_pointer chunk_root;
     struct bw_root_pointer remap_root;
     uint64_t log_root; /**< logical address of the log tree's root, 0 if there is none */
+    uint8_t log_root_level;
     uint64_t total_bytes;
     uint64_t bytes_used;
     uint64_t device_count;
@@ -68,6 +69,7 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);
 
 /* Incompatible features. Source: BTRFS_FEATURE_INCOMPAT_* in the kernel's uapi/linux/btrfs.h. */
+#define BW_INCOMPAT_NO_HOLES         (UINT64_C(1) << 9)
 #define BW_INCOMPAT_METADATA_UUID    (UINT64_C(1) << 10)
 #define BW_INCOMPAT_ZONED            (UINT64_C(1) << 12)
 #define BW_INCOMPAT_EXTENT_TREE_V2   (UINT64_C(1) << 13)

@@ -55,6 +55,7 @@ struct bw_fs {
     struct bw_graph *graph;
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
+    struct bw_block_memory memory; /**< tree blocks that replaying the log has changed */
     struct bw_superblock superblock;
     struct bw_image *images; /**< those given, in the order of the graph (image.h) */
     size_t image_count;

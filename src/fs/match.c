@@ -137,6 +137,14 @@ static struct bw_error *nothing_usable(struct bw_image_set *set)
     return error;
 }
 
+/* An fsync writes the log, but no new generation. */
+static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
+{
+    return candidate->generation != chosen->generation
+               ? candidate->generation > chosen->generation
+               : candidate->log_root && !chosen->log_root;
+}
+
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = choose(set);
@@ -147,7 +155,7 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
     fs->superblock = *chosen;
     for (size_t i = 0; i < set->count; i++)
         if (set->images[i].role == BW_IMAGE_DEVICE &&
-            set->images[i].superblock.generation > fs->superblock.generation)
+            is_newer(&set->images[i].superblock, &fs->superblock))
             fs->superblock = set->images[i].superblock;
     drop_duplicates(fs, set);
     report_stale(fs, set);

@@ -153,6 +153,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_graph_destroy(fs->graph);
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
+    bw_memory_free(&fs->memory);
     free(fs->checksum_trees.trees);
     if (fs->recovery.destroy)
         fs->recovery.destroy(&fs->recovery);

@@ -2,6 +2,7 @@
 /* Opening a file system with recovery attached. */
 #include "base/cleanup.h"
 #include "recovery/recovery.h"
+#include "replay/replay.h"
 
 static void destroy(struct bw_recovery *recovery)
 {
@@ -17,7 +18,7 @@ static struct bw_error *attach(struct bw_fs *fs)
     struct bw_error *error = bw_name_index_create(fs, &names);
     fs->recovery = (struct bw_recovery){
         {bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
-    return error;
+    return error ? error : bw_replay(fs);
 }
 
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)

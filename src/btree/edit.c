@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Changes to a tree. A change of a leaf writes it anew, into as many leaves as it takes; the nodes
+ * above get pointers to those. Leaves that become empty go, but none are joined.
+ */
+#include "btree/edit.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* The way from the root to a leaf. */
+struct path {
+    struct {
+        uint8_t *block;
+        uint32_t slot; /* of the child, or of the last item that is not greater than the key */
+    } at[BW_MAX_LEVEL + 1];
+    struct bw_key end; /* keys from here on belong in other leaves */
+    bool exact;        /* the item at the slot has the key */
+    bool before_all;   /* the key is less than that of every item */
+};
+
+struct bw_error *bw_editor_create(struct bw_tree_editor *editor,
+                                  const struct bw_tree_reader *reader,
+                                  struct bw_block_memory *memory, const struct bw_tree *tree,
+                                  uint64_t generation)
+{
+    *editor = (struct bw_tree_editor){*tree, *reader, memory, generation, NULL, NULL};
+    editor->reader.memory = memory;
+    editor->before = bw_block_buffer(reader, 1);
+    editor->items =
+        malloc((reader->nodesize / sizeof(struct bw_disk_item) + 1) * sizeof *editor->items);
+    return editor->before && editor->items ? NULL : bw_error_no_memory();
+}
+
+void bw_editor_destroy(struct bw_tree_editor *editor)
+{
+    free(editor->before);
+    free(editor->items);
+}
+
+static uint32_t space_of(const struct bw_tree_editor *editor)
+{
+    return editor->reader.nodesize - (uint32_t)sizeof(struct bw_disk_header);
+}
+
+uint32_t bw_edit_room(const struct bw_tree_editor *editor)
+{
+    return space_of(editor) - (uint32_t)sizeof(struct bw_disk_item);
+}
+
+static struct bw_disk_header *header_of(uint8_t *block)
+{
+    return (struct bw_disk_header *)block;
+}
+
+static struct bw_disk_key_pointer *pointers_of(uint8_t *node)
+{
+    return (struct bw_disk_key_pointer *)(node + sizeof(struct bw_disk_header));
+}
+
+static struct bw_node view(const struct bw_tree_editor *editor, const uint8_t *block)
+{
+    return bw_node_view(block, editor->reader.nodesize);
+}
+
+static struct bw_disk_key encode(const struct bw_key *key)
+{
+    struct bw_disk_key disk = {.type = key->type};
+    disk.objectid = bw_put64(key->objectid);
+    disk.offset = bw_put64(key->offset);
+    return disk;
+}
+
+static void set_pointer(struct bw_disk_key_pointer *pointer, const struct bw_tree_editor *editor,
+                        const struct bw_key *key, uint64_t address)
+{
+    pointer->key = encode(key);
+    pointer->bytenr = bw_put64(address);
+    pointer->generation = bw_put64(editor->generation);
+}
+
+/* Blocks of the image that are changed must be in order, and must not point into memory. */
+static struct bw_error *check(const struct bw_node *node)
+{
+    for (uint32_t slot = 0; slot < node->item_count; slot++) {
+        if (node->level && bw_node_pointer_at(node, slot).bytenr >= BW_MEMORY_START)
+            return bw_error_create(BW_ERROR_CORRUPT, "a pointer leads out of the image");
+        if (node->level || !slot)
+            continue; /* those of nodes have been checked */
+        struct bw_key before = bw_leaf_key(node, slot - 1), key = bw_leaf_key(node, slot);
+        if (bw_key_compare(&before, &key) >= 0)
+            return bw_error_create(BW_ERROR_CORRUPT, "keys of a leaf are out of order");
+    }
+    return NULL;
+}
+
+static struct bw_error *new_block(struct bw_tree_editor *editor, uint8_t level, uint8_t **block,
+                                  uint64_t *address)
+{
+    *block = bw_memory_add(editor->memory, address);
+    if (!*block)
+        return bw_error_no_memory();
+    struct bw_disk_header *header = header_of(*block);
+    memset(header, 0, sizeof *header);
+    header->bytenr = bw_put64(*address);
+    header->generation = bw_put64(editor->generation);
+    header->owner = bw_put64(editor->tree.id);
+    header->level = level;
+    return NULL;
+}
+
+/* Gives a block in memory: its own, or a copy, whose address is set then. */
+static struct bw_error *own(struct bw_tree_editor *editor, const struct bw_block_pointer *pointer,
+                            uint8_t **block, uint64_t *address)
+{
+    *address = pointer->bytenr;
+    *block = bw_memory_block(editor->memory, pointer->bytenr);
+    if (*block)
+        return NULL;
+    BW_TRY(bw_block_read(&editor->reader, pointer, editor->before));
+    const struct bw_node node = view(editor, editor->before);
+    struct bw_error *error = check(&node);
+    if (error)
+        return bw_error_prefix(error, "tree block %" PRIu64, pointer->bytenr);
+    BW_TRY(new_block(editor, node.level, block, address));
+    memcpy(*block + sizeof(struct bw_disk_header), editor->before + sizeof(struct bw_disk_header),
+           space_of(editor));
+    header_of(*block)->item_count = bw_put32(node.item_count);
+    return NULL;
+}
+
+static struct bw_error *own_root(struct bw_tree_editor *editor, uint8_t **block)
+{
+    const struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
+    uint64_t address;
+    BW_TRY(own(editor, &pointer, block, &address));
+    editor->tree.root.bytenr = address;
+    editor->tree.root.generation = editor->generation;
+    return NULL;
+}
+
+/* Goes down to the leaf of a key. */
+static struct bw_error *descend(struct bw_tree_editor *editor, const struct bw_key *key,
+                                struct path *path)
+{
+    uint8_t *block;
+    BW_TRY(own_root(editor, &block));
+    struct bw_block_pointer pointer = bw_tree_root_pointer(&editor->tree, false);
+    for (uint8_t level = editor->tree.root.level; level > 0; level--) {
+        const struct bw_node node = view(editor, block);
+        uint32_t slot = bw_child_slot(&node, key);
+        uint64_t address;
+        path->at[level].block = block;
+        path->at[level].slot = slot;
+        pointer = bw_tree_child_pointer(&pointer, &node, slot);
+        BW_TRY(own(editor, &pointer, &block, &address));
+        set_pointer(&pointers_of(path->at[level].block)[slot], editor,
+                    &pointer.expectation.first_key, address);
+        pointer.bytenr = address;
+    }
+    const struct bw_node leaf = view(editor, block);
+    uint32_t until = bw_node_count_until(&leaf, key);
+    path->at[0].block = block;
+    path->at[0].slot = until ? until - 1 : 0;
+    path->end = pointer.expectation.end_key;
+    path->before_all = !until;
+    const struct bw_key found = until ? bw_leaf_key(&leaf, until - 1) : (struct bw_key){0};
+    path->exact = until && bw_key_compare(&found, key) == 0;
+    return NULL;
+}
+
+/* The item in a slot; its data are NULL if there is no such slot. An item whose bytes lie outside
+ * the leaf is empty. */
+static struct bw_item item_at(const struct bw_node *leaf, uint32_t slot)
+{
+    struct bw_item item = {.data = NULL};
+    if (slot < leaf->item_count && !bw_leaf_item(leaf, slot, &item)) {
+        item.data = leaf->block;
+        item.size = 0;
+    }
+    return item;
+}
+
+struct bw_error *bw_edit_find(struct bw_tree_editor *editor, const struct bw_key *key,
+                              struct bw_item *item)
+{
+    struct path path;
+    BW_TRY(descend(editor, key, &path));
+    const struct bw_node leaf = view(editor, path.at[0].block);
+    *item = path.exact ? item_at(&leaf, path.at[0].slot) : (struct bw_item){.data = NULL};
+    return NULL;
+}
+
+struct bw_error *bw_edit_last(struct bw_tree_editor *editor, const struct bw_key *key,
+                              struct bw_item *item)
+{
+    struct path path;
+    BW_TRY(descend(editor, key, &path));
+    const struct bw_node leaf = view(editor, path.at[0].block);
+    *item = path.before_all ? (struct bw_item){.data = NULL} : item_at(&leaf, path.at[0].slot);
+    return NULL;
+}
+
+struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_key *key,
+                               struct bw_item *item)
+{
+    const struct bw_key no_limit = BW_KEY_MAX;
+    struct path path = {.end = *key};
+    do {
+        const struct bw_key from = path.end;
+        BW_TRY(descend(editor, &from, &path));
+        const struct bw_node leaf = view(editor, path.at[0].block);
+        *item = item_at(&leaf, path.at[0].slot + !(path.exact || path.before_all));
+    } while (!item->data && bw_key_compare(&path.end, &no_limit) < 0);
+    return NULL;
+}
+
+/* The keys of pointers to a block are that of its first entry, up to the root. */
+static void set_first_key(const struct bw_tree_editor *editor, const struct path *path,
+                          uint8_t level)
+{
+    const struct bw_node changed = view(editor, path->at[level].block);
+    const struct bw_key first = level ? bw_node_key(&changed, 0) : bw_leaf_key(&changed, 0);
+    for (uint8_t above = level; above < editor->tree.root.level; above++) {
+        pointers_of(path->at[above + 1].block)[path->at[above + 1].slot].key = encode(&first);
+        if (path->at[above + 1].slot)
+            break;
+    }
+}
+
+static void count_pointers(uint8_t *node, uint32_t count)
+{
+    header_of(node)->item_count = bw_put32(count);
+}
+
+/* A new root above the present one, to which the path leads. */
+static struct bw_error *grow(struct bw_tree_editor *editor, struct path *path)
+{
+    const uint8_t level = (uint8_t)(editor->tree.root.level + 1);
+    const struct bw_node below = view(editor, path->at[level - 1].block);
+    const struct bw_key first = below.level ? bw_node_key(&below, 0) : bw_leaf_key(&below, 0);
+    uint64_t address;
+    uint8_t *root;
+    if (level >= BW_MAX_LEVEL)
+        return bw_error_create(BW_ERROR_CORRUPT, "the tree gets too high");
+    BW_TRY(new_block(editor, level, &root, &address));
+    set_pointer(&pointers_of(root)[0], editor, &first, editor->tree.root.bytenr);
+    count_pointers(root, 1);
+    editor->tree.root.bytenr = address;
+    editor->tree.root.level = level;
+    path->at[level].block = root;
+    path->at[level].slot = 0;
+    return NULL;
+}
+
+static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
+                                       uint8_t level, const struct bw_key *key, uint64_t address);
+
+/* Parts a full node; the path goes on leading to the same child. */
+static struct bw_error *split_node(struct bw_tree_editor *editor, struct path *path, uint8_t level)
+{
+    uint8_t *left = path->at[level].block, *right;
+    const uint32_t count = bw_get32(header_of(left)->item_count), half = count / 2;
+    const struct bw_key middle = bw_key_decode(&pointers_of(left)[half].key);
+    uint64_t address;
+    BW_TRY(new_block(editor, level, &right, &address));
+    memcpy(pointers_of(right), &pointers_of(left)[half],
+           (count - half) * sizeof *pointers_of(left));
+    count_pointers(right, count - half);
+    const uint32_t slot = path->at[level].slot;
+    struct path above = *path;
+    BW_TRY(insert_pointer(editor, &above, (uint8_t)(level + 1), &middle, address));
+    count_pointers(left, half);
+    if (slot < half) {
+        above.at[level + 1].slot--; /* back to the left one */
+    } else {
+        above.at[level].block = right;
+        above.at[level].slot = slot - half;
+    }
+    *path = above;
+    return NULL;
+}
+
+/* Adds a pointer after the one that the path takes, and takes it. */
+static struct bw_error *insert_pointer(struct bw_tree_editor *editor, struct path *path,
+                                       uint8_t level, const struct bw_key *key, uint64_t address)
+{
+    if (level > editor->tree.root.level)
+        BW_TRY(grow(editor, path));
+    if (bw_get32(header_of(path->at[level].block)->item_count) ==
+        space_of(editor) / sizeof(struct bw_disk_key_pointer))
+        BW_TRY(split_node(editor, path, level));
+    uint8_t *node = path->at[level].block;
+    const uint32_t count = bw_get32(header_of(node)->item_count), slot = ++path->at[level].slot;
+    struct bw_disk_key_pointer *pointers = pointers_of(node);
+    memmove(&pointers[slot + 1], &pointers[slot], (count - slot) * sizeof *pointers);
+    set_pointer(&pointers[slot], editor, key, address);
+    count_pointers(node, count + 1);
+    return NULL;
+}
+
+/* Removes the pointer that the path takes, and nodes that become empty. */
+static void remove_pointer(struct bw_tree_editor *editor, struct path *path, uint8_t level)
+{
+    uint8_t *node = path->at[level].block;
+    const uint32_t count = bw_get32(header_of(node)->item_count), slot = path->at[level].slot;
+    struct bw_disk_key_pointer *pointers = pointers_of(node);
+    memmove(&pointers[slot], &pointers[slot + 1], (count - slot - 1) * sizeof *pointers);
+    count_pointers(node, count - 1);
+    if (count > 1 && slot == 0) {
+        set_first_key(editor, path, level);
+    } else if (count == 1 && level < editor->tree.root.level) {
+        remove_pointer(editor, path, (uint8_t)(level + 1));
+    } else if (count == 1) {
+        header_of(node)->level = 0; /* an empty leaf is the whole tree */
+        editor->tree.root.level = 0;
+    }
+}
+
+/* Writes as many items as fit into a leaf, or, if they take several leaves, at least half of it;
+ * returns how many. */
+static uint32_t fill_leaf(const struct bw_tree_editor *editor, uint8_t *block,
+                          const struct bw_item *items, uint32_t count, uint64_t total)
+{
+    struct bw_disk_item *disk = (void *)(block + sizeof(struct bw_disk_header));
+    const uint32_t space = space_of(editor);
+    const uint64_t enough = total > space ? total / 2 : total;
+    uint32_t slot = 0, used = 0, end = space;
+    for (; slot < count && used < enough; slot++) {
+        const struct bw_item *item = &items[slot];
+        const uint32_t size = (uint32_t)sizeof *disk + item->size;
+        if (slot && used + size > space)
+            break;
+        used += size;
+        end -= item->size;
+        disk[slot].key = encode(&item->key);
+        disk[slot].offset = bw_put32(end);
+        disk[slot].size = bw_put32(item->size);
+        memcpy(block + sizeof(struct bw_disk_header) + end, item->data, item->size);
+    }
+    header_of(block)->item_count = bw_put32(slot);
+    return slot;
+}
+
+static uint64_t bytes_of(const struct bw_item *items, uint32_t count)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++)
+        total += sizeof(struct bw_disk_item) + items[i].size;
+    return total;
+}
+
+/* Writes the leaf of the path anew. */
+static struct bw_error *write_items(struct bw_tree_editor *editor, struct path *path,
+                                    const struct bw_item *items, uint32_t count)
+{
+    uint64_t total = bytes_of(items, count), address;
+    uint32_t done = fill_leaf(editor, path->at[0].block, items, count, total);
+    if (!count && editor->tree.root.level)
+        remove_pointer(editor, path, 1);
+    else if (count)
+        set_first_key(editor, path, 0);
+    while (done < count) {
+        uint8_t *block;
+        BW_TRY(new_block(editor, 0, &block, &address));
+        BW_TRY(insert_pointer(editor, path, 1, &items[done].key, address));
+        total = bytes_of(items + done, count - done);
+        done += fill_leaf(editor, block, items + done, count - done, total);
+    }
+    return NULL;
+}
+
+/* Writes the leaf of the path with one item more or less, or with another one of the same key. */
+static struct bw_error *change_leaf(struct bw_tree_editor *editor, struct path *path,
+                                    const struct bw_item *new)
+{
+    memcpy(editor->before, path->at[0].block, editor->reader.nodesize);
+    const struct bw_node leaf = view(editor, editor->before);
+    const uint32_t at = path->at[0].slot + !(path->exact || path->before_all);
+    uint32_t count = 0;
+    for (uint32_t slot = 0; slot <= leaf.item_count; slot++) {
+        if (slot == at && new)
+            editor->items[count++] = *new;
+        if (slot < leaf.item_count && !(slot == at && path->exact))
+            editor->items[count++] = item_at(&leaf, slot);
+    }
+    return write_items(editor, path, editor->items, count);
+}
+
+struct bw_error *bw_edit_put(struct bw_tree_editor *editor, const struct bw_key *key,
+                             const void *data, uint32_t size)
+{
+    const struct bw_item new = {*key, data, size};
+    struct path path;
+    if (size > bw_edit_room(editor))
+        return bw_error_create(BW_ERROR_CORRUPT, "an item of %" PRIu32 " bytes fits no leaf", size);
+    BW_TRY(descend(editor, key, &path));
+    const struct bw_node leaf = view(editor, path.at[0].block);
+    struct bw_item old;
+    if (path.exact && bw_leaf_item(&leaf, path.at[0].slot, &old) && old.size == size) {
+        memcpy(path.at[0].block + (old.data - leaf.block), data, size);
+        return NULL;
+    }
+    return change_leaf(editor, &path, &new);
+}
+
+struct bw_error *bw_edit_remove(struct bw_tree_editor *editor, const struct bw_key *key)
+{
+    struct path path;
+    BW_TRY(descend(editor, key, &path));
+    return path.exact ? change_leaf(editor, &path, NULL) : NULL;
+}

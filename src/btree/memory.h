@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tree blocks that exist in memory only. They have addresses that no chunk has, so that pointers
+ * can lead from one to the other and to blocks of the image, and all readers of trees find them
+ * without knowing. edit.h makes them.
+ */
+#ifndef BW_BTREE_MEMORY_H
+#define BW_BTREE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** The blocks. While nobody adds one, any thread may read them. All zeros but nodesize is none. */
+struct bw_block_memory {
+    uint32_t nodesize;
+    uint8_t **blocks;
+    size_t count, capacity;
+};
+
+/** Where the addresses begin: after those that the kernel gives to chunks. */
+#define BW_MEMORY_START (UINT64_C(1) << 63)
+
+/** Adds a block with undefined contents; NULL if memory runs out. */
+uint8_t *bw_memory_add(struct bw_block_memory *memory, uint64_t *address);
+
+/** The block at an address; NULL if there is none. `memory` may be NULL. */
+static inline uint8_t *bw_memory_block(const struct bw_block_memory *memory, uint64_t address)
+{
+    if (!memory || address < BW_MEMORY_START || (address - BW_MEMORY_START) % memory->nodesize)
+        return NULL;
+    uint64_t number = (address - BW_MEMORY_START) / memory->nodesize;
+    return number < memory->count ? memory->blocks[number] : NULL;
+}
+
+/** Frees the blocks. */
+void bw_memory_free(struct bw_block_memory *memory);
+
+#endif

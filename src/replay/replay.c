@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The passes over the logs of all subvolumes, and what the parts of the replay share. */
+#include "replay/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+
+enum pass { PASS_INODES, PASS_ENTRIES, PASS_ALL, PASSES };
+
+struct bw_error *bw_replay_inode(struct bw_replay *replay, uint64_t inode,
+                                 struct bw_disk_inode_item *item, bool *exists)
+{
+    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+    struct bw_item found;
+    BW_TRY(bw_edit_find(&replay->tree, &key, &found));
+    *exists = found.data && found.size >= sizeof *item;
+    if (*exists)
+        memcpy(item, found.data, sizeof *item);
+    return NULL;
+}
+
+struct bw_error *bw_replay_set_inode(struct bw_replay *replay, uint64_t inode,
+                                     const struct bw_disk_inode_item *item)
+{
+    const struct bw_key key = {inode, BW_INODE_ITEM, 0};
+    return bw_edit_put(&replay->tree, &key, item, sizeof *item);
+}
+
+/* Puts what was gathered in the scratch buffer. */
+static struct bw_error *put_scratch(struct bw_replay *replay, const struct bw_key *key)
+{
+    const struct bw_buffer *scratch = &replay->scratch;
+    return scratch->failed
+               ? bw_error_no_memory()
+               : bw_edit_put(&replay->tree, key, scratch->data, (uint32_t)scratch->length);
+}
+
+struct bw_error *bw_replay_cut(struct bw_replay *replay, const struct bw_item *item,
+                               const uint8_t *start, const uint8_t *end)
+{
+    replay->scratch.length = 0;
+    bw_buffer_append(&replay->scratch, item->data, (size_t)(start - item->data));
+    bw_buffer_append(&replay->scratch, end, (size_t)(item->data + item->size - end));
+    return replay->scratch.length ? put_scratch(replay, &item->key)
+                                  : bw_edit_remove(&replay->tree, &item->key);
+}
+
+struct bw_error *bw_replay_append(struct bw_replay *replay, const struct bw_key *key,
+                                  const void *more, size_t length)
+{
+    struct bw_item item;
+    BW_TRY(bw_edit_find(&replay->tree, key, &item));
+    replay->scratch.length = 0;
+    if (item.data)
+        bw_buffer_append(&replay->scratch, item.data, item.size);
+    bw_buffer_append(&replay->scratch, more, length);
+    return put_scratch(replay, key);
+}
+
+struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode)
+{
+    if (bw_map_get(&replay->awaiting, inode) == 1)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(replay->recount, replay->recount_count, replay->recount_capacity) ||
+        !bw_map_put(&replay->awaiting, inode, 1))
+        return bw_error_no_memory();
+    replay->recount[replay->recount_count++] = inode;
+    return NULL;
+}
+
+static struct bw_error *replay_item(struct bw_replay *replay, enum pass pass,
+                                    const struct bw_item *item)
+{
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        return pass == PASS_INODES ? bw_replay_inode_item(replay, item) : NULL;
+    case BW_DIR_INDEX:
+        return pass == PASS_ENTRIES ? bw_replay_dir_index(replay, item) : NULL;
+    case BW_XATTR_ITEM:
+        return pass == PASS_ALL ? bw_edit_put(&replay->tree, &item->key, item->data, item->size)
+                                : NULL;
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        return pass == PASS_ALL ? bw_replay_refs(replay, item) : NULL;
+    case BW_EXTENT_DATA:
+        return pass == PASS_ALL ? bw_replay_extent(replay, item) : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* Inodes without a name were never linked, or are gone: nothing of them is replayed. */
+static bool is_nameless(const struct bw_item *item)
+{
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    return item->size >= sizeof *inode && bw_get32(inode->link_count) == 0;
+}
+
+struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *key,
+                               struct bw_error *error)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (replay->reported == key->objectid) {
+        bw_error_free(error);
+        return NULL;
+    }
+    replay->reported = key->objectid;
+    bw_fs_report(replay->fs, BW_DAMAGE,
+                 bw_error_prefix(error,
+                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64
+                                 " %u %" PRIu64 ") is not replayed",
+                                 replay->subvolume, key->objectid, key->type, key->offset));
+    return NULL;
+}
+
+static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
+{
+    replay->ignored = false;
+    for (size_t i = 0; i < replay->log.count; i++) {
+        const struct bw_item *item = &replay->log.items[i];
+        if (item->key.type == BW_INODE_ITEM)
+            replay->ignored = is_nameless(item);
+        if (!replay->ignored)
+            BW_TRY(bw_replay_try(replay, &item->key, replay_item(replay, pass, item)));
+    }
+    return pass == PASS_ALL ? bw_replay_link_counts(replay) : NULL;
+}
+
+/* The replays of all subvolumes. */
+struct replays {
+    struct bw_replay *items;
+    size_t count;
+    struct bw_tree_editor checksums;
+    bool has_checksums;
+};
+
+static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
+                                     const struct bw_item *item)
+{
+    struct bw_root_item root;
+    const struct bw_subvolume *subvolume =
+        bw_subvolume_find(&fs->subvolumes, item->key.offset);
+    char name[64];
+    if (item->key.type != BW_ROOT_ITEM || !subvolume)
+        return NULL; /* the log of a deleted subvolume */
+    snprintf(name, sizeof name, "log tree of subvolume %" PRIu64, item->key.offset);
+    struct bw_error *error = bw_root_item_decode(item, &root);
+    if (error) {
+        bw_fs_report(fs, BW_DAMAGE, bw_error_prefix(error, "%s", name));
+        return NULL;
+    }
+    struct bw_replay *replay = &replays->items[replays->count++];
+    *replay = (struct bw_replay){.fs = fs,
+                                 .subvolume = item->key.offset,
+                                 .checksums = replays->has_checksums ? &replays->checksums : NULL};
+    BW_TRY(bw_editor_create(&replay->tree, &fs->reader, &fs->memory, &subvolume->tree,
+                            fs->superblock.generation + 1));
+    return bw_log_load(fs, &root.root, name, &replay->log);
+}
+
+static struct bw_error *begin(struct bw_fs *fs, struct replays *replays)
+{
+    const struct bw_root_pointer pointer = {
+        fs->superblock.log_root, fs->superblock.generation + 1, fs->superblock.log_root_level};
+    struct bw_log roots = {0};
+    struct bw_error *error = NULL;
+    if (pointer.level < BW_MAX_LEVEL)
+        error = bw_log_load(fs, &pointer, "log root tree", &roots);
+    else
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u",
+                                     pointer.level));
+    replays->items = calloc(roots.count + 1, sizeof *replays->items);
+    if (!error && !replays->items)
+        error = bw_error_no_memory();
+    if (!error && fs->checksum_trees.count) {
+        replays->has_checksums = true;
+        error = bw_editor_create(&replays->checksums, &fs->reader, &fs->memory,
+                                 &fs->checksum_trees.trees[0], fs->superblock.generation + 1);
+    }
+    for (size_t i = 0; !error && i < roots.count; i++)
+        error = begin_replay(fs, replays, &roots.items[i]);
+    bw_log_free(&roots);
+    return error;
+}
+
+/* From here on the changed trees are the trees. */
+static void publish(struct bw_fs *fs, const struct replays *replays)
+{
+    for (size_t i = 0; i < fs->subvolumes.count; i++)
+        for (size_t j = 0; j < replays->count; j++)
+            if (fs->subvolumes.items[i].tree.id == replays->items[j].subvolume)
+                fs->subvolumes.items[i].tree = replays->items[j].tree.tree;
+    if (replays->has_checksums)
+        fs->checksum_trees.trees[0] = replays->checksums.tree;
+}
+
+static void end(struct replays *replays)
+{
+    for (size_t i = 0; i < replays->count; i++) {
+        struct bw_replay *replay = &replays->items[i];
+        bw_log_free(&replay->log);
+        bw_editor_destroy(&replay->tree);
+        free(replay->recount);
+        bw_map_free(&replay->awaiting);
+        bw_buffer_free(&replay->scratch);
+    }
+    bw_editor_destroy(&replays->checksums);
+    free(replays->items);
+}
+
+struct bw_error *bw_replay_logs(struct bw_fs *fs)
+{
+    struct replays replays = {0};
+    fs->memory.nodesize = fs->reader.nodesize;
+    fs->reader.memory = &fs->memory;
+    struct bw_error *error = begin(fs, &replays);
+    for (enum pass pass = 0; pass < PASSES; pass++)
+        for (size_t i = 0; !error && i < replays.count; i++)
+            error = run_pass(&replays.items[i], pass);
+    if (!error)
+        publish(fs, &replays);
+    end(&replays);
+    return error;
+}
