@@ -28,6 +28,13 @@ struct bw_fs;
 /** Superblock copy to use: 0, 1 or 2, or the best one. */
 enum { BW_ANY_SUPERBLOCK_COPY = -1 };
 
+/** What to do about a log tree, which has the changes that were made safe by fsync(2) after the last
+ * transaction was committed. */
+enum bw_log_mode {
+    BW_LOG_REPLAY, /**< show them, as a mount would: in memory, nothing is written */
+    BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */
+};
+
 /** How to open a file system. */
 struct bw_fs_options {
     size_t struct_size;                   /**< sizeof(struct bw_fs_options) */
@@ -50,6 +57,7 @@ struct bw_fs_options {
     const char *partition;
     uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
                       */
+    enum bw_log_mode log;        /**< what to do about a log tree */
 };
 
 /** The state of an open file system. */
@@ -58,6 +66,7 @@ struct bw_fs_status {
     size_t unused_images;   /**< images that do not belong to the file system, or have no good
                                superblock; a second image of the same device does not count */
     bool log_tree;          /**< there is a log tree: changes that were fsynced, not committed */
+    bool log_replayed;      /**< those changes are shown, as far as the log can be read */
     uint64_t damages;       /**< messages of severity BW_DAMAGE so far */
 };
 

@@ -71,6 +71,7 @@ struct bw_fs {
                                   to */
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;  /**< all but `damages` */
+    bool ignores_log;            /**< bw_fs_options.log */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;

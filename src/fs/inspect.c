@@ -40,6 +40,7 @@ static void dump_fs(const struct bw_fs *fs, struct bw_json *json)
     bw_json_number(json, "unused_images", status.unused_images);
     bw_json_number(json, "damages", status.damages);
     bw_json_bool(json, "log_tree", status.log_tree);
+    bw_json_bool(json, "log_replayed", status.log_replayed);
     bw_json_end(json);
 }
 

@@ -25,19 +25,6 @@ static void forward_report(void *context, enum bw_severity severity, const struc
         fs->reporter.report(fs->reporter.context, severity, error);
 }
 
-static void note_log_tree(struct bw_fs *fs)
-{
-    if (!fs->superblock.log_root)
-        return;
-    fs->status.log_tree = true;
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_UNSUPPORTED,
-                                 "there is a log tree at %" PRIu64
-                                 ": changes that were fsynced after generation "
-                                 "%" PRIu64 " are not replayed, the committed state is read",
-                                 fs->superblock.log_root, fs->superblock.generation));
-}
-
 /* Without a random number, the time and an address have to do. */
 static uint64_t make_seed(const struct bw_fs *fs)
 {
@@ -65,7 +52,6 @@ static struct bw_error *read_trees(struct bw_fs *fs, attach_recovery *attach)
     BW_TRY(bw_subvolumes_load(fs));
     BW_TRY(attach(fs));
     fs->reader.adopter = &fs->recovery.adopter;
-    note_log_tree(fs);
     return bw_stripe_tree_attach(fs);
 }
 
@@ -106,6 +92,7 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, attach_recove
     if (!fs)
         return bw_error_no_memory();
     fs->reporter = options.reporter;
+    fs->ignores_log = options.log == BW_LOG_IGNORE;
     fs->tables = tables;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);

@@ -6,14 +6,15 @@
 #include "base/cleanup.h"
 #include "replay/replay.h"
 
-/* Whether the log has the same entry. */
+/* Whether the log has the same entry, or may have had it. */
 static bool is_logged(const struct bw_replay *replay, const struct bw_key *key,
                       const struct bw_dir_entry *entry)
 {
     struct bw_dir_entry same;
     struct bw_item bytes;
     const struct bw_item *logged = bw_log_find(&replay->log, key);
-    return logged && bw_find_entry(logged, entry->name, entry->name_length, &same, &bytes);
+    return (logged && bw_find_entry(logged, entry->name, entry->name_length, &same, &bytes)) ||
+           bw_log_is_lost(&replay->log, key);
 }
 
 /* check_item_in_log(): an entry whose inode is lost stays. */

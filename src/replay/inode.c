@@ -15,6 +15,8 @@ static struct bw_error *delete_from_item(struct bw_replay *replay, const struct 
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry, same;
     struct bw_item bytes;
+    if (bw_log_is_lost(&replay->log, &item->key))
+        return NULL;
     for (const uint8_t *start = cursor.next; bw_dir_entry_next(&cursor, &entry);
          start = cursor.next)
         if (!logged || !bw_find_entry(logged, entry.name, entry.name_length, &same, &bytes))

@@ -50,6 +50,8 @@ static bool find_victim(const struct bw_replay *replay, const struct bw_item *it
         const struct bw_key key =
             item->key.type == BW_INODE_REF ? item->key : bw_extref_key(victim);
         const struct bw_item *logged = bw_log_find(&replay->log, &key);
+        if (bw_log_is_lost(&replay->log, &key))
+            continue;
         if (!logged || !bw_find_ref(logged, ref.parent, ref.name, ref.name_length, &same, &bytes))
             return true;
     }

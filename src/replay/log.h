@@ -16,6 +16,13 @@ struct bw_log {
     size_t count, capacity;
     uint8_t **leaves; /**< which they are views on */
     size_t leaf_count, leaf_capacity;
+    struct bw_log_loss *losses; /**< keys whose items cannot be read */
+    size_t loss_count, loss_capacity;
+};
+
+/** Keys from `first` on and less than `end`. */
+struct bw_log_loss {
+    struct bw_key first, end;
 };
 
 /** Reads a log tree. Parts that cannot be read are reported, with `name` in front, and left out.
@@ -31,5 +38,8 @@ size_t bw_log_first(const struct bw_log *log, const struct bw_key *key);
 
 /** The item of a key; NULL if there is none. */
 const struct bw_item *bw_log_find(const struct bw_log *log, const struct bw_key *key);
+
+/** Whether the log may have had an item of a key that it does not have now. */
+bool bw_log_is_lost(const struct bw_log *log, const struct bw_key *key);
 
 #endif

@@ -119,12 +119,14 @@ struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *ke
 
 static struct bw_error *run_pass(struct bw_replay *replay, enum pass pass)
 {
-    replay->ignored = false;
+    uint64_t inode = 0;
+    bool ignored = false;
     for (size_t i = 0; i < replay->log.count; i++) {
         const struct bw_item *item = &replay->log.items[i];
-        if (item->key.type == BW_INODE_ITEM)
-            replay->ignored = is_nameless(item);
-        if (!replay->ignored)
+        if (item->key.objectid != inode)
+            ignored = item->key.type == BW_INODE_ITEM && is_nameless(item);
+        inode = item->key.objectid;
+        if (!ignored)
             BW_TRY(bw_replay_try(replay, &item->key, replay_item(replay, pass, item)));
     }
     return pass == PASS_ALL ? bw_replay_link_counts(replay) : NULL;
@@ -213,7 +215,7 @@ static void end(struct replays *replays)
     free(replays->items);
 }
 
-struct bw_error *bw_replay_logs(struct bw_fs *fs)
+static struct bw_error *replay_logs(struct bw_fs *fs)
 {
     struct replays replays = {0};
     fs->memory.nodesize = fs->reader.nodesize;
@@ -226,4 +228,29 @@ struct bw_error *bw_replay_logs(struct bw_fs *fs)
         publish(fs, &replays);
     end(&replays);
     return error;
+}
+
+/* Why the log is not replayed; NULL if it is. */
+static const char *reason_against(const struct bw_fs *fs)
+{
+    if (fs->ignores_log)
+        return "it is ignored, the last transaction is shown";
+    if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr)
+        return "it is not replayed, since it goes on from a transaction that is lost";
+    return NULL;
+}
+
+struct bw_error *bw_replay(struct bw_fs *fs)
+{
+    if (!fs->superblock.log_root)
+        return NULL;
+    const char *against = reason_against(fs);
+    fs->status.log_tree = true;
+    fs->status.log_replayed = !against;
+    bw_fs_report(fs, against && !fs->ignores_log ? BW_DAMAGE : BW_NOTE,
+                 bw_error_create(BW_ERROR_UNSUPPORTED,
+                                 "there is a log of what was made safe by fsync after generation "
+                                 "%" PRIu64 ": %s",
+                                 fs->superblock.generation, against ? against : "it is replayed"));
+    return against ? NULL : replay_logs(fs);
 }

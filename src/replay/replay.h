@@ -24,7 +24,6 @@ struct bw_replay {
     struct bw_log log;
     struct bw_tree_editor tree;       /**< of the subvolume */
     struct bw_tree_editor *checksums; /**< the checksum tree; NULL: there is none */
-    bool ignored; /**< items of the inode that the pass is at do not count */
     /** Inodes whose names are to be counted. */
     uint64_t *recount;
     size_t recount_count, recount_capacity;
@@ -40,9 +39,10 @@ struct bw_link {
     uint16_t length;
 };
 
-/** Replays all logs: fs->subvolumes and fs->checksum_trees lead to the changed trees after that.
- * What cannot be applied is reported as damage, and left out. Fails only if memory runs out. */
-struct bw_error *bw_replay_logs(struct bw_fs *fs);
+/** Replays all logs, unless they are to be ignored: fs->subvolumes and fs->checksum_trees lead to
+ * the changed trees after that. What cannot be applied is reported as damage, and left out. Fails
+ * only if memory runs out. */
+struct bw_error *bw_replay(struct bw_fs *fs);
 
 /* Items of the subvolume (replay.c). */
 

@@ -342,7 +342,10 @@ static void test_log_tree(void **state)
     iw_superblock_edit(image, 0, IW_ALL_COPIES, set_log_root, NULL, true);
     expect_success(open_image(image, &log, &fs));
     assert_true(bw_fs_status(fs).log_tree);
-    assert_int_equal(report_log_count(&log, "warning fs there is a log tree"), 1);
+    assert_true(bw_fs_status(fs).log_replayed);
+    assert_int_equal(report_log_count(&log, "it is replayed"), 1);
+    assert_int_equal(report_log_count(&log, "log root tree: "), 1);
+    assert_int_equal(bw_fs_status(fs).damages, 1);
     bw_fs_close(fs);
     report_log_free(&log);
     iw_destroy(image);

@@ -162,6 +162,8 @@ static int show_version(const struct command *command, const char *argument)
     return STATUS_OK;
 }
 
+static const char *const log_modes[] = {"replay", "ignore", NULL}; /* enum bw_log_mode */
+
 /* Of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)",
@@ -173,6 +175,10 @@ const struct cmd_option cmd_image_options[] = {
      CMD_TEXT(struct cmd_common, partition)},
     {0, "offset", "BYTES", "the image begins there in its file, for example at 1M",
      .take = take_offset, .offset = CMD_AT(struct cmd_common, offset, uint64_t)},
+    {0, "log", "WORD",
+     "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
+     "or not (ignore)",
+     CMD_WORD(struct cmd_common, log, log_modes)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},

@@ -74,6 +74,7 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .graph = &common->graph,
         .partition = common->partition,
         .offset = common->offset,
+        .log = (enum bw_log_mode)common->log,
     };
 }
 
