@@ -36,7 +36,8 @@ PYTHON
 	copy_live
 	keep_copy
 	super_has '^log_root[[:space:]]+[1-9]'
-	about 'stderr: log tree'
+	about 'args: -v --log=ignore'
+	about 'stderr: log of what was made safe by fsync .* is ignored'
 }
 
 # Files which are deleted but still open, and one with no name from the start.

@@ -36,7 +36,12 @@ expect "a foreign device" 1 'dev1.img is not used: it belongs to another file sy
 holds "paths beside a foreign device" same_list raid1-2
 expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
 holds "paths beside a text file" same_list plain
-expect "a log tree" 0 'log tree' "$BUILD/fixtures/log-tree/dev1.img"
+expect "a log tree" 0 - "$BUILD/fixtures/log-tree/dev1.img"
+expect "a log tree, with -v" 0 'note: there is a log .* generation 7: it is replayed' -v "$BUILD/fixtures/log-tree/dev1.img"
+holds "what only the log has" out_has '^/volume/docs/letters/logged-19$'
+expect "without the log" 0 'note: there is a log .* it is ignored' -v --log=ignore "$BUILD/fixtures/log-tree/dev1.img"
+holds "what the log has removed" out_has '^/volume/docs/letters/01.txt$'
+expect "no such way with a log" 2 'invalid argument of --log' --log=maybe "$plain"
 expect "repairs are silent" 0 - "$BUILD/fixtures/dup-system-0/dev1.img"
 expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy' -v "$BUILD/fixtures/dup-system-0/dev1.img"
 holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
