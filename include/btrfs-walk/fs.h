@@ -28,8 +28,8 @@ struct bw_fs;
 /** Superblock copy to use: 0, 1 or 2, or the best one. */
 enum { BW_ANY_SUPERBLOCK_COPY = -1 };
 
-/** What to do about a log tree, which has the changes that were made safe by fsync(2) after the last
- * transaction was committed. */
+/** What to do about a log tree, which has the changes that were made safe by fsync(2) after the
+ * last transaction was committed. */
 enum bw_log_mode {
     BW_LOG_REPLAY, /**< show them, as a mount would: in memory, nothing is written */
     BW_LOG_IGNORE, /**< show the last transaction, as the mount option rescue=nologreplay */

@@ -18,8 +18,8 @@ struct bw_adopter;
 struct bw_tree_reader {
     struct bw_xlator *top;
     uint32_t nodesize;
-    const struct bw_frame *frame;     /**< the search that reads; NULL: none */
-    const struct bw_adopter *adopter; /**< finds leaves below lost nodes; NULL: there is none */
+    const struct bw_frame *frame;         /**< the search that reads; NULL: none */
+    const struct bw_adopter *adopter;     /**< finds leaves below lost nodes; NULL: there is none */
     const struct bw_block_memory *memory; /**< blocks that are not in the image; NULL: none */
 };
 

@@ -140,9 +140,8 @@ static struct bw_error *nothing_usable(struct bw_image_set *set)
 /* An fsync writes the log, but no new generation. */
 static bool is_newer(const struct bw_superblock *candidate, const struct bw_superblock *chosen)
 {
-    return candidate->generation != chosen->generation
-               ? candidate->generation > chosen->generation
-               : candidate->log_root && !chosen->log_root;
+    return candidate->generation != chosen->generation ? candidate->generation > chosen->generation
+                                                       : candidate->log_root && !chosen->log_root;
 }
 
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)

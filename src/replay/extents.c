@@ -126,8 +126,7 @@ static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, 
 static struct bw_error *put_sums(struct bw_replay *replay, const struct sums *sums)
 {
     const struct bw_key key = sums_key(sums->start);
-    const uint64_t sectors =
-        (sums->end - sums->start) / replay->fs->superblock.sectorsize;
+    const uint64_t sectors = (sums->end - sums->start) / replay->fs->superblock.sectorsize;
     return bw_edit_put(replay->checksums, &key, sums->bytes,
                        (uint32_t)(sectors * sum_size(replay)));
 }
@@ -243,7 +242,7 @@ struct bw_error *bw_replay_extent(struct bw_replay *replay, const struct bw_item
         return NULL;
     BW_TRY(bw_replay_drop_extents(replay, item->key.objectid, span.start, span.end, &dropped));
     BW_TRY(put_extent(replay, item, &span));
-    inode.bytes = bw_put64(bw_get64(inode.bytes) - dropped +
-                           allocated((const void *)item->data, &span));
+    inode.bytes =
+        bw_put64(bw_get64(inode.bytes) - dropped + allocated((const void *)item->data, &span));
     return bw_replay_set_inode(replay, item->key.objectid, &inode);
 }

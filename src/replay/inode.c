@@ -70,7 +70,7 @@ static struct bw_error *overwrite(struct bw_replay *replay, uint64_t number,
     }
     new->bytes = exists ? old.bytes : bw_put64(0);
     if (directory)
-        new->size = exists && is_type(&old, S_IFDIR) ? old.size : bw_put64(0);
+        new->size = exists &&is_type(&old, S_IFDIR) ? old.size : bw_put64(0);
     if (bw_get64(new->generation) == 0)
         new->generation = bw_put64(replay->tree.generation);
     return bw_replay_set_inode(replay, number, new);

@@ -45,8 +45,8 @@ static bool find_victim(const struct bw_replay *replay, const struct bw_item *it
     while (bw_inode_ref_next(&cursor, &item->key, &ref)) {
         if (directory && ref.parent != directory)
             continue;
-        *victim = (struct bw_link){ref.parent, item->key.objectid, ref.index, ref.name,
-                                   ref.name_length};
+        *victim =
+            (struct bw_link){ref.parent, item->key.objectid, ref.index, ref.name, ref.name_length};
         const struct bw_key key =
             item->key.type == BW_INODE_REF ? item->key : bw_extref_key(victim);
         const struct bw_item *logged = bw_log_find(&replay->log, &key);

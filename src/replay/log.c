@@ -32,9 +32,8 @@ static struct bw_error *lose_item(const struct load *load, const struct bw_key *
 {
     const struct bw_key end = {key->objectid, key->type, key->offset + 1}, most = BW_KEY_MAX;
     return lose_keys(load, key, end.offset ? &end : &most,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "item (%" PRIu64 " %u %" PRIu64 ") %s", key->objectid,
-                                     key->type, key->offset, why));
+                     bw_error_create(BW_ERROR_CORRUPT, "item (%" PRIu64 " %u %" PRIu64 ") %s",
+                                     key->objectid, key->type, key->offset, why));
 }
 
 static struct bw_error *add_item(const struct load *load, const struct bw_item *item)
@@ -82,7 +81,8 @@ struct bw_error *bw_log_load(struct bw_fs *fs, const struct bw_root_pointer *roo
 {
     const struct bw_tree tree = {.id = BW_TREE_LOG, .root = *root};
     struct load load = {fs, log, name};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = lose_block, .context = &load};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = add_leaf, .lost = lose_block,
+                                 .context = &load};
     return bw_tree_scan(&fs->reader, &tree, &scan);
 }
 

@@ -38,8 +38,7 @@ bool bw_find_ref(const struct bw_item *item, uint64_t directory, const uint8_t *
     struct bw_cursor cursor = bw_cursor_of(item);
     for (const uint8_t *start = cursor.next; bw_inode_ref_next(&cursor, &item->key, ref);
          start = cursor.next) {
-        if (ref->parent != directory ||
-            !same_name(ref->name, ref->name_length, name, length))
+        if (ref->parent != directory || !same_name(ref->name, ref->name_length, name, length))
             continue;
         *bytes = bytes_between(item, start, &cursor);
         return true;
@@ -108,8 +107,7 @@ static struct bw_error *add_ref(struct bw_replay *replay, const struct bw_link *
     BW_TRY(bw_edit_find(&replay->tree, &key, &item));
     uint32_t size = (uint32_t)sizeof bytes.head.ref + link->length;
     if (!item.data || item.size + size <= bw_edit_room(&replay->tree)) {
-        bytes.head.ref =
-            (struct bw_disk_inode_ref){bw_put64(link->index), bw_put16(link->length)};
+        bytes.head.ref = (struct bw_disk_inode_ref){bw_put64(link->index), bw_put16(link->length)};
         memcpy((uint8_t *)&bytes + sizeof bytes.head.ref, link->name, link->length);
         return bw_replay_append(replay, &key, &bytes, size);
     }

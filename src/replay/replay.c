@@ -111,8 +111,8 @@ struct bw_error *bw_replay_try(struct bw_replay *replay, const struct bw_key *ke
     replay->reported = key->objectid;
     bw_fs_report(replay->fs, BW_DAMAGE,
                  bw_error_prefix(error,
-                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64
-                                 " %u %" PRIu64 ") is not replayed",
+                                 "log tree of subvolume %" PRIu64 ": item (%" PRIu64 " %u %" PRIu64
+                                 ") is not replayed",
                                  replay->subvolume, key->objectid, key->type, key->offset));
     return NULL;
 }
@@ -144,8 +144,7 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
                                      const struct bw_item *item)
 {
     struct bw_root_item root;
-    const struct bw_subvolume *subvolume =
-        bw_subvolume_find(&fs->subvolumes, item->key.offset);
+    const struct bw_subvolume *subvolume = bw_subvolume_find(&fs->subvolumes, item->key.offset);
     char name[64];
     if (item->key.type != BW_ROOT_ITEM || !subvolume)
         return NULL; /* the log of a deleted subvolume */
@@ -166,16 +165,16 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
 
 static struct bw_error *begin(struct bw_fs *fs, struct replays *replays)
 {
-    const struct bw_root_pointer pointer = {
-        fs->superblock.log_root, fs->superblock.generation + 1, fs->superblock.log_root_level};
+    const struct bw_root_pointer pointer = {fs->superblock.log_root, fs->superblock.generation + 1,
+                                            fs->superblock.log_root_level};
     struct bw_log roots = {0};
     struct bw_error *error = NULL;
     if (pointer.level < BW_MAX_LEVEL)
         error = bw_log_load(fs, &pointer, "log root tree", &roots);
     else
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u",
-                                     pointer.level));
+        bw_fs_report(
+            fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT, "log root tree: impossible level %u", pointer.level));
     replays->items = calloc(roots.count + 1, sizeof *replays->items);
     if (!error && !replays->items)
         error = bw_error_no_memory();

@@ -27,7 +27,7 @@ struct bw_replay {
     /** Inodes whose names are to be counted. */
     uint64_t *recount;
     size_t recount_count, recount_capacity;
-    struct bw_map awaiting; /**< 1: the inode is in `recount` */
+    struct bw_map awaiting;   /**< 1: the inode is in `recount` */
     struct bw_buffer scratch; /**< bytes of an item that is being made */
     uint64_t reported;        /**< inode of the last message */
 };
