@@ -55,10 +55,6 @@ enum {
  * ...). */
 #define BW_LAST_SUBVOLUME ((uint64_t)-256)
 #define BW_TREE_RELOC     ((uint64_t)-8)
-/* The log trees of all subvolumes, and the tree that lists them. */
-#define BW_TREE_LOG ((uint64_t)-6)
-/* Object of the ORPHAN_ITEM of an inode without a name. */
-#define BW_ORPHAN_OBJECT ((uint64_t)-5)
 /* The one object id in the checksum tree. */
 #define BW_EXTENT_CSUM_OBJECT ((uint64_t)-10)
 
@@ -74,7 +70,6 @@ enum {
     BW_INODE_EXTREF = 13,
     BW_XATTR_ITEM = 24,
     BW_ORPHAN_ITEM = 48,
-    BW_DIR_LOG_INDEX = 72,
     BW_DIR_ITEM = 84,
     BW_DIR_INDEX = 96,
     BW_EXTENT_DATA = 108,
@@ -346,12 +341,6 @@ struct bw_disk_dir_item {
     bw_le16 data_length;
     bw_le16 name_length;
     uint8_t type;
-};
-
-/** DIR_LOG_INDEX of a log tree: of the keys from its offset to this, the log has all that the
- * directory still has. */
-struct bw_disk_dir_log_item {
-    bw_le64 last;
 };
 
 /** INODE_REF; followed by the name. Several may be packed in one item. */

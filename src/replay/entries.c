@@ -58,12 +58,12 @@ struct bw_error *bw_replay_dir_deletes(struct bw_replay *replay, uint64_t direct
         return delete_range(replay, directory, 0, UINT64_MAX, true);
     for (size_t i = bw_log_first(&replay->log, &first); i < replay->log.count; i++) {
         const struct bw_item *item = &replay->log.items[i];
-        const struct bw_disk_dir_log_item *range = (const void *)item->data;
+        const struct bw_disk_dir_log *range = (const void *)item->data;
         if (item->key.objectid != directory || item->key.type != BW_DIR_LOG_INDEX)
             break;
         if (item->size < sizeof *range)
             return bw_error_create(BW_ERROR_CORRUPT, "a range of a directory is cut off");
-        BW_TRY(delete_range(replay, directory, item->key.offset, bw_get64(range->last), false));
+        BW_TRY(delete_range(replay, directory, item->key.offset, bw_get64(range->end), false));
     }
     return NULL;
 }

@@ -7,6 +7,7 @@
 #ifndef BW_REPLAY_LOG_H
 #define BW_REPLAY_LOG_H
 
+#include "format/disk_items.h"
 #include "format/items.h"
 #include "fs/fs.h"
 

@@ -31,7 +31,7 @@ static struct bw_error *count_names(struct bw_replay *replay, uint64_t inode, ui
 /* fixup_inode_link_count() */
 static struct bw_error *set_count(struct bw_replay *replay, uint64_t inode)
 {
-    const struct bw_key orphan = {BW_ORPHAN_OBJECT, BW_ORPHAN_ITEM, inode};
+    const struct bw_key orphan = {BW_ORPHAN, BW_ORPHAN_ITEM, inode};
     struct bw_disk_inode_item item;
     uint32_t count = 0;
     bool exists;

@@ -144,7 +144,7 @@ static struct bw_error *begin_replay(struct bw_fs *fs, struct replays *replays,
                                      const struct bw_item *item)
 {
     struct bw_root_item root;
-    const struct bw_subvolume *subvolume = bw_subvolume_find(&fs->subvolumes, item->key.offset);
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, item->key.offset);
     char name[64];
     if (item->key.type != BW_ROOT_ITEM || !subvolume)
         return NULL; /* the log of a deleted subvolume */
