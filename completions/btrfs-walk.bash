@@ -26,7 +26,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --partition --offset --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|chunks|usage|map|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -76,6 +76,7 @@ _btrfs_walk() {
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
     *:-s | *:--super | *:--partition | *:--offset | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:--log) mapfile -t COMPREPLY < <(compgen -W 'replay ignore' -- "$word") ;;
     *:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
     *:--probe) _btrfs_walk_offer_list "$word" 'image-open super-read chunk-add chunk-map dev-read-start dev-read-done fop-wind fop-unwind block-read-start block-read-done block-verify block-retry cache-hit cache-miss cache-evict key-search-start key-search-done dirent path-emit decompress-start decompress-done error' ;;
     *:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'long json bpftrace' -- "$word") ;;

@@ -257,6 +257,7 @@ complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -s d -l device 
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -s s -l super -x -d 'use superblock copy N: 0, 1 or 2 (default: the best)'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l partition -x -d 'which partition of a disk: its number, name or UUID, or its file system\'s label or UUID'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l offset -x -d 'the image begins there in its file, for example at 1M'
+complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l log -x -a 'replay ignore' -d 'what was fsynced after the last transaction: show it, as a mount does (replay, the default), or not (ignore)'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l graph -r -F -d 'read through the graph in this volfile; also its images, unless IMAGE is given'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l xlator-option -x -d 'NAME.KEY=VALUE: set an option of a layer (repeatable; see \'btrfs-walk graph --help\')'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l insert -x -a '(__btrfs_walk_layer)' -d 'TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)'

@@ -54,14 +54,14 @@ struct bw_table_visit {
 struct bw_fs {
     struct bw_graph *graph;
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
-    struct bw_tree_reader reader; /**< top of the graph; reader.top is NULL until it is wired */
+    struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_block_memory memory; /**< tree blocks that replaying the log has changed */
     struct bw_superblock superblock;
     struct bw_image *images; /**< those given, in the order of the graph (image.h) */
     size_t image_count;
     struct bw_tree chunk_tree;
     struct bw_tree root_tree;
-    struct bw_tree extent_tree; /**< id 0 if the root tree does not say where it is */
+    struct bw_tree extent_tree;      /**< id 0 if the root tree does not say where it is */
     struct bw_tree block_group_tree; /**< likewise; without it the extent tree has block groups */
     struct bw_checksum_trees checksum_trees;
     struct bw_tree stripe_tree; /**< of places of data; id 0 if the root tree does not say where it
