@@ -338,6 +338,42 @@ struct bw_placeinfo {
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
+/** Version 1, Evolving/Evolving/Common: a tree: how large it is, and how its blocks lie. */
+struct bw_treeinfo {
+    uint64_t tree; /**< id of the tree */
+    const char *name; /**< its name, as it was asked for */
+    uint64_t levels; /**< 1: the root is a leaf */
+    uint64_t blocks; /**< blocks read */
+    uint64_t leaves; /**< those that are leaves */
+    const char *on_levels; /**< blocks on each level, leaves first, with commas */
+    uint64_t lost; /**< blocks that cannot be read; what is below them is not counted */
+    uint64_t bytes; /**< size of the blocks read */
+    uint64_t inline_bytes; /**< contents of files in it, as stored */
+    uint64_t items; /**< items in its leaves */
+    uint64_t used_bytes; /**< bytes of its leaves that hold items and their keys */
+    uint64_t fill; /**< how much of its leaves that is, in percent */
+    uint64_t seeks; /**< children of nodes that do not lie behind the block before them */
+    uint64_t forward_seeks; /**< those to a higher address */
+    uint64_t backward_seeks; /**< those to a lower one */
+    uint64_t average_seek; /**< average distance of seeks */
+    uint64_t longest_seek; /**< greatest distance of a seek */
+    uint64_t clusters; /**< runs of several blocks that a seek ends */
+    uint64_t average_cluster; /**< average size of clusters */
+    uint64_t smallest_cluster; /**< size of the smallest cluster */
+    uint64_t largest_cluster; /**< size of the largest cluster */
+    uint64_t spread; /**< distance between the outermost blocks */
+    uint64_t read_ns; /**< estimate of how long a hard disk takes to read it in key order */
+};
+
+/** Version 1, Evolving/Evolving/Common: the items of one type in a tree. */
+struct bw_itemsinfo {
+    uint64_t tree; /**< id of the tree */
+    const char *type; /**< name of the type of their keys */
+    uint64_t number; /**< number of that type */
+    uint64_t items; /**< how many there are */
+    uint64_t bytes; /**< size of all of them, without their keys */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

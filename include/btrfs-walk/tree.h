@@ -35,6 +35,16 @@ enum bw_tree_id {
     BW_TREE_REMAP = 13,
 };
 
+/** The names of trees, for bw_tree_id_parse(); ends with NULL. */
+extern const char *const bw_tree_names[];
+
+/**
+ * The id of a tree from its name (as btrfs-progs know them: "fs", "FS_TREE", "free-space") or its
+ * number, which may be negative. Whether the file system has it is not checked. BW_ERROR_USAGE,
+ * listing the names, if it is neither.
+ */
+struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id);
+
 /** Name of the type of a key ("INODE_ITEM"); "UNKNOWN" for a number that has no meaning. */
 const char *bw_key_type_name(uint8_t type);
 

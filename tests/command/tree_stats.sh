@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The tree-stats command: against what the reference printed, and with the installed one.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+recorded=(levels-3 data-shapes)
+others=(levels-2 nodesize-4k nodesize-64k old-4k mixed)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" "${others[@]}" plain lost-tree-csum lost-leaf-first || exit 1
+image() { echo "$BUILD/fixtures/$1/dev1.img"; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
+
+# What both print, without times; histograms have other steps.
+common() { grep -vE 'read time|Seek histogram|^		 *[0-9]+ - |Total items|Leaves filled|^		[A-Z_]+: '; }
+for name in "${recorded[@]}"; do
+    expect "trees of $name" 0 - tree-stats -b "$(image "$name")"
+    common < "$WORK/out" > "$WORK/common"
+    holds "$name: the numbers of the reference" diff "$ROOT/fixtures/$name/tree-stats" "$WORK/common"
+done
+if have btrfs; then
+    for name in "${others[@]}"; do
+        expect "trees of $name" 0 - tree-stats -b "$(image "$name")"
+        btrfs inspect-internal tree-stats -b "$(image "$name")" 2> "$WORK/err" | common > "$WORK/reference"
+        common < "$WORK/out" > "$WORK/common"
+        holds "$name: as the reference" diff "$WORK/reference" "$WORK/common"
+    done
+else
+    skip "a comparison with btrfs-progs: they are not installed"
+fi
+
+# Trees by name and id, what is in them.
+plain=$(image plain)
+expect "columns" 0 - tree-stats -o tree,name,levels,blocks,on_levels -t FS_TREE -t 10 -t dev "$plain"
+holds "of the trees named" out_is $'5\tFS_TREE\t2\t19\t18,1\n10\t10\t1\t1\t1\n4\tdev\t1\t1\t1'
+for name in root extent chunk device fs csum uuid free-space data-reloc BTRFS_CHUNK_TREE_OBJECTID csum-tree -9; do
+    expect "the tree $name" 0 - tree-stats -t "$name" "$plain"
+done
+expect "a tree by id" 0 - tree-stats -t 5 "$plain"
+holds "is called so" out_has '^Calculating size of tree 5$'
+holds "sizes with units" out_has '^	Total size: [0-9.]+KiB$'
+expect "items" 0 - tree-stats --items -t dev -o type,number,items "$plain"
+holds "by type" out_has $'^DEV_EXTENT\t204\t[0-9]+$'
+expect "items of a tree as JSON" 0 - tree-stats --items --json -t fs "$plain"
+holds "objects" out_has '^\{"tree":5,"type":"INODE_ITEM","number":1,"items":[0-9]+,"bytes":[0-9]+\}$'
+expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost "$(image levels-3)"
+holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0$'
+expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" tree-stats -t fss "$plain"
+expect "no such tree" 2 'there is no tree 99' tree-stats -t 99 "$plain"
+holds "prints nothing" [ ! -s "$WORK/out" ]
+expect "a control byte" 2 'no tree' tree-stats -t $'\e' "$plain"
+
+# Damage.
+expect "a lost root" 1 'damage' tree-stats -o name,blocks,lost "$(image lost-tree-csum)"
+holds "the others are counted" out_has $'^fs\t[0-9]+\t0$'
+holds "it is not" out_has $'^csum\t0\t1$'
+expect "a lost leaf" 1 'damage' tree-stats -t fs "$(image lost-leaf-first)"
+holds "is told in text" out_has '^		Lost: 1$'
+finish
