@@ -17,7 +17,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups chunks usage map graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -221,6 +221,18 @@ complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l separator -x -d 'separato
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a tree-stats -d 'Prints how large trees are, how their blocks lie, and what is in them.'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -s t -l tree -x -a 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -d 'this tree: its name or id (repeatable; default: root, extent, csum and fs)'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -s b -l bytes -d 'print sizes in bytes'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l items -d 'list the items of each tree by type'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -s o -l output -x -a '(__btrfs_walk_list tree name levels blocks leaves on_levels lost bytes inline_bytes items used_bytes fill seeks forward_seeks backward_seeks average_seek longest_seek clusters average_cluster smallest_cluster largest_cluster spread read_ns)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a chunks -d 'Lists the chunks, how much of them is used, and where they lie on the devices.'
 complete -c btrfs-walk -n '__btrfs_walk_is chunks' -l by -x -a 'chunk device' -d 'chunk: a line for each chunk (default); device: one for each stripe and hole of the devices'
 complete -c btrfs-walk -n '__btrfs_walk_is chunks' -s o -l output -x -a '(__btrfs_walk_list logical length type profile used stripes stripe_length flags devid offset stripe)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
