@@ -150,7 +150,7 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
                                const struct bw_inode *inode);
 
 /**
- * Restores all of it, as far as the user may, but for the flags of bw_target_protect().
+ * Restores all of it, as far as the user may, except what bw_target_restore_last() does.
  * `descriptor` is of the file, which is in the open directory; of a symbolic link or a special file
  * it is O_PATH. What could not be restored goes to the target's `missed`, with `path`, as relative
  * to the folder.
@@ -158,17 +158,14 @@ bool bw_target_has_permissions(const struct bw_target *target, const struct stat
 void bw_target_restore(struct bw_target *target, int descriptor, const char *path, size_t length,
                        const struct bw_target_attributes *attributes);
 
-/** The same for a directory, when nothing more is made in it, and its protection. */
-void bw_target_restore_directory(struct bw_target *target, const char *path, size_t length,
-                                 const struct bw_target_attributes *attributes);
-
 /** Whether a file is to get flags that forbid changing it, linking to it or deleting it (immutable,
  * append-only): that needs `preserve`. */
 bool bw_target_is_protected(const struct bw_target *target, const struct bw_inode *inode);
 
-/** Restores these flags of a regular file, when it has all its names. */
-void bw_target_protect(struct bw_target *target, const char *path, size_t length,
-                       const struct bw_target_attributes *attributes);
+/** The last step for a directory, when nothing more is made in it: restores all of it, with these
+ * flags; and for a regular file that has all its names: restores these flags. */
+void bw_target_restore_last(struct bw_target *target, const char *path, size_t length,
+                            const struct bw_target_attributes *attributes);
 
 /** A file that is being written. Nothing else may be done with its target meanwhile. */
 struct bw_target_file {

@@ -292,36 +292,26 @@ static int open_again(struct bw_target *target, const char *path, size_t length,
     return -1;
 }
 
-void bw_target_restore_directory(struct bw_target *target, const char *path, size_t length,
-                                 const struct bw_target_attributes *attributes)
+void bw_target_restore_last(struct bw_target *target, const char *path, size_t length,
+                            const struct bw_target_attributes *attributes)
 {
+    const struct bw_inode *inode = attributes->inode;
     struct stat status;
-    int descriptor = open_again(target, path, length, attributes->inode, &status);
+    int descriptor = open_again(target, path, length, inode, &status);
     if (descriptor < 0)
         return;
     const struct restoring restoring = begin(target, descriptor, path, length, attributes);
-    /* An earlier run has done it, and this one has put nothing into it. */
-    bool done = target->options.skip_existing &&
-                bw_target_has_permissions(target, &status, attributes->inode) &&
-                bw_target_is_same_time(&status.st_mtim, &attributes->inode->mtime);
-    if (!done)
-        bw_target_restore(target, descriptor, path, length, attributes);
-    protect(&restoring);
-    close(descriptor);
-}
-
-void bw_target_protect(struct bw_target *target, const char *path, size_t length,
-                       const struct bw_target_attributes *attributes)
-{
-    struct stat status;
-    int descriptor = open_again(target, path, length, attributes->inode, &status);
-    if (descriptor < 0)
-        return;
-    const struct restoring restoring = begin(target, descriptor, path, length, attributes);
+    bool same_time = bw_target_is_same_time(&status.st_mtim, &inode->mtime);
     errno = ESTALE;
-    if (bw_target_is_same_time(&status.st_mtim, &attributes->inode->mtime))
-        protect(&restoring);
-    else
+    if (!S_ISDIR(inode->mode) && !same_time) {
         miss(&restoring, "it has been replaced");
+    } else {
+        /* It may be that an earlier run has done it, and this one has put nothing into it. */
+        bool done = !S_ISDIR(inode->mode) || (target->options.skip_existing && same_time &&
+                                              bw_target_has_permissions(target, &status, inode));
+        if (!done)
+            bw_target_restore(target, descriptor, path, length, attributes);
+        protect(&restoring);
+    }
     close(descriptor);
 }

@@ -29,8 +29,8 @@ struct bw_recovery {
     /**
      * Hands out the names of a directory that are known elsewhere than in the directory: in the
      * order of the inodes they belong to, then those of subvolumes. Their type is BW_FILE_UNKNOWN
-     * if it is lost, too. What cannot be read is passed over. Safe from any thread. Returns the
-     * error of `take`, or one of memory.
+     * if it is lost, too. What cannot be read is passed over. Safe from any thread, but `take` must
+     * not call it again. Returns the error of `take`, or one of memory.
      */
     struct bw_error *(*names)(void *context, const struct bw_subvolume *subvolume,
                               uint64_t directory, bw_name_taker *take, void *taker);

@@ -16,8 +16,8 @@ static struct bw_error *attach(struct bw_fs *fs)
     struct bw_name_index *names = NULL;
     BW_TRY(bw_adoptions_create(fs, &adoptions));
     struct bw_error *error = bw_name_index_create(fs, &names);
-    fs->recovery = (struct bw_recovery){
-        {bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
+    fs->recovery =
+        (struct bw_recovery){{bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
     return error ? error : bw_replay(fs);
 }
 

@@ -18,15 +18,12 @@ struct reference {
     uint8_t type; /* BW_FILE_* of the inode */
 };
 
-/* Snapshots share leaves, so all trees together may have many more names than the image holds. Of
- * the trees that are not in use, only some are kept. */
+/* Snapshots share leaves, so all trees together may have many more names than the image holds: only
+ * some trees are kept. */
 enum { KEPT_TREES = 8 };
 
-/* Does not change any more once it is in the index, but for the members under the lock. */
 struct tree_names {
-    uint64_t tree;
-    unsigned users;     /* under the lock, as the next one: calls that read the array */
-    uint64_t last_used; /* by the clock of the index */
+    uint64_t tree; /* 0: none */
     struct reference *items;
     size_t count, capacity;
     uint64_t inode; /* while it is made: the last INODE_ITEM, and its type */
@@ -36,9 +33,8 @@ struct tree_names {
 struct bw_name_index {
     struct bw_fs *fs;
     pthread_mutex_t lock;
-    struct tree_names **trees;
-    size_t count, capacity;
-    uint64_t clock;
+    struct tree_names trees[KEPT_TREES];
+    unsigned next; /* the one that is replaced next */
 };
 
 struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **result)
@@ -52,20 +48,12 @@ struct bw_error *bw_name_index_create(struct bw_fs *fs, struct bw_name_index **r
     return NULL;
 }
 
-static void free_names(struct tree_names *names)
-{
-    if (names)
-        free(names->items);
-    free(names);
-}
-
 void bw_name_index_destroy(struct bw_name_index *index)
 {
     if (!index)
         return;
-    for (size_t i = 0; i < index->count; i++)
-        free_names(index->trees[i]);
-    free(index->trees);
+    for (size_t i = 0; i < KEPT_TREES; i++)
+        free(index->trees[i].items);
     pthread_mutex_destroy(&index->lock);
     free(index);
 }
@@ -124,69 +112,28 @@ static struct bw_error *read_tree(const struct bw_fs *fs, const struct bw_tree *
 {
     const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .leaf = take_leaf,
                                  .lost = bw_scan_ignore_lost, .context = names};
-    names->tree = tree->id;
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     if (names->count)
         qsort(names->items, names->count, sizeof *names->items, by_directory);
     return NULL;
 }
 
-/* Makes room for one more. Under the lock. */
-static void make_room(struct bw_name_index *index)
+/* The names of a tree, which replace those of another. Under the lock. */
+static struct bw_error *find_names(struct bw_name_index *index, const struct bw_tree *tree,
+                                   const struct tree_names **result)
 {
-    size_t oldest = index->count;
-    for (size_t i = 0; i < index->count; i++)
-        if (!index->trees[i]->users &&
-            (oldest == index->count ||
-             index->trees[i]->last_used < index->trees[oldest]->last_used))
-            oldest = i;
-    if (index->count < KEPT_TREES || oldest == index->count)
-        return;
-    free_names(index->trees[oldest]);
-    index->trees[oldest] = index->trees[--index->count];
-}
-
-/* Under the lock. */
-static struct bw_error *find_locked(struct bw_name_index *index, const struct bw_tree *tree,
-                                    struct tree_names **result)
-{
-    for (size_t i = 0; i < index->count; i++)
-        if (index->trees[i]->tree == tree->id) {
-            *result = index->trees[i];
+    for (size_t i = 0; i < KEPT_TREES; i++)
+        if (index->trees[i].tree == tree->id) {
+            *result = &index->trees[i];
             return NULL;
         }
-    make_room(index);
-    struct tree_names *names = calloc(1, sizeof *names);
-    bool room = names && BW_ARRAY_RESERVE(index->trees, index->count, index->capacity);
-    struct bw_error *error = room ? read_tree(index->fs, tree, names) : bw_error_no_memory();
-    if (error) {
-        free_names(names);
-        return error;
-    }
-    index->trees[index->count++] = names;
+    struct tree_names *names = &index->trees[index->next++ % KEPT_TREES];
+    free(names->items);
+    *names = (struct tree_names){0};
+    BW_TRY(read_tree(index->fs, tree, names));
+    names->tree = tree->id;
     *result = names;
     return NULL;
-}
-
-/* Begins using the names of a tree. */
-static struct bw_error *acquire(struct bw_name_index *index, const struct bw_tree *tree,
-                                struct tree_names **names)
-{
-    pthread_mutex_lock(&index->lock);
-    struct bw_error *error = find_locked(index, tree, names);
-    if (!error) {
-        (*names)->users++;
-        (*names)->last_used = ++index->clock;
-    }
-    pthread_mutex_unlock(&index->lock);
-    return error;
-}
-
-static void release(struct bw_name_index *index, struct tree_names *names)
-{
-    pthread_mutex_lock(&index->lock);
-    names->users--;
-    pthread_mutex_unlock(&index->lock);
 }
 
 static size_t first_to(const struct tree_names *names, uint64_t directory)
@@ -274,10 +221,12 @@ struct bw_error *bw_name_index_read(void *context, const struct bw_subvolume *su
                                     uint64_t directory, bw_name_taker *take, void *taker)
 {
     struct bw_name_index *index = context;
-    struct tree_names *names = NULL;
+    const struct tree_names *names = NULL;
     struct naming naming = {.directory = directory, .take = take, .context = taker};
-    BW_TRY(acquire(index, &subvolume->tree, &names));
-    struct bw_error *error = name_inodes(index->fs, &subvolume->tree, names, &naming);
-    release(index, names);
+    pthread_mutex_lock(&index->lock);
+    struct bw_error *error = find_names(index, &subvolume->tree, &names);
+    if (!error)
+        error = name_inodes(index->fs, &subvolume->tree, names, &naming);
+    pthread_mutex_unlock(&index->lock);
     return error ? error : name_subvolumes(index->fs, subvolume->tree.id, &naming);
 }

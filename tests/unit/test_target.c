@@ -93,7 +93,7 @@ static void test_race(void **state)
     expect_refused(make_directory(&folders, "a/c"));
     const struct bw_inode inode = {.mode = S_IFDIR | 0777};
     const struct bw_target_attributes attributes = {.inode = &inode};
-    bw_target_restore_directory(&folders.target, "a", 1, &attributes);
+    bw_target_restore_last(&folders.target, "a", 1, &attributes);
     assert_int_equal(folders.missed, 1);
     assert_int_equal(stat(folders.outside, &status), 0);
     assert_int_equal(status.st_mode & 0777, 0700);

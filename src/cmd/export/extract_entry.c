@@ -394,15 +394,6 @@ struct bw_error *extract_finish(void *context, const struct bw_stream_file *file
     return error;
 }
 
-static void finish_last(struct extract *extract, const char *path, size_t length,
-                        const struct bw_target_attributes *attributes)
-{
-    if (S_ISDIR(attributes->inode->mode))
-        bw_target_restore_directory(&extract->target, path, length, attributes);
-    else
-        bw_target_protect(&extract->target, path, length, attributes);
-}
-
 struct bw_error *extract_finish_directories(struct extract *extract)
 {
     for (size_t i = extract->directories.count; i--;) {
@@ -410,8 +401,8 @@ struct bw_error *extract_finish_directories(struct extract *extract)
         const struct bw_inode inode = bw_made_directory_inode(directory);
         struct bw_target_attributes attributes;
         BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
-        finish_last(extract, extract->directories.names.data + directory->path,
-                    directory->path_length, &attributes);
+        bw_target_restore_last(&extract->target, extract->directories.names.data + directory->path,
+                               directory->path_length, &attributes);
     }
     return NULL;
 }

@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "cmd/command.h"
 
 enum {
     LAST_EVENTS = 16,
@@ -164,18 +165,13 @@ void cmd_recorder_print_last(void)
         print_events(recorder, "ended with an error");
 }
 
-static struct bw_error *refuse(const struct bw_fs *fs, const char *file)
+static struct bw_error *refuse(const char *file)
 {
     struct stat status;
     if (strcmp(file, "-") == 0)
         return bw_error_create(BW_ERROR_USAGE, "a black box must be a file: - is none");
-    if (stat(file, &status))
-        return NULL;
-    if (fs && bw_fs_is_input(fs, &status))
-        return bw_error_create(BW_ERROR_USAGE,
-                               "%s is a file that is read: nothing is ever written to one", file);
     /* A block device is refused with all other outputs; opening a pipe would wait for a reader. */
-    return S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
+    return stat(file, &status) || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)
                ? NULL
                : bw_error_create(BW_ERROR_USAGE, "%s is no regular file: a black box must be one",
                                  file);
@@ -200,8 +196,8 @@ static struct bw_error *reopen(const char *file, int written, int *descriptor)
 static struct bw_error *open_file(const struct bw_fs *fs, const char *file, int *descriptor)
 {
     int written;
-    BW_TRY(refuse(fs, file));
-    BW_TRY(bw_output_file_open(file, false, &written));
+    BW_TRY(refuse(file));
+    BW_TRY(cmd_open_output(fs, NULL, file, &written));
     struct bw_error *error = reopen(file, written, descriptor);
     close(written);
     return error;

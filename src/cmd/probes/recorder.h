@@ -12,8 +12,8 @@
 
 /**
  * Creates a recorder of the coarse probes and those selected (NULL: no others), in the file of that
- * name, or in memory if `file` is NULL. BW_ERROR_USAGE: the file is an input of `fs` (which may be
- * NULL), holds anything but a black box, is no regular file, or another process records in it.
+ * name, or in memory if `file` is NULL. BW_ERROR_USAGE: the file is an input of `fs`, holds
+ * anything but a black box, is no regular file, or another process records in it.
  * Destroy it with bw_recorder_destroy().
  */
 struct bw_error *cmd_recorder_open(const struct bw_fs *fs, const char *file,
