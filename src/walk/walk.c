@@ -199,17 +199,12 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
 }
 
 /* Of the options, `rows`, `long_lines`, `consume` and `context` are for the writer. */
-static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options *given,
+static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options *options,
                                   const struct bw_file_writer *writer,
                                   struct bw_walk_summary *summary)
 {
-    struct bw_walk_summary unused;
-    struct bw_walk_options options = *given;
-    summary = summary ? summary : &unused;
-    *summary = (struct bw_walk_summary){0};
-    options.threads = bw_pool_workers(given->threads);
-    return options.order ? walk_sorted(fs, &options, writer, summary)
-                         : walk_unsorted(fs, &options, writer, summary);
+    return options->order ? walk_sorted(fs, options, writer, summary)
+                          : walk_unsorted(fs, options, writer, summary);
 }
 
 static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
@@ -270,8 +265,12 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
                          struct bw_walk_summary *summary)
 {
     struct bw_walk_options options;
+    struct bw_walk_summary unused;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit == !options.consume)
         return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
+    options.threads = bw_pool_workers(options.threads);
+    summary = summary ? summary : &unused;
+    *summary = (struct bw_walk_summary){0};
     return options.visit ? walk_visit(fs, &options, summary) : walk_text(fs, &options, summary);
 }

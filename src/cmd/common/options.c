@@ -121,24 +121,13 @@ static struct bw_error *take_offset(void *target, const struct cmd_option *optio
     return cmd_parse_bytes(&rest, target) && !*rest ? NULL : cmd_bad_argument(option, argument);
 }
 
-static void add_edit(struct cmd_common *common, enum bw_graph_edit_kind kind, const char *argument)
+static struct bw_error *take_edit(void *target, const struct cmd_option *option,
+                                  const char *argument)
 {
-    common->edits[common->graph.edit_count++] = (struct bw_graph_edit){kind, argument};
-}
-
-static struct bw_error *take_setting(void *target, const struct cmd_option *option,
-                                     const char *argument)
-{
-    (void)option;
-    add_edit(target, BW_EDIT_OPTION, argument);
-    return NULL;
-}
-
-static struct bw_error *take_layer(void *target, const struct cmd_option *option,
-                                   const char *argument)
-{
-    (void)option;
-    add_edit(target, BW_EDIT_INSERT, argument);
+    struct cmd_common *common = target;
+    bool inserts = strcmp(option->name, "insert") == 0;
+    common->edits[common->graph.edit_count++] =
+        (struct bw_graph_edit){inserts ? BW_EDIT_INSERT : BW_EDIT_OPTION, argument};
     return NULL;
 }
 
@@ -184,9 +173,9 @@ const struct cmd_option cmd_image_options[] = {
      CMD_TEXT(struct cmd_common, graph.file)},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
-     .take = take_setting},
+     .take = take_edit},
     {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
-     .take = take_layer},
+     .take = take_edit},
     {0, "statedump", "FILE",
      "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1",
      CMD_TEXT(struct cmd_common, statedump)},
