@@ -13,6 +13,17 @@ _btrfs_walk_offer_layer() {
     mapfile -t COMPREPLY < <(compgen -S @ -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
 }
 
+# The numbers of the partitions of the first image in the line. Names are not offered: a disk may hold
+# anything there. The message that there is no partition of a name says which there are.
+_btrfs_walk_offer_partition() {
+    local disk
+    for disk in "${COMP_WORDS[@]:1}"; do
+        [[ -f $disk || -b $disk ]] && break
+    done
+    mapfile -t COMPREPLY < <(compgen -W "$("$1" graph --partition : -- "$disk" 2>&1 |
+        sed -n 's/.*; there are: //p' | grep -oE '(^|, )[0-9]+' | tr -d ', ')" -- "$2")
+}
+
 # The last word of a list with commas.
 _btrfs_walk_offer_list() {
     local last=${1##*,}
@@ -79,7 +90,8 @@ _btrfs_walk() {
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
-    *:-s | *:--super | *:--partition | *:--offset | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:-s | *:--super | *:--offset | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:--partition) _btrfs_walk_offer_partition "$1" "$word" ;;
     *:--log) mapfile -t COMPREPLY < <(compgen -W 'replay ignore' -- "$word") ;;
     *:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
     *:--probe) _btrfs_walk_offer_list "$word" 'image-open super-read chunk-add chunk-map dev-read-start dev-read-done fop-wind fop-unwind block-read-start block-read-done block-verify block-retry cache-hit cache-miss cache-evict key-search-start key-search-done dirent path-emit decompress-start decompress-done error' ;;

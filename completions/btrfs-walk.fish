@@ -8,6 +8,18 @@ function __btrfs_walk_layer
     __btrfs_walk_type | string replace \t @\t
 end
 
+# The numbers of the partitions of the first image in the line.
+function __btrfs_walk_partition
+    set -l words (commandline -opc)
+    for disk in $words[2..]
+        if test -f $disk -o -b $disk
+            $words[1] graph --partition : -- $disk 2>&1 | string replace -rf '.*; there are: ' '' |
+                string match -ra '(?:^|, )[0-9]+' | string replace -r '^, ' ''
+            return
+        end
+    end
+end
+
 # The last word of a list with commas.
 function __btrfs_walk_list
     set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '^.*,')
@@ -267,7 +279,7 @@ complete -c btrfs-walk -n '__btrfs_walk_is blackbox' -l json -d 'one JSON object
 complete -c btrfs-walk -n '__btrfs_walk_is blackbox' -l last -x -d 'only the last N events'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -s d -l device -r -F -d 'another device of the same file system (repeatable)'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -s s -l super -x -d 'use superblock copy N: 0, 1 or 2 (default: the best)'
-complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l partition -x -d 'which partition of a disk: its number, name or UUID, or its file system\'s label or UUID'
+complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l partition -x -a '(__btrfs_walk_partition)' -d 'which partition of a disk: its number, name or UUID, or its file system\'s label or UUID'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l offset -x -d 'the image begins there in its file, for example at 1M'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l log -x -a 'replay ignore' -d 'what was fsynced after the last transaction: show it, as a mount does (replay, the default), or not (ignore)'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l graph -r -F -d 'read through the graph in this volfile; also its images, unless IMAGE is given'

@@ -15,7 +15,7 @@ def kind_of(argument, words=(), record=None):
         return tuple(words) or None
     if argument.startswith("[="):
         return tuple(argument[2:-1].split("|"))
-    for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("LAYER",), "layer"),
+    for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("PARTITION",), "partition"), (("LAYER",), "layer"),
                         (("TYPE",), "type"), (("COLUMNS",), f"columns of {record}"),
                         (("PATTERN",), "probes")):
         if any(word in argument for word in words):
@@ -69,6 +69,17 @@ _btrfs_walk_offer_type() {
 _btrfs_walk_offer_layer() {
     compopt -o nospace 2> /dev/null
     mapfile -t COMPREPLY < <(compgen -S @ -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
+}
+
+# The numbers of the partitions of the first image in the line. Names are not offered: a disk may hold
+# anything there. The message that there is no partition of a name says which there are.
+_btrfs_walk_offer_partition() {
+    local disk
+    for disk in "${COMP_WORDS[@]:1}"; do
+        [[ -f $disk || -b $disk ]] && break
+    done
+    mapfile -t COMPREPLY < <(compgen -W "$("$1" graph --partition : -- "$disk" 2>&1 |
+        sed -n 's/.*; there are: //p' | grep -oE '(^|, )[0-9]+' | tr -d ', ')" -- "$2")
 }
 
 # The last word of a list with commas.
@@ -163,6 +174,18 @@ _btrfs_walk_type() {
 
 _btrfs_walk_layer() { _btrfs_walk_type "$@" -S @; }
 
+# The numbers of the partitions of the first image in the line.
+_btrfs_walk_partition() {
+    local disk
+    local -a numbers
+    for disk in $words[2,-1]; do
+        [[ -f $disk || -b $disk ]] && break
+    done
+    numbers=($($program graph --partition : -- $disk 2>&1 |
+        sed -n 's/.*; there are: //p' | grep -oE '(^|, )[0-9]+' | tr -d ', '))
+    compadd "$@" -a numbers
+}
+
 local program=$words[1] command=walk
 local -a subcommands image common own
 """
@@ -237,6 +260,18 @@ end
 
 function __btrfs_walk_layer
     __btrfs_walk_type | string replace \t @\t
+end
+
+# The numbers of the partitions of the first image in the line.
+function __btrfs_walk_partition
+    set -l words (commandline -opc)
+    for disk in $words[2..]
+        if test -f $disk -o -b $disk
+            $words[1] graph --partition : -- $disk 2>&1 | string replace -rf '.*; there are: ' '' |
+                string match -ra '(?:^|, )[0-9]+' | string replace -r '^, ' ''
+            return
+        end
+    end
 end
 
 # The last word of a list with commas.

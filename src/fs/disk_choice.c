@@ -14,27 +14,32 @@ static const struct bw_text_place nowhere;
 
 /* Choosing the file system. */
 
+static struct bw_error *take_wanted(struct bw_disk *disk, const struct bw_partition_info *found,
+                                    const struct bw_superblock **superblock)
+{
+    const struct bw_partition_content *content = &disk->contents[found - disk->table.partitions];
+    *superblock = &content->superblock;
+    if (content->good)
+        return NULL;
+    bw_disk_identify(NULL, disk);
+    return bw_error_create(BW_ERROR_NOT_BTRFS, "%s: partition %u holds no btrfs file system%s%s",
+                           disk->table.path, found->number, *found->content ? ": it is " : "",
+                           found->content);
+}
+
 static struct bw_error *find_wanted(const struct bw_image_set *set, const char *wanted,
                                     const struct bw_superblock **superblock)
 {
     struct bw_error *error = NULL;
     for (size_t i = 0; i < set->count; i++) {
-        const struct bw_disk *disk = set->images[i].disk;
+        struct bw_disk *disk = set->images[i].disk;
         const struct bw_partition_info *found;
         if (!disk)
             continue;
         struct bw_error *why = bw_partition_find(&disk->table, wanted, &found);
         if (!why) {
-            const struct bw_partition_content *content =
-                &disk->contents[found - disk->table.partitions];
             bw_error_free(error);
-            *superblock = &content->superblock;
-            return content->good
-                       ? NULL
-                       : bw_error_create(BW_ERROR_NOT_BTRFS,
-                                         "%s: partition %u holds no btrfs file system%s%s",
-                                         disk->table.path, found->number,
-                                         *found->content ? ": it is " : "", found->content);
+            return take_wanted(disk, found, superblock);
         }
         error = bw_error_first(error, bw_error_prefix(why, "%s", disk->table.path));
     }

@@ -308,9 +308,9 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
 }
 
 /* Blocks of a mounted file system may be replaced while they are read. */
-static void check_mounted(struct bw_fs *fs, const struct bw_image *image)
+static void check_mounted(struct bw_fs *fs, const struct bw_image *image, uint64_t offset)
 {
-    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, image->offset);
+    BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, offset);
     if (point)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
@@ -348,7 +348,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
     if (image->disk && !image->partition)
         return NULL;
     check_size(fs, image);
-    check_mounted(fs, image);
+    check_mounted(fs, image, image->offset + options->offset);
     return NULL;
 }
 

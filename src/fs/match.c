@@ -62,7 +62,9 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
     if (image->bad) {
-        ignore(fs, image, bw_error_prefix(BW_TAKE(image->bad), "no superblock"));
+        struct bw_error *bad = BW_TAKE(image->bad);
+        bool is_disk = image->disk && !image->partition;
+        ignore(fs, image, is_disk ? bad : bw_error_prefix(bad, "no superblock"));
     } else if (bw_same_file_system(&image->superblock, chosen)) {
         image->role = BW_IMAGE_DEVICE;
     } else if (bw_is_seed(&image->superblock)) {

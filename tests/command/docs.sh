@@ -176,6 +176,10 @@ offers_only "btrfs-walk xlators " $("$PROGRAM" xlators | sed "s, .*,,")
 offers_only "btrfs-walk xlators stor" storage/file
 offers_only "btrfs-walk --insert features/v" features/verify@
 offers_only "btrfs-walk image.img --insert features/v" features/verify@
+zstd -q -d --sparse "$ROOT/fixtures/disks/mbr.img.zst" -o disk.img
+offers_only "btrfs-walk disk.img --partition " 1 2 5 6
+offers_only "btrfs-walk ls disk.img --partition = 5" 5
+offers_only "btrfs-walk --partition 1"
 for shell in zsh fish; do
     file=$ROOT/completions/_btrfs-walk
     [ "$shell" = zsh ] || file=$ROOT/completions/btrfs-walk.fish

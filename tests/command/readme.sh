@@ -13,6 +13,13 @@ ln -s "$BUILD/fixtures/subvolumes/dev1.img" disk.img
 ln -s "$BUILD/fixtures/raid5-3/dev1.img" a.img
 ln -s "$BUILD/fixtures/raid5-3/dev2.img" b.img
 ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
+for table in gpt:whole-disk:2 two:two:1 two:two:130; do
+    IFS=: read -r table disk offset <<< "$table"
+    [ -e "$disk.img" ] || zstd -q -d "$ROOT/fixtures/disks/$table.img.zst" -o "$disk.img"
+    dd if="$(realpath "$([ "$offset" = 1 ] && echo disk.img || echo image.img)")" of="$disk.img" bs=1M seek="$offset" \
+        conv=notrunc,sparse status=none
+done
+split -b 100M -d -a 3 --numeric-suffixes=1 whole-disk.img whole-disk.img.
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
 
