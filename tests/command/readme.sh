@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs every command of the ```sh blocks of README and docs, line by line, on the images they name,
-# made from fixtures. Of lines with `sudo`, which change the machine, only the rest is run, and none of
+# made from fixtures. A line that ends with an opening quote goes on up to the line that begins with
+# the closing one. Commands of tools that are not installed are skipped. Of lines with `sudo`, which change the machine, only the rest is run, and none of
 # `make check`, which runs this.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -24,11 +25,15 @@ mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
 
 commands() {
-    awk '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } inside' "$ROOT/README.md" \
-        "$ROOT"/docs/*.md "$ROOT"/docs/*/README.md
+    awk -v quote="'" '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } !inside { next }
+        open { text = text "\n" $0 }
+        open && substr($0, 1, 1) == open { printf "%s%c", text, 0; open = ""; next }
+        open { next }
+        $0 ~ "[ (][" quote "\"]$" { open = substr($0, length($0)); text = $0; next }
+        { printf "%s%c", $0, 0 }' "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/*/README.md
 }
 
-while IFS= read -r line; do
+while IFS= read -r -d '' line; do
     command=$line
     folder=$WORK
     case $line in
@@ -37,6 +42,12 @@ while IFS= read -r line; do
     sudo*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
     esac
+    for tool in jq sqlite3 duckdb; do
+        if grep -qE "(^|[| ])$tool " <<< "$command" && ! have "$tool"; then
+            skip "$tool is not installed: ${line%%$'\n'*}"
+            continue 2
+        fi
+    done
     case $command in make* | scripts/*) folder=$ROOT ;; esac
     if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" 2> "$WORK/err" < /dev/null); then
         pass
