@@ -87,6 +87,8 @@ _btrfs_walk() {
     map:--devid | map:--separator) : ;;
     map:-o | map:--output) _btrfs_walk_offer_list "$word" 'logical length what copy devid offset path path_bytes' ;;
     map:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    dump:-t | dump:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
+    dump:-b | dump:--block | dump:--key) : ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
@@ -203,6 +205,12 @@ _btrfs_walk() {
     map:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--devid -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    dump:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-t --tree -b --block --follow --bfs --dfs --key --csum-headers --csum-items --hide-names --json $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

@@ -73,6 +73,34 @@ def record_table(tables, record):
     return text
 
 
+def item_members(members, prefix="", case=""):
+    """The rows of a structure; those of the structures in it follow the member that they are."""
+    text = ""
+    for member in members:
+        if "one_of" in member:
+            for one in member["one_of"]:
+                text += item_members(one["members"], prefix, one["description"])
+            continue
+        name, words = prefix + member["name"], escaped(member["description"])
+        if member.get("values"):
+            words += ": " + ", ".join(f"`{value}`" for value in member["values"])
+        text += row(f"`{name}`", member["type"], escaped(case), words)
+        if "of" in member:
+            inner = name + ("[]." if member["type"] == "array" else ".")
+            text += item_members(member["of"]["members"], inner, case)
+    return text
+
+
+def item_types(items):
+    text = ""
+    for item in items:
+        text += f"\n## {item['type']}\n\nType {item['number']}: {escaped(item['description'])}.\n"
+        rows = item_members(item["members"])
+        if rows:
+            text += "\n" + row("member", "type", "only of", "what it is") + row(*["---"] * 4) + rows
+    return text
+
+
 def notes_of_script(path):
     """The comment at the head of a script, which is Markdown, without the marks of comments."""
     lines = []

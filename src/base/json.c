@@ -2,7 +2,6 @@
 /* JSON as text, written front to back: no tree of values is ever built. */
 #include "base/json.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/base64.h"
@@ -115,7 +114,9 @@ void bw_json_number(struct bw_json *json, const char *name, uint64_t value)
 void bw_json_signed(struct bw_json *json, const char *name, int64_t value)
 {
     begin_value(json, name, "");
-    bw_buffer_format(json->buffer, "%" PRId64, value);
+    if (value < 0)
+        bw_buffer_append_byte(json->buffer, '-');
+    bw_decimal_append(json->buffer, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
 void bw_json_bool(struct bw_json *json, const char *name, bool value)

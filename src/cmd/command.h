@@ -127,7 +127,7 @@ struct command {
 };
 
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
-extern const struct command cmd_cat, cmd_extents;
+extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats;
 extern const struct command cmd_chunks, cmd_map, cmd_usage;

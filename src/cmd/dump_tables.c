@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands with their
- * options, types of layers with theirs, probes, records, exit statuses. It is for scripts/make-docs
- * only, so it is in no help text, and it may change with any version.
+ * options, types of layers with theirs, probes, records, types of items, exit statuses. It is for
+ * scripts/make-docs only, so it is in no help text, and it may change with any version.
  */
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/json.h"
+#include "btrfs-walk/dump.h"
 #include "btrfs-walk/graph.h"
 #include "cmd/command.h"
 #include "cmd/common/selection.h"
@@ -158,6 +159,7 @@ int cmd_dump_tables(void)
     add_statuses(&json);
     struct bw_error *error = add_layers(&json);
     cmd_probe_list_add(&json);
+    bw_item_types_describe(&json, "items");
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     if (!error)

@@ -105,6 +105,9 @@ struct bw_root_item {
  */
 struct bw_error *bw_root_item_decode(const struct bw_item *item, struct bw_root_item *root);
 
+/** Name of the type of a key; NULL if it has no meaning. */
+const char *bw_key_type_find(uint8_t type);
+
 /** A ROOT_REF or ROOT_BACKREF: the name under which a subvolume hangs in its parent. */
 struct bw_root_ref {
     uint64_t directory; /**< inode in the parent subvolume */

@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-const char *bw_key_type_name(uint8_t type)
+const char *bw_key_type_find(uint8_t type)
 {
     static const char *const names[256] = {
         [BW_INODE_ITEM] = "INODE_ITEM",
@@ -55,7 +55,13 @@ const char *bw_key_type_name(uint8_t type)
         [BW_UUID_RECEIVED] = "UUID_KEY_RECEIVED_SUBVOL",
         [BW_STRING_ITEM] = "STRING_ITEM",
     };
-    return names[type] ? names[type] : "UNKNOWN";
+    return names[type];
+}
+
+const char *bw_key_type_name(uint8_t type)
+{
+    const char *name = bw_key_type_find(type);
+    return name ? name : "UNKNOWN";
 }
 
 const char *bw_file_type_name(uint8_t type)

@@ -87,11 +87,18 @@ static void begin_object(const struct bw_block_print *block, uint32_t slot,
 {
     struct bw_json *json = block->printer->json;
     bw_json_begin_object(json, NULL);
-    bw_json_number(json, "tree", block->tree);
-    bw_json_number(json, "block", block->bytenr);
-    bw_json_number(json, "level", block->node.level);
-    bw_json_number(json, "slot", slot);
-    bw_json_key(json, "key", key);
+    BW_JSON_NAME(json, "tree");
+    bw_json_number(json, NULL, block->tree);
+    BW_JSON_NAME(json, "block");
+    bw_json_number(json, NULL, block->bytenr);
+    BW_JSON_NAME(json, "level");
+    bw_json_number(json, NULL, block->node.level);
+    BW_JSON_NAME(json, "slot");
+    bw_json_number(json, NULL, slot);
+    if (block->damaged)
+        bw_json_bool(json, "damaged", true);
+    BW_JSON_NAME(json, "key");
+    bw_json_key(json, key);
 }
 
 static void end_line(const struct bw_block_print *block)
@@ -108,7 +115,8 @@ static void begin_item(const struct bw_block_print *block, uint32_t slot,
     struct bw_buffer *text = block->printer->text;
     if (block->printer->json) {
         begin_object(block, slot, &item->key);
-        bw_json_number(block->printer->json, "size", item->size);
+        BW_JSON_NAME(block->printer->json, "size");
+        bw_json_number(block->printer->json, NULL, item->size);
         return;
     }
     bw_buffer_append(text, "\titem ", 6);
@@ -128,7 +136,8 @@ bool bw_block_print_item(const struct bw_block_print *block, uint32_t slot)
     struct bw_json *json = block->printer->json;
     begin_item(block, slot, &item);
     if (inside && json) {
-        bw_json_begin_object(json, "item");
+        BW_JSON_NAME(json, "item");
+        bw_json_begin_object(json, NULL);
         bw_item_print(block->printer, &item);
         bw_json_end(json);
     } else if (inside) {
@@ -145,8 +154,10 @@ void bw_block_print_pointer(const struct bw_block_print *block, uint32_t slot)
     struct bw_json *json = block->printer->json;
     if (json) {
         begin_object(block, slot, &pointer.key);
-        bw_json_number(json, "child", pointer.bytenr);
-        bw_json_number(json, "generation", pointer.generation);
+        BW_JSON_NAME(json, "child");
+        bw_json_number(json, NULL, pointer.bytenr);
+        BW_JSON_NAME(json, "generation");
+        bw_json_number(json, NULL, pointer.generation);
     } else {
         bw_buffer_append_byte(text, '\t');
         bw_print_key(text, &pointer.key);

@@ -13,6 +13,7 @@ struct bw_block_print {
     uint64_t tree;        /**< id of the tree, for JSON */
     uint64_t bytenr;      /**< its address */
     bool checksum_header; /**< print its checksum */
+    bool damaged;         /**< it cannot be relied on: JSON says so */
 };
 
 /** The view of a block that may be damaged: the item count is no more than what fits. */

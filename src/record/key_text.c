@@ -2,6 +2,7 @@
 /* Keys and object ids as btrfs-progs write them: what a number is called depends on the type of
  * the key that it is in. */
 #include <inttypes.h>
+#include <strings.h>
 
 #include "base/decimal.h"
 #include "format/disk_items.h"
@@ -93,12 +94,29 @@ void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type)
     }
 }
 
+static bool find_name(const struct bw_value_name *names, const char *name, uint64_t *objectid)
+{
+    while (names->name && strcasecmp(name, names->name) != 0)
+        names++;
+    *objectid = names->value;
+    return names->name;
+}
+
+bool bw_objectid_parse(const char *name, uint64_t *objectid)
+{
+    static const struct bw_value_name of_one_type[] = {{BW_DEVICE_STATS, "DEV_STATS", false},
+                                                       {BW_DEVICE_ITEMS, "DEV_ITEMS", false},
+                                                       {BW_FIRST_CHUNK, "FIRST_CHUNK_TREE", false},
+                                                       {0, NULL, false}};
+    return find_name(objects, name, objectid) || find_name(of_one_type, name, objectid);
+}
+
 static void append_type(struct bw_buffer *text, const struct bw_key *key)
 {
-    const char *name = bw_key_type_name(key->type);
+    const char *name = bw_key_type_find(key->type);
     if (key->type == BW_UNTYPED && key->objectid == BW_FREE_SPACE_OBJECT)
         append(text, "UNTYPED");
-    else if (strcmp(name, "UNKNOWN") != 0)
+    else if (name)
         append(text, name);
     else
         bw_buffer_format(text, "UNKNOWN.%u", key->type);

@@ -96,13 +96,20 @@ static void print_choice(struct bw_printer *printer, const struct bw_field *memb
         print_cut_off(printer, part->cursor);
 }
 
+static void begin_json(struct bw_printer *printer, const struct bw_field *member,
+                       void (*begin)(struct bw_json *json, const char *name))
+{
+    bw_json_name(printer->json, member->quoted, member->quoted_length);
+    begin(printer->json, NULL);
+}
+
 static void print_list(struct bw_printer *printer, const struct bw_field *member,
                        const struct bw_part *part)
 {
     uint64_t count = member->size ? bw_field_number(member, part->start) : UINT64_MAX;
     struct bw_cursor *cursor = part->cursor;
     if (printer->json)
-        bw_json_begin_array(printer->json, member->name);
+        begin_json(printer, member, bw_json_begin_array);
     for (uint32_t i = 0; i < count && !cursor->bad && (member->size || left(cursor)); i++) {
         if (printer->json)
             bw_json_begin_object(printer->json, NULL);
@@ -126,16 +133,17 @@ static void print_bytes(struct bw_printer *printer, const struct bw_field *membe
         return;
     }
     part->cursor->next += length;
-    if (member->kind == BW_KIND_DATA && !length && !printer->json)
+    if (member->kind == BW_KIND_DATA && !length)
         return;
-    if (!printer->json)
-        bw_print_lead(printer, member);
-    if (printer->hide_names && !printer->json)
-        bw_buffer_append(printer->text, "HIDDEN", 6);
-    else if (!printer->json)
-        bw_escape_line(printer->text, bytes, length < BW_NAME_MAX ? length : BW_NAME_MAX);
-    else if (!printer->hide_names)
+    if (printer->json && !printer->hide_names)
         bw_json_bytes(printer->json, member->name, bytes, length);
+    if (printer->json)
+        return;
+    bw_print_lead(printer, member);
+    if (printer->hide_names)
+        bw_buffer_append(printer->text, "HIDDEN", 6);
+    else
+        bw_escape_line(printer->text, bytes, length < BW_NAME_MAX ? length : BW_NAME_MAX);
 }
 
 static void print_rest(struct bw_printer *printer, const struct bw_field *member,
@@ -146,7 +154,7 @@ static void print_rest(struct bw_printer *printer, const struct bw_field *member
     const uint8_t *bytes = bw_cursor_take(cursor, length);
     if (printer->json)
         bw_json_hex(printer->json, member->name, bytes, length);
-    else if (member->lead)
+    else if (!member->quiet)
         bw_print_lead(printer, member);
 }
 
@@ -156,10 +164,10 @@ static void print_inner(struct bw_printer *printer, const struct bw_field *membe
     struct bw_part inner = *part;
     inner.start += member->offset;
     if (printer->json)
-        bw_json_begin_object(printer->json, member->name);
-    else if (member->lead)
+        begin_json(printer, member, bw_json_begin_object);
+    else if (!member->quiet)
         bw_print_lead(printer, member);
-    if (printer->json || member->lead)
+    if (printer->json || !member->quiet)
         print_members(printer, member->structure, &inner);
     if (printer->json)
         bw_json_end(printer->json);
@@ -197,7 +205,7 @@ static void print_member(struct bw_printer *printer, const struct bw_structure *
     default:
         if (printer->json)
             bw_field_json(printer, member, part->start);
-        else if (member->lead)
+        else if (!member->quiet)
             bw_field_text(printer, member, part->start);
     }
 }

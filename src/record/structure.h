@@ -43,6 +43,7 @@ enum bw_field_kind {
     BW_KIND_FLAGS,        /**< names of bits: "DATA|RAID1" */
     BW_KIND_HEX_FLAGS,    /**< "0x1(RDONLY)" */
     BW_KIND_TIME,
+    BW_KIND_SECONDS, /**< a time without nanoseconds */
     BW_KIND_UUID,
     BW_KIND_KEY,
     BW_KIND_TREE,   /**< id of a tree */
@@ -53,7 +54,7 @@ enum bw_field_kind {
     BW_KIND_INDEX, /**< number of an element, in the text */
     /* What follows the members of fixed size. The length or count is the number at `offset`. */
     BW_KIND_NAME,    /**< bytes of a name, in text up to the end of the line */
-    BW_KIND_DATA,    /**< bytes of a value, left out of the text if there are none */
+    BW_KIND_DATA,    /**< bytes of a value, left out if there are none */
     BW_KIND_REST,    /**< all bytes that are left */
     BW_KIND_LIST,    /**< structures, as many as the number says; without a size, until the end */
     BW_KIND_CHOICE,  /**< goes on with one of several structures */
@@ -68,12 +69,17 @@ struct bw_part {
     uint32_t index;           /**< of the element, in a list */
 };
 
+/** Room for a lead, which is copied as a whole. */
+enum { BW_LEAD_ROOM = 48 };
+
 /** A member of a structure. */
 struct bw_field {
     const char *name; /**< in JSON and in the documentation; NULL: only in the text */
-    const char *lead; /**< what stands before the value in the text; NULL: only in JSON */
-    uint8_t lead_length;
-    uint8_t kind; /**< enum bw_field_kind */
+    uint8_t kind;     /**< enum bw_field_kind */
+    bool quiet;       /**< only in JSON */
+    uint8_t lead_length, quoted_length;
+    char lead[BW_LEAD_ROOM];        /**< what stands before the value in the text */
+    char quoted[BW_JSON_NAME_ROOM]; /**< the name as bw_json_name() wants it */
     uint16_t offset, size;
     union {
         const struct bw_value_names *words;
@@ -122,6 +128,9 @@ void bw_structure_print(struct bw_printer *printer, const struct bw_structure *s
 /** Prints the data of an item, those of unknown types in hexadecimal. */
 void bw_item_print(struct bw_printer *printer, const struct bw_item *item);
 
+/** Describes the structures of all types of items: an array of objects. */
+void bw_structures_describe(struct bw_json *json, const char *name);
+
 /** The structure of items of a key; NULL if it is unknown. */
 const struct bw_structure *bw_item_structure(const struct bw_key *key);
 
@@ -139,7 +148,10 @@ void bw_print_key(struct bw_buffer *text, const struct bw_key *key);
 /** The name of a tree or of a special object, or a number. `type` is that of the key it is in, or
  * 0. */
 void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
-void bw_json_key(struct bw_json *json, const char *name, const struct bw_key *key);
+/** The object id of a name that bw_print_objectid() writes for any type; false if there is none. */
+bool bw_objectid_parse(const char *name, uint64_t *objectid);
+/** An object, as the next value. */
+void bw_json_key(struct bw_json *json, const struct bw_key *key);
 /** The name of a number; appended, with the number if that is how unknown ones are named. */
 void bw_print_word(struct bw_buffer *text, const struct bw_value_names *words, uint64_t value);
 /** The names of bits, with '|' between. */
@@ -147,26 +159,28 @@ void bw_print_flags(struct bw_buffer *text, const struct bw_value_names *words, 
 
 /* The tables. A structure is an array of members and BW_STRUCTURE(name, ...) after it. */
 
-#define BW_LEAD(text) .lead = (text), .lead_length = sizeof(text) - 1
+#define BW_LEAD(text) .lead = text, .lead_length = sizeof(text) - 1
+#define BW_NAME(text) .name = text, .quoted = "\"" text "\":", .quoted_length = sizeof(text) + 2
 #define BW_DISK_AT(type, member)                       \
     .offset = offsetof(struct bw_disk_##type, member), \
     .size = sizeof(((struct bw_disk_##type *)0)->member)
 /** A member with the lead `before`, named as in the structure. */
-#define BW_FIELD(before, type, member, what, doc)                                           \
-    {                                                                                       \
-        .name = #member, BW_LEAD(before), BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
-        .description = (doc)                                                                \
+#define BW_FIELD(before, type, member, what, doc)                                            \
+    {                                                                                        \
+        BW_NAME(#member), BW_LEAD(before), BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
+                                                                     .description = (doc)    \
     }
 /** The same with a table of words. */
-#define BW_WORDED(before, type, member, what, names, doc)                                   \
-    {                                                                                       \
-        .name = #member, BW_LEAD(before), BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
-        .words = &(names), .description = (doc)                                             \
+#define BW_WORDED(before, type, member, what, names, doc)                   \
+    {                                                                       \
+        BW_NAME(#member), BW_LEAD(before), BW_DISK_AT(type, member),        \
+            .kind = BW_KIND_##what, .words = &(names), .description = (doc) \
     }
 /** Not in the text. */
-#define BW_QUIET(type, member, what, doc)                                                       \
-    {                                                                                           \
-        .name = #member, BW_DISK_AT(type, member), .kind = BW_KIND_##what, .description = (doc) \
+#define BW_QUIET(type, member, what, doc)                                                  \
+    {                                                                                      \
+        BW_NAME(#member), .quiet = true, BW_DISK_AT(type, member), .kind = BW_KIND_##what, \
+                          .description = (doc)                                             \
     }
 /** Only in the text. */
 #define BW_PLAIN(before)                      \

@@ -10,7 +10,11 @@
 
 void bw_print_lead(struct bw_printer *printer, const struct bw_field *member)
 {
-    bw_buffer_append(printer->text, member->lead, member->lead_length);
+    struct bw_buffer *text = printer->text;
+    if (!bw_buffer_reserve(text, BW_LEAD_ROOM))
+        return;
+    memcpy(text->data + text->length, member->lead, BW_LEAD_ROOM);
+    text->length += member->lead_length;
 }
 
 static void append(struct bw_buffer *text, const char *word)
@@ -59,17 +63,12 @@ static void write_minute(struct bw_printer *printer, int64_t minute)
             printer->minute_text, sizeof printer->minute_text, "%Y-%m-%d %H:%M:", &parts);
 }
 
-static void print_time(struct bw_printer *printer, const uint8_t *bytes)
+static void print_date(struct bw_printer *printer, int64_t seconds)
 {
-    const struct bw_disk_timespec *time = (const void *)bytes;
     struct bw_buffer *text = printer->text;
-    int64_t seconds = (int64_t)bw_get64(time->seconds);
     int64_t minute = seconds / 60 - (seconds % 60 < 0);
     if (minute != printer->minute || !printer->minute_length)
         write_minute(printer, minute);
-    bw_decimal_append(text, (uint64_t)seconds);
-    bw_buffer_append_byte(text, '.');
-    bw_decimal_append(text, bw_get32(time->nanoseconds));
     bw_buffer_append(text, " (", 2);
     bw_buffer_append(text, printer->minute_text, printer->minute_length);
     if (!printer->minute_length)
@@ -81,6 +80,16 @@ static void print_time(struct bw_printer *printer, const uint8_t *bytes)
     bw_buffer_append_byte(text, ')');
 }
 
+static void print_time(struct bw_printer *printer, const uint8_t *bytes)
+{
+    const struct bw_disk_timespec *time = (const void *)bytes;
+    const uint64_t seconds = bw_get64(time->seconds);
+    bw_decimal_append(printer->text, seconds);
+    bw_buffer_append_byte(printer->text, '.');
+    bw_decimal_append(printer->text, bw_get32(time->nanoseconds));
+    print_date(printer, (int64_t)seconds);
+}
+
 static void print_uuid(struct bw_buffer *text, const uint8_t *bytes)
 {
     char words[UUID_STR_LEN];
@@ -88,15 +97,32 @@ static void print_uuid(struct bw_buffer *text, const uint8_t *bytes)
     bw_buffer_append(text, words, sizeof words - 1);
 }
 
+/* A number in base 8 or 16: with 3 or 4 bits a digit. */
+static void append_power(struct bw_buffer *text, uint64_t number, unsigned bits)
+{
+    unsigned digits = 1;
+    while (digits * bits < 64 && number >> digits * bits)
+        digits++;
+    if (!bw_buffer_reserve(text, digits))
+        return;
+    while (digits-- > 0)
+        text->data[text->length++] =
+            "0123456789abcdef"[number >> digits * bits & ((1U << bits) - 1)];
+}
+
 /* What a table of words gives names to. */
 static void print_worded(struct bw_printer *printer, const struct bw_field *member, uint64_t number)
 {
     struct bw_buffer *text = printer->text;
     const bool both = member->kind == BW_KIND_NUMBER_NAMED || member->kind == BW_KIND_HEX_FLAGS;
-    if (member->kind == BW_KIND_NUMBER_NAMED)
-        bw_buffer_format(text, "%" PRIu64 " (", number);
-    else if (member->kind == BW_KIND_HEX_FLAGS)
-        bw_buffer_format(text, "0x%" PRIx64 "(", number);
+    if (member->kind == BW_KIND_NUMBER_NAMED) {
+        bw_decimal_append(text, number);
+        bw_buffer_append(text, " (", 2);
+    } else if (member->kind == BW_KIND_HEX_FLAGS) {
+        bw_buffer_append(text, "0x", 2);
+        append_power(text, number, 4);
+        bw_buffer_append_byte(text, '(');
+    }
     if (member->kind == BW_KIND_NAMED || member->kind == BW_KIND_NUMBER_NAMED)
         bw_print_word(text, member->words, number);
     else
@@ -119,13 +145,17 @@ void bw_field_text(struct bw_printer *printer, const struct bw_field *member, co
         bw_buffer_format(text, "%" PRId64, (int64_t)number);
         break;
     case BW_KIND_OCTAL:
-        bw_buffer_format(text, "%" PRIo64, number);
+        append_power(text, number, 3);
         break;
     case BW_KIND_HEX:
-        bw_buffer_format(text, "%" PRIx64, number);
+        append_power(text, number, 4);
         break;
     case BW_KIND_TIME:
         print_time(printer, at);
+        break;
+    case BW_KIND_SECONDS:
+        bw_decimal_append(text, number);
+        print_date(printer, (int64_t)number);
         break;
     case BW_KIND_UUID:
         print_uuid(text, at);

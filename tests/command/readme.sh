@@ -41,6 +41,7 @@ while IFS= read -r -d '' line; do
     *'git clone'* | *'make check'* | *'make bench'* | *'make fuzz'*) continue ;;
     sudo*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
+    *'| jq '*) have jq || continue ;;
     esac
     for tool in jq sqlite3 duckdb; do
         if grep -qE "(^|[| ])$tool " <<< "$command" && ! have "$tool"; then

@@ -8,11 +8,8 @@ static const struct bw_field stripe_members[] = {
     {BW_LEAD("\n\t\t\tstripe "), .kind = BW_KIND_INDEX},
     BW_FIELD(" devid ", stripe, devid, NUMBER, "device"),
     BW_FIELD(" offset ", stripe, offset, NUMBER, "where the stripe begins on it, in bytes"),
-    {.name = "dev_uuid",
-     BW_LEAD("\n\t\t\tdev_uuid "),
-     BW_DISK_AT(stripe, device_uuid),
-     .kind = BW_KIND_UUID,
-     .description = "uuid of the device"},
+    {BW_NAME("dev_uuid"), BW_LEAD("\n\t\t\tdev_uuid "), BW_DISK_AT(stripe, device_uuid),
+     .kind = BW_KIND_UUID, .description = "uuid of the device"},
 };
 static BW_STRUCTURE(stripe, sizeof(struct bw_disk_stripe), "a part of a chunk on one device");
 
@@ -27,11 +24,8 @@ static const struct bw_field chunk_members[] = {
     BW_FIELD(" sector_size ", chunk, sector_size, NUMBER, "smallest unit of reading, in bytes"),
     BW_FIELD(BW_LINE "num_stripes ", chunk, stripe_count, NUMBER, "how many stripes there are"),
     BW_FIELD(" sub_stripes ", chunk, sub_stripes, NUMBER, "copies in RAID10: 2"),
-    {.name = "stripes",
-     BW_DISK_AT(chunk, stripe_count),
-     .kind = BW_KIND_LIST,
-     .structure = &bw_structure_stripe,
-     .description = "where it lies"},
+    {BW_NAME("stripes"), BW_DISK_AT(chunk, stripe_count), .kind = BW_KIND_LIST,
+     .structure = &bw_structure_stripe, .description = "where it lies"},
 };
 BW_STRUCTURE(chunk, sizeof(struct bw_disk_chunk),
              "a range of logical addresses, and where it lies");
@@ -74,8 +68,7 @@ static const struct bw_field raid_stride_members[] = {
 };
 static BW_STRUCTURE(raid_stride, sizeof(struct bw_disk_raid_stride), "a copy or part of the data");
 
-static const struct bw_field raid_stripe_members[] = {{.name = "strides",
-                                                       .kind = BW_KIND_LIST,
+static const struct bw_field raid_stripe_members[] = {{BW_NAME("strides"), .kind = BW_KIND_LIST,
                                                        .structure = &bw_structure_raid_stride,
                                                        .description = "where they lie"}};
 BW_STRUCTURE(raid_stripe, 0, "where data lie whose address and length the key tells");
@@ -102,8 +95,8 @@ static const struct bw_field device_replace_members[] = {
     BW_FIELD(" write errors ", device_replace, write_errors, NUMBER, "errors so far"),
     BW_FIELD(" uncorrectable read errors ", device_replace, uncorrectable_read_errors, NUMBER,
              "errors so far"),
-    BW_FIELD(BW_LINE "start time ", device_replace, time_started, NUMBER, "seconds since 1970"),
-    BW_FIELD(BW_LINE "stop time ", device_replace, time_stopped, NUMBER, "seconds since 1970"),
+    BW_FIELD(BW_LINE "start time ", device_replace, time_started, SECONDS, "seconds since 1970"),
+    BW_FIELD(BW_LINE "stop time ", device_replace, time_stopped, SECONDS, "seconds since 1970"),
 };
 BW_STRUCTURE(device_replace, sizeof(struct bw_disk_device_replace),
              "the last replacement of a device, or the one under way");
@@ -182,10 +175,10 @@ static const struct bw_field balance_args_members[] = {
 };
 static BW_STRUCTURE(balance_args, sizeof(struct bw_disk_balance_args), "arguments of a balance");
 
-#define ARGUMENTS(before, member, doc)                                                         \
-    {                                                                                          \
-        .name = #member, BW_LEAD(before), BW_DISK_AT(balance, member), .kind = BW_KIND_STRUCT, \
-        .structure = &bw_structure_balance_args, .description = (doc)                          \
+#define ARGUMENTS(before, member, doc)                                                            \
+    {                                                                                             \
+        BW_NAME(#member), BW_LEAD(before), BW_DISK_AT(balance, member),                           \
+            .kind = BW_KIND_STRUCT, .structure = &bw_structure_balance_args, .description = (doc) \
     }
 static const struct bw_field balance_members[] = {
     BW_FIELD(BW_LINE "balance status flags ", balance, flags, NUMBER, "what is balanced"),

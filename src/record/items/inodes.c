@@ -47,15 +47,15 @@ static const struct bw_field inode_item_members[] = {
 BW_STRUCTURE(inode_item, sizeof(struct bw_disk_inode_item), "a file, directory or other inode");
 
 /* A name that follows the structure; its length stands in the member name_length. */
-#define NAME(before, type)                                                                    \
-    {                                                                                         \
-        .name = "name", BW_LEAD(before), BW_DISK_AT(type, name_length), .kind = BW_KIND_NAME, \
-        .description = "the name"                                                             \
+#define NAME(before, type)                                                                         \
+    {                                                                                              \
+        BW_NAME("name"), BW_LEAD(before), BW_DISK_AT(type, name_length), .kind = BW_KIND_NAME,     \
+                                                                         .description = "the name" \
     }
 /* A list that fills the item. */
-#define FILLED(what, elements, doc)                                                          \
-    {                                                                                        \
-        .name = (what), .kind = BW_KIND_LIST, .structure = &(elements), .description = (doc) \
+#define FILLED(what, elements, doc)                                                         \
+    {                                                                                       \
+        BW_NAME(what), .kind = BW_KIND_LIST, .structure = &(elements), .description = (doc) \
     }
 
 static const struct bw_field inode_ref_members[] = {
@@ -101,11 +101,8 @@ static const struct bw_field dir_entry_members[] = {
     BW_FIELD(" data_len ", dir_item, data_length, NUMBER, "bytes of an attribute's value"),
     BW_FIELD(" name_len ", dir_item, name_length, NUMBER, "bytes of the name"),
     NAME(BW_LINE "name: ", dir_item),
-    {.name = "data",
-     BW_LEAD(BW_LINE "data "),
-     BW_DISK_AT(dir_item, data_length),
-     .kind = BW_KIND_DATA,
-     .description = "value of an extended attribute"},
+    {BW_NAME("data"), BW_LEAD(BW_LINE "data "), BW_DISK_AT(dir_item, data_length),
+     .kind = BW_KIND_DATA, .description = "value of an extended attribute"},
 };
 static BW_STRUCTURE(dir_entry, sizeof(struct bw_disk_dir_item),
                     "an entry of a directory, or an extended attribute");
@@ -129,7 +126,7 @@ BW_STRUCTURE(verity_descriptor, sizeof(struct bw_disk_verity_descriptor),
              "size of a file's fs-verity descriptor");
 
 static const struct bw_field bytes_members[] = {
-    {.name = "data", .kind = BW_KIND_REST, .description = "the bytes of the item"}};
+    {BW_NAME("data"), .quiet = true, .kind = BW_KIND_REST, .description = "the bytes of the item"}};
 BW_STRUCTURE(bytes, 0, "a piece of what fs-verity stores for a file");
 
 /* File extents. */
@@ -164,11 +161,8 @@ static void write_inline_size(struct bw_printer *printer, const struct bw_field 
 }
 
 static const struct bw_field inline_extent_members[] = {
-    {.name = "inline_size",
-     BW_LEAD(BW_LINE "inline extent data size "),
-     .kind = BW_KIND_SPECIAL,
-     .write = write_inline_size,
-     .description = "bytes stored in the item"},
+    {BW_NAME("inline_size"), BW_LEAD(BW_LINE "inline extent data size "), .kind = BW_KIND_SPECIAL,
+     .write = write_inline_size, .description = "bytes stored in the item"},
     BW_FIELD(" ram_bytes ", file_extent, ram_bytes, NUMBER, "bytes in memory"),
     BW_WORDED(" compression ", file_extent, compression, NUMBER_NAMED, compressions,
               "how the bytes are compressed"),

@@ -14,19 +14,15 @@ static const struct bw_value_names extent_flags = {
 /* References inside an extent item. */
 
 static const struct bw_field inline_root_members[] = {
-    {.name = "root",
-     BW_LEAD(BW_LINE "tree block backref root "),
-     BW_DISK_AT(inline_reference, offset),
-     .kind = BW_KIND_TREE,
+    {BW_NAME("root"), BW_LEAD(BW_LINE "tree block backref root "),
+     BW_DISK_AT(inline_reference, offset), .kind = BW_KIND_TREE,
      .description = "tree that has the block"},
 };
 static BW_STRUCTURE(inline_root, sizeof(struct bw_disk_inline_reference), "TREE_BLOCK_REF");
 
 static const struct bw_field inline_parent_members[] = {
-    {.name = "parent",
-     BW_LEAD(BW_LINE "shared block backref parent "),
-     BW_DISK_AT(inline_reference, offset),
-     .kind = BW_KIND_NUMBER,
+    {BW_NAME("parent"), BW_LEAD(BW_LINE "shared block backref parent "),
+     BW_DISK_AT(inline_reference, offset), .kind = BW_KIND_NUMBER,
      .description = "logical address of the node that points to the block"},
 };
 static BW_STRUCTURE(inline_parent, sizeof(struct bw_disk_inline_reference), "SHARED_BLOCK_REF");
@@ -43,12 +39,8 @@ static const struct bw_field extent_data_ref_members[] = {DATA_REF_MEMBERS};
 BW_STRUCTURE(extent_data_ref, sizeof(struct bw_disk_extent_data_ref), "a file that uses an extent");
 
 static const struct bw_field inline_data_members[] = {
-    {.name = "data",
-     BW_LEAD(""),
-     BW_DISK_AT(inline_data_ref, reference),
-     .kind = BW_KIND_STRUCT,
-     .structure = &bw_structure_extent_data_ref,
-     .description = "the file"},
+    {BW_NAME("data"), BW_LEAD(""), BW_DISK_AT(inline_data_ref, reference), .kind = BW_KIND_STRUCT,
+     .structure = &bw_structure_extent_data_ref, .description = "the file"},
 };
 static BW_STRUCTURE(inline_data, sizeof(struct bw_disk_inline_data_ref), "EXTENT_DATA_REF");
 
@@ -61,11 +53,8 @@ static BW_STRUCTURE(inline_shared_data, sizeof(struct bw_disk_inline_shared_data
                     "SHARED_DATA_REF");
 
 static const struct bw_field inline_owner_members[] = {
-    {.name = "root",
-     BW_LEAD(BW_LINE "extent owner root "),
-     BW_DISK_AT(inline_reference, offset),
-     .kind = BW_KIND_NUMBER,
-     .description = "subvolume that wrote the extent, for simple quotas"},
+    {BW_NAME("root"), BW_LEAD(BW_LINE "extent owner root "), BW_DISK_AT(inline_reference, offset),
+     .kind = BW_KIND_NUMBER, .description = "subvolume that wrote the extent, for simple quotas"},
 };
 static BW_STRUCTURE(inline_owner, sizeof(struct bw_disk_inline_reference), "EXTENT_OWNER_REF");
 
@@ -94,11 +83,8 @@ static const struct bw_value_names reference_types = {
     NULL, "UNKNOWN."};
 
 static const struct bw_field inline_reference_members[] = {
-    {.name = "type",
-     BW_DISK_AT(inline_reference, type),
-     .kind = BW_KIND_NAMED,
-     .words = &reference_types,
-     .description = "what kind of reference it is"},
+    {BW_NAME("type"), .quiet = true, BW_DISK_AT(inline_reference, type), .kind = BW_KIND_NAMED,
+     .words = &reference_types, .description = "what kind of reference it is"},
     {.kind = BW_KIND_CHOICE,
      .structures = inline_references,
      .choose = choose_reference,
@@ -106,10 +92,11 @@ static const struct bw_field inline_reference_members[] = {
 };
 static BW_STRUCTURE(inline_reference, sizeof(uint8_t), "a reference to the extent");
 
-#define REFERENCES                                                               \
-    {                                                                            \
-        .name = "inline_references", .kind = BW_KIND_LIST,                       \
-        .structure = &bw_structure_inline_reference, .description = "references" \
+#define REFERENCES                                                                 \
+    {                                                                              \
+        BW_NAME("inline_references"), .kind = BW_KIND_LIST,                        \
+                                      .structure = &bw_structure_inline_reference, \
+                                      .description = "references"                  \
     }
 #define EXTENT_MEMBERS                                                                           \
     BW_FIELD(BW_LINE "refs ", extent_item, references, NUMBER, "how many references there are"), \
@@ -123,16 +110,10 @@ struct bw_disk_tree_block_extent {
 };
 
 static const struct bw_field tree_block_info_members[] = {
-    {.name = "key",
-     BW_LEAD(BW_LINE "tree block "),
-     BW_DISK_AT(tree_block_extent, info.key),
-     .kind = BW_KIND_KEY,
-     .description = "first key of the block"},
-    {.name = "level",
-     BW_LEAD(" level "),
-     BW_DISK_AT(tree_block_extent, info.level),
-     .kind = BW_KIND_NUMBER,
-     .description = "its level"},
+    {BW_NAME("key"), BW_LEAD(BW_LINE "tree block "), BW_DISK_AT(tree_block_extent, info.key),
+     .kind = BW_KIND_KEY, .description = "first key of the block"},
+    {BW_NAME("level"), BW_LEAD(" level "), BW_DISK_AT(tree_block_extent, info.level),
+     .kind = BW_KIND_NUMBER, .description = "its level"},
 };
 static BW_STRUCTURE(tree_block_info, sizeof(struct bw_disk_tree_block_extent), "a tree block");
 
@@ -169,11 +150,8 @@ static void write_skinny_level(struct bw_printer *printer, const struct bw_field
 
 static const struct bw_field metadata_item_members[] = {
     EXTENT_MEMBERS,
-    {.name = "level",
-     BW_LEAD(BW_LINE "tree block skinny level "),
-     .kind = BW_KIND_SPECIAL,
-     .write = write_skinny_level,
-     .description = "level of the block: the offset of the key"},
+    {BW_NAME("level"), BW_LEAD(BW_LINE "tree block skinny level "), .kind = BW_KIND_SPECIAL,
+     .write = write_skinny_level, .description = "level of the block: the offset of the key"},
     REFERENCES,
 };
 BW_STRUCTURE(metadata_item, sizeof(struct bw_disk_extent_item), "a tree block");
@@ -208,6 +186,7 @@ const struct bw_value_names bw_group_flags = {
                                    {BW_GROUP_RAID6, "RAID6", false},
                                    {BW_GROUP_RAID1C3, "RAID1C3", false},
                                    {BW_GROUP_RAID1C4, "RAID1C4", false},
+                                   {BW_GROUP_PROFILE_MASK, "single", true},
                                    {BW_GROUP_REMAPPED, "REMAPPED", false},
                                    {BW_GROUP_METADATA_REMAP, "METADATA_REMAP", false},
                                    {0, NULL, false}},
@@ -253,9 +232,7 @@ static const struct bw_field free_space_extent_members[] = {BW_PLAIN(BW_LINE "fr
 BW_STRUCTURE(free_space_extent, 0, "a free range, which the key describes");
 
 static const struct bw_field free_space_bitmap_members[] = {
-    {.name = "bitmap",
-     BW_LEAD(BW_LINE "free space bitmap"),
-     .kind = BW_KIND_REST,
+    {BW_NAME("bitmap"), BW_LEAD(BW_LINE "free space bitmap"), .kind = BW_KIND_REST,
      .description = "a bit for each sector, lowest first; 1: free"}};
 BW_STRUCTURE(free_space_bitmap, 0, "free sectors in the range that the key describes");
 

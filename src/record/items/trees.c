@@ -72,8 +72,8 @@ const struct bw_structure bw_structure_root_item = {
              "directory that the subvolume is in"),                                    \
         BW_FIELD(" sequence ", root_ref, sequence, NUMBER, "index in that directory"), \
     {                                                                                  \
-        .name = "name", BW_LEAD(" name "), BW_DISK_AT(root_ref, name_length),          \
-        .kind = BW_KIND_NAME, .description = "name in that directory"                  \
+        BW_NAME("name"), BW_LEAD(" name "), BW_DISK_AT(root_ref, name_length),         \
+            .kind = BW_KIND_NAME, .description = "name in that directory"              \
     }
 
 static const struct bw_field root_ref_members[] = {ROOT_REF("ref")};
@@ -90,14 +90,12 @@ static const struct bw_field uuid_entry_members[] = {
 };
 static BW_STRUCTURE(uuid_entry, sizeof(struct bw_disk_uuid_entry), "a subvolume");
 
-static const struct bw_field uuid_members[] = {{.name = "subvolumes",
-                                                .kind = BW_KIND_LIST,
+static const struct bw_field uuid_members[] = {{BW_NAME("subvolumes"), .kind = BW_KIND_LIST,
                                                 .structure = &bw_structure_uuid_entry,
                                                 .description = "their ids"}};
 BW_STRUCTURE(uuid, 0, "the subvolumes of a uuid, which is the key");
 
-static const struct bw_field string_members[] = {{.name = "data",
-                                                  BW_LEAD(BW_LINE "item data "),
+static const struct bw_field string_members[] = {{BW_NAME("data"), BW_LEAD(BW_LINE "item data "),
                                                   .kind = BW_KIND_REST,
                                                   .description = "the bytes of the item"}};
 BW_STRUCTURE(string, 0, "a text, for tests");

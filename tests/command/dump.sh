@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# dump: the text, compared with what btrfs-progs have printed (tests/data/dump.sums); JSON; trees,
+# blocks and keys that are asked for; damage.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+images=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$images" || exit 1
+export PROGRAM TZ=UTC
+plain=$images/plain/dev1.img levels=$images/levels-3/dev1.img
+
+out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+out_lacks() { ! out_has "$1"; }
+
+# The text.
+while IFS= read -r result; do
+    if [[ $result == same* ]]; then pass; else fail "$result"; fi
+done < <("$ROOT/tests/support/dump_text.py" --sums "$images" < "$ROOT/tests/data/dump.sums")
+is "all recorded answers" "$passed" "$(wc -l < "$ROOT/tests/data/dump.sums")"
+
+# What the reference does not know.
+expect "simple quotas" 0 - dump -t quota "$images/simple-quota/dev1.img"
+holds "their state" out_has '^		version 1 generation 8 flags ON\|SIMPLE_MODE scan 0 enable_gen 8$'
+expect "their owners" 0 - dump -t extent "$images/simple-quota/dev1.img"
+holds "of extents" out_has '^		extent owner root [0-9]+$'
+expect "stripes" 0 - dump -t raid-stripe "$images"/stripe-tree-raid1/dev*.img
+holds "of data" out_has '^			stripe 1 devid 2 physical [0-9]+$'
+expect "a replaced device" 0 - dump -t dev "$images"/replaced/dev*.img
+holds "the state of the replacement" out_has '^		state FINISHED write errors 0 '
+expect "several trees of extents" 0 - dump -t extent "$images/extent-tree-v2/dev1.img"
+holds "all of them" [ "$(grep -c '^extent tree key' "$WORK/out")" -gt 1 ]
+expect "the log" 0 'log tree' dump -t log "$images/log-tree/dev1.img"
+holds "its root" out_has '^log root tree$'
+holds "those of subvolumes" out_has '^log tree key \(TREE_LOG ROOT_ITEM 256\) $'
+holds "directories in it" out_has '^		dir log end '
+
+# Trees, blocks and keys.
+expect "a tree" 0 - dump -t fs "$plain"
+mv "$WORK/out" "$WORK/fs"
+for name in 5 FS_TREE fs-tree BTRFS_FS_TREE_OBJECTID Fs; do
+    expect "the same as $name" 0 - dump -t "$name" "$plain"
+    holds "the same" cmp "$WORK/out" "$WORK/fs"
+done
+expect "a negative id" 0 - dump -t -9 "$plain"
+holds "is a special tree" out_has '^data reloc tree key'
+expect "two trees" 0 - dump -t dev -t uuid "$plain"
+holds "in their order" [ "$(grep -o '^[a-z]* tree' "$WORK/out" | tr '\n' ,)" = 'device tree,uuid tree,' ]
+expect "a key" 0 - dump -t fs --key 257,INODE_ITEM,0 "$plain"
+holds "one item" [ "$(grep -c '^	item' "$WORK/out")" = 1 ]
+expect "an inode" 0 - dump -t fs --key 257 "$plain"
+holds "all of its items" [ "$(grep -c '^	item' "$WORK/out")" = "$(grep -c '^	item .* key (257 ' "$WORK/fs")" ]
+expect "a type in small letters, and a range" 0 - dump -t 5 --key 257,dir_item..258,1,0 "$plain"
+holds "ends with that" [ "$(grep '^	item' "$WORK/out" | tail -n 1 | grep -c '(258 INODE_ITEM 0)')" = 1 ]
+expect "a range without an end" 0 - dump -t csum --key EXTENT_CSUM.. "$plain"
+holds "by name" out_has 'key \(EXTENT_CSUM EXTENT_CSUM '
+expect "a key of a large tree" 0 - dump -t fs --key 300,INODE_ITEM,0 --statedump "$WORK/state" "$levels"
+if have jq; then
+    holds "costs a search" [ "$(jq '[.graph[] | select(.type == "storage/file") | .requests? // 0] | add' "$WORK/state")" -lt 40 ]
+fi
+expect "no such name" 2 "'nope' is no tree: give an id or one of root, extent" dump -t nope "$plain"
+expect "no such tree" 2 'no tree 999; there are ROOT_TREE, CHUNK_TREE, ' dump -t 999 "$plain"
+holds "nothing is printed" [ ! -s "$WORK/out" ]
+expect "no such type" 2 'no such type' dump -t fs --key 256,FOO "$plain"
+expect "too many parts" 2 'more than three parts' dump -t fs --key 1,2,3,4 "$plain"
+expect "no number" 2 'the object id is no number' dump -t fs --key x "$plain"
+expect "an empty part" 2 'is no key' dump -t fs --key 1, "$plain"
+expect "a range backwards" 2 'ends before it begins' dump -t fs --key 7..6 "$plain"
+expect "no address" 2 'invalid argument of --block: x' dump -b x "$plain"
+expect "an address outside of chunks" 2 'no chunk holds' dump -b 4096 "$plain"
+expect "an unaligned address" 2 'multiple of the sector size' dump -b 12345 "$plain"
+
+# JSON.
+expect "everything" 0 - dump "$plain"
+text=$(grep -c '^	\(item\|key\)' "$WORK/out")
+expect "everything as JSON" 0 - dump --json "$plain"
+is "an object for each item and pointer" "$(wc -l < "$WORK/out")" "$text"
+if have jq; then
+    holds "all is JSON" jq -e . "$WORK/out"
+    is "names" "$(jq -r 'select(.key.type == "INODE_REF") | .item.names[].name // empty' "$WORK/out" | grep -c '^top-file$')" 1
+    is "names that are not UTF-8" "$(jq -r 'select(.tree == 5) | .item.names[]?.name_bytes // empty' "$WORK/out" | sort -u | grep -c '^//4=$')" 1
+    is "sizes" "$(jq -s 'map(select(.tree == 5 and .key.type == "INODE_ITEM" and .key.objectid == 256 and .item) | .item.size)[0]' "$WORK/out")" 140
+    expect "hidden names" 0 - dump --json --hide-names -t fs "$plain"
+    is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" | wc -l)" 0
+fi
+expect "hidden names" 0 - dump --hide-names "$plain"
+holds "no names" out_lacks 'top-file'
+expect "names that would move the cursor" 0 - dump -t fs "$plain"
+holds "are escaped" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+
+# Damage.
+for name in leaf-first tree-csum; do
+    expect "a lost block ($name)" 1 'damage: tree block' dump "$images/lost-$name/dev1.img"
+    holds "the rest is printed" [ "$(tail -n 1 "$WORK/out" | cut -c 1-5)" = 'uuid ' ]
+done
+leaf=$(sed -n 's/^leaf \([0-9]*\) items.*/\1/p' "$WORK/fs" | sed -n 2p)
+bad="debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=flip"
+expect "a damaged leaf" 1 "damage: .*$leaf" dump -t fs --insert "$bad" "$plain"
+holds "is printed as it is" cmp "$WORK/out" "$WORK/fs"
+expect "a damaged leaf as JSON" 1 "damage: .*$leaf" dump -t fs --json --insert "$bad" "$plain"
+holds "says so" out_has "^.\"tree\":5,\"block\":$leaf,\"level\":0,\"slot\":0,\"damaged\":true,"
+expect "a damaged block" 1 "damage: .*$leaf" dump -b "$leaf" --insert "$bad" "$plain"
+holds "is printed as it is" grep -q "^leaf $leaf items [1-9]" "$WORK/out"
+garbage="debug/error-gen@chunk-map,start=$leaf,end=$((leaf + 1)),action=zero"
+expect "zeros in place of a leaf" 1 "damage: .*$leaf" dump -t fs --insert "$garbage" "$plain"
+holds "a header" out_has '^leaf 0 items 0 '
+finish
