@@ -39,7 +39,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|tree-stats|chunks|usage|map|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -234,7 +234,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -29,7 +29,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
