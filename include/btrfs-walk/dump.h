@@ -71,16 +71,6 @@ struct bw_error *bw_dump_block(struct bw_fs *fs, uint64_t bytenr,
 struct bw_error *bw_item_format(const struct bw_fs *fs, const struct bw_item *item,
                                 const struct bw_dump_options *options, char **text, size_t *length);
 
-/** The names of trees, for bw_tree_id_parse(); ends with NULL. */
-extern const char *const bw_tree_names[];
-
-/**
- * The id of a tree from its name (as btrfs-progs know them: "fs", "FS_TREE", "free-space") or its
- * number, which may be negative. Whether the file system has it is not checked. BW_ERROR_USAGE,
- * listing the names, if it is neither.
- */
-struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id);
-
 /**
  * The range of keys that a text describes: KEY, or MIN..MAX of which one may be empty. A key is
  * OBJECTID[,TYPE[,OFFSET]] with numbers or the names that are printed; what is left out stands for

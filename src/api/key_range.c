@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The names of trees and keys, as a user writes them. */
-#include <ctype.h>
+/* Keys and ranges of keys, as a user writes them. */
 #include <string.h>
 #include <strings.h>
 
@@ -10,57 +9,6 @@
 #include "format/disk_items.h"
 #include "format/items.h"
 #include "record/structure.h"
-
-const char *const bw_tree_names[] = {
-    "root",       "extent",      "chunk",       "dev",   "fs",  "csum",  "quota",      "uuid",
-    "free-space", "block-group", "raid-stripe", "remap", "log", "reloc", "data-reloc", NULL};
-
-/* In the same order, then names that are not listed. */
-static const struct tree_name {
-    const char *name;
-    uint64_t id;
-} trees[] = {
-    {"root", BW_ROOT_TREE},
-    {"extent", BW_EXTENT_TREE},
-    {"chunk", BW_CHUNK_TREE},
-    {"dev", BW_DEVICE_TREE},
-    {"fs", BW_TOP_SUBVOLUME},
-    {"csum", BW_CSUM_TREE},
-    {"quota", BW_QUOTA_TREE},
-    {"uuid", BW_UUID_TREE},
-    {"free-space", BW_FREE_SPACE_TREE},
-    {"block-group", BW_BLOCK_GROUP_TREE},
-    {"raid-stripe", BW_RAID_STRIPE_TREE},
-    {"remap", BW_REMAP_TREE},
-    {"log", BW_TREE_LOG},
-    {"reloc", BW_TREE_RELOC},
-    {"data-reloc", BW_DATA_RELOC_TREE},
-    {"device", BW_DEVICE_TREE},
-    {"checksum", BW_CSUM_TREE},
-    {"tree-log", BW_TREE_LOG},
-    {"tree-reloc", BW_TREE_RELOC},
-    {"tree-log-fixup", BW_TREE_LOG_FIXUP},
-};
-
-/* Whether a word is a name, in letters of any case and with '_' for '-'; of `length` bytes. */
-static bool is_name(const char *word, size_t length, const char *name)
-{
-    if (strlen(name) != length)
-        return false;
-    for (size_t i = 0; i < length; i++)
-        if (tolower((unsigned char)(word[i] == '_' ? '-' : word[i])) != tolower(name[i]))
-            return false;
-    return true;
-}
-
-static bool strip_end(const char *word, size_t *length, const char *end)
-{
-    size_t rest = strlen(end);
-    if (*length <= rest || strncasecmp(word + *length - rest, end, rest) != 0)
-        return false;
-    *length -= rest;
-    return true;
-}
 
 /* A number of up to `length` bytes, which may be negative: ids of special objects are. */
 static bool parse_number(const char *text, size_t length, uint64_t *number)
@@ -72,35 +20,6 @@ static bool parse_number(const char *text, size_t length, uint64_t *number)
     if (negative)
         *number = 0 - *number;
     return true;
-}
-
-struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
-{
-    size_t length = strlen(text);
-    if (parse_number(text, length, id))
-        return NULL;
-    const char *word = text;
-    if (strncasecmp(word, "BTRFS_", 6) == 0) {
-        word += 6;
-        length -= 6;
-    }
-    strip_end(word, &length, "_OBJECTID");
-    if (!strip_end(word, &length, "_TREE"))
-        strip_end(word, &length, "-tree");
-    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
-        if (is_name(word, length, trees[i].name)) {
-            *id = trees[i].id;
-            return NULL;
-        }
-    }
-    struct bw_buffer names = {0};
-    for (const char *const *name = bw_tree_names; *name; name++)
-        bw_buffer_format(&names, "%s%s", names.length ? ", " : "", *name);
-    struct bw_error *error =
-        bw_error_create(BW_ERROR_USAGE, "'%s' is no tree: give an id or one of %.*s", text,
-                        (int)names.length, names.data ? names.data : "");
-    bw_buffer_free(&names);
-    return error;
 }
 
 /* The part of a key up to the next comma, space or end. */
