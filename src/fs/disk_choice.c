@@ -102,19 +102,11 @@ static bool belongs(const struct bw_disk *disk, size_t index, const struct bw_su
 
 /* Making the layers. */
 
-static size_t index_of(const struct bw_graph *graph, const struct bw_xlator *layer)
-{
-    size_t index = 0;
-    while (graph->layers[index] != layer)
-        index++;
-    return index;
-}
-
 /* A layer between the disk and the layers on it. */
 static struct bw_error *insert_first(struct bw_graph *graph, const struct bw_disk *disk,
                                      struct bw_xlator **layer)
 {
-    return bw_graph_insert_above(graph, index_of(graph, disk->storage), "layout/partition", nowhere,
+    return bw_graph_insert_above(graph, bw_graph_index(disk->storage), "layout/partition", nowhere,
                                  layer);
 }
 
@@ -124,7 +116,7 @@ static struct bw_error *add_another(struct bw_graph *graph, const struct bw_disk
     BW_AUTO_FREE char *name = NULL;
     if (asprintf(&name, "partition-%u@%s", number, bw_xlator_name(disk->storage)) < 0)
         return bw_error_no_memory();
-    BW_TRY(bw_graph_add(graph, index_of(graph, disk->storage) + 1, name, nowhere, layer));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(disk->storage) + 1, name, nowhere, layer));
     BW_TRY(bw_layer_set_type(*layer, "layout/partition", nowhere));
     return bw_layer_add_child(*layer, bw_xlator_name(disk->storage), nowhere);
 }

@@ -72,9 +72,12 @@ static bool is_later(const char *name, const char *missing, size_t suffix, const
            (!*found || strcmp(name, found) < 0);
 }
 
-/* There must be no part after the first one that is missing. */
+/* There must be no part after the first one that is missing; and none is missing after the last one
+ * that there can be, where counting has begun anew. */
 static struct bw_error *check_end(const char *missing, size_t suffix)
 {
+    if (!missing[suffix + strspn(missing + suffix, missing[suffix] == 'a' ? "a" : "0")])
+        return NULL;
     char found[256] = "";
     const char *name = file_name(missing);
     const struct dirent *entry;
@@ -120,14 +123,6 @@ static bool is_whole(struct bw_xlator *storage)
                  : superblock.device.total_bytes <= bw_xlator_size(storage);
 }
 
-static size_t index_of(const struct bw_graph *graph, const struct bw_xlator *layer)
-{
-    size_t index = 0;
-    while (graph->layers[index] != layer)
-        index++;
-    return index;
-}
-
 /* Parts that were given besides the first one are no devices. */
 static void take_from_map(struct bw_xlator *map, const char *part)
 {
@@ -150,7 +145,7 @@ static struct bw_error *add_part(struct bw_graph *graph, const struct bw_xlator 
     BW_AUTO_FREE char *name = NULL;
     if (asprintf(&name, "%s-part-%zu", bw_xlator_name(storage), number) < 0)
         return bw_error_no_memory();
-    BW_TRY(bw_graph_add(graph, index_of(graph, concat), name, nowhere, &layer));
+    BW_TRY(bw_graph_add(graph, bw_graph_index(concat), name, nowhere, &layer));
     BW_TRY(bw_layer_set_type(layer, bw_xlator_type(storage), nowhere));
     BW_TRY(bw_layer_set_option(layer, "path", nowhere, path, nowhere));
     BW_TRY(bw_graph_check_layer(layer));
@@ -164,7 +159,7 @@ static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_
     const struct bw_text_place nowhere = {NULL, 0, 0};
     struct bw_xlator *concat;
     size_t count = 1;
-    BW_TRY(bw_graph_insert_above(fs->graph, index_of(fs->graph, storage), "layout/concat", nowhere,
+    BW_TRY(bw_graph_insert_above(fs->graph, bw_graph_index(storage), "layout/concat", nowhere,
                                  &concat));
     do {
         BW_TRY(add_part(fs->graph, storage, concat, ++count, part));
@@ -179,18 +174,6 @@ static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_
     return NULL;
 }
 
-/* The layer directly above another one. */
-static const struct bw_xlator *user_of(const struct bw_graph *graph, const struct bw_xlator *layer)
-{
-    for (size_t i = 0; i < graph->size; i++) {
-        struct bw_xlator *user = graph->layers[i];
-        for (size_t k = 0; k < bw_xlator_child_count(user); k++)
-            if (bw_xlator_child(user, k) == layer)
-                return user;
-    }
-    return NULL;
-}
-
 static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
                                       struct bw_xlator *storage)
 {
@@ -201,7 +184,7 @@ static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
     if (!part)
         return bw_error_no_memory();
     bool has_parts = next_part(part, (size_t)(suffix - path));
-    BW_TRY(bw_graph_start(fs->graph, user_of(fs->graph, storage)));
+    BW_TRY(bw_graph_start(fs->graph, storage->user));
     if (is_whole(storage))
         return NULL;
     return has_parts ? join(fs, map, storage, part, (size_t)(suffix - path))

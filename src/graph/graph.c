@@ -106,11 +106,17 @@ struct bw_error *bw_graph_add(struct bw_graph *graph, size_t index, const char *
     return NULL;
 }
 
-void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer)
+size_t bw_graph_index(const struct bw_xlator *layer)
 {
     size_t index = 0;
-    while (graph->layers[index] != layer)
+    while (layer->graph->layers[index] != layer)
         index++;
+    return index;
+}
+
+void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer)
+{
+    size_t index = bw_graph_index(layer);
     memmove(graph->layers + index, graph->layers + index + 1,
             (--graph->size - index) * sizeof *graph->layers);
     for (size_t i = 0; i < layer->child_count; i++)

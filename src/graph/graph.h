@@ -113,6 +113,9 @@ const char *bw_graph_source(struct bw_graph *graph, const char *source);
 struct bw_error *bw_graph_add(struct bw_graph *graph, size_t index, const char *name,
                               struct bw_text_place at, struct bw_xlator **layer);
 
+/** The place of a layer in its graph. */
+size_t bw_graph_index(const struct bw_xlator *layer);
+
 /** Removes a layer, ending it first if it was started; no layer may have it as a child. */
 void bw_graph_remove(struct bw_graph *graph, struct bw_xlator *layer);
 

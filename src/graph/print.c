@@ -184,14 +184,6 @@ static void print_node(const struct bw_xlator *layer, size_t index, struct bw_bu
     bw_buffer_format(text, ">];\n");
 }
 
-static size_t index_of(const struct bw_graph *graph, const struct bw_xlator *layer)
-{
-    size_t index = 0;
-    while (graph->layers[index] != layer)
-        index++;
-    return index;
-}
-
 /* The top comes first: Graphviz draws in the order it reads. */
 void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
 {
@@ -201,7 +193,7 @@ void bw_graph_print_dot(const struct bw_graph *graph, struct bw_buffer *text)
     for (size_t i = graph->size; i-- > 0;)
         for (size_t child = 0; child < graph->layers[i]->child_count; child++)
             bw_buffer_format(text, "    n%zu -> n%zu;\n", i,
-                             index_of(graph, graph->layers[i]->children[child].layer));
+                             bw_graph_index(graph->layers[i]->children[child].layer));
     bw_buffer_format(text, "}\n");
 }
 

@@ -137,6 +137,12 @@ reads "parts at an offset" plain --offset 2M gpt.part.001
 mv gpt.part.002 aside
 expect "a part is missing" 2 'gpt.part.002 is missing: the image goes on in gpt.part.003' gpt.part.001
 mv aside gpt.part.002
+split -b 2M -d -a 2 gpt.img gpt.many.
+expect "as many parts as can have names" 0 'joined with the parts after it: 66 files' -v gpt.many.00
+: > gpt.many.99
+expect "and none after the last" 2 'gpt.many.66 is missing: the image goes on in gpt.many.99' gpt.many.00
+for number in {66..98}; do : > "gpt.many.$number"; done
+reads "up to the last name" plain gpt.many.00
 expect "not from the second on" 2 'not a btrfs file system' gpt.part.002
 expect "parts are not written to" 2 'it is a file that is read|that is read' --statedump gpt.part.003 gpt.part.001
 cp --sparse=always "$images/raid1-2/dev1.img" dev.001
