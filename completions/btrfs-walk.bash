@@ -39,7 +39,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -103,6 +103,12 @@ _btrfs_walk() {
     walk:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    info:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--json $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -234,7 +240,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -25,8 +25,8 @@ extern "C" {
 /** An open file system. */
 struct bw_fs;
 
-/** Superblock copy to use: 0, 1 or 2, or the best one. */
-enum { BW_ANY_SUPERBLOCK_COPY = -1 };
+/** Superblock copy to use: 0, 1 or 2, or the best one; and how many there can be. */
+enum { BW_ANY_SUPERBLOCK_COPY = -1, BW_SUPERBLOCK_NUMBERS = 3 };
 
 /** What to do about a log tree, which has the changes that were made safe by fsync(2) after the
  * last transaction was committed. */
@@ -82,6 +82,14 @@ struct bw_fs_status {
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 
+/**
+ * Opens the images alone and finds their superblocks, good or not: neither is a file system chosen
+ * nor a tree read. The result is for bw_fs_image_count(), bw_fs_image_path(),
+ * bw_fs_read_superblock(), bw_fs_copy_superblock(), bw_fs_status() and bw_fs_close(). Errors as
+ * bw_fs_open(), but for those that come from what the images hold.
+ */
+struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs);
+
 /** Closes a file system, after everything that was opened from it; NULL is allowed. */
 void bw_fs_close(struct bw_fs *fs);
 
@@ -118,8 +126,18 @@ struct bw_superblock_info {
     uint64_t reserved[8]; /**< zeros: room for more members */
 };
 
+/** Name of a bit of bw_superblock_info.incompat_flags ("skinny-metadata"); NULL if it has none. */
+const char *bw_incompat_name(unsigned bit);
+/** Name of a bit of bw_superblock_info.compat_ro_flags ("free-space-tree"); NULL if it has none. */
+const char *bw_compat_ro_name(unsigned bit);
+/** Name of a bit of bw_superblock_info.flags ("seeding"); NULL if it has none. */
+const char *bw_super_flag_name(unsigned bit);
+
 /** How many images were given. */
 size_t bw_fs_image_count(const struct bw_fs *fs);
+
+/** The file of an image, which belongs to the file system. */
+const char *bw_fs_image_path(const struct bw_fs *fs, size_t image);
 
 /** The superblock in use: the newest good one of all images. */
 void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superblock);
@@ -131,6 +149,14 @@ void bw_fs_superblock(const struct bw_fs *fs, struct bw_superblock_info *superbl
  */
 struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
                                        struct bw_superblock_info *superblock);
+
+/** Bytes of a superblock. */
+enum { BW_SUPERBLOCK_BYTES = 4096 };
+
+/** Reads the same copy as it lies on the image, good or not; `offset` is set to its place.
+ * BW_ERROR_NOT_FOUND as above, or the error of the read. */
+struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset);
 
 /** What became of a device. */
 enum bw_device_state {

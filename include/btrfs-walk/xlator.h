@@ -190,6 +190,8 @@ enum bw_checksum_type {
     BW_CHECKSUM_SHA256 = 2,
     BW_CHECKSUM_BLAKE2B = 3,
 };
+/** Its name: "crc32c". `type` must be one of them. */
+const char *bw_checksum_name(enum bw_checksum_type type);
 
 /** A stripe of a chunk. */
 struct bw_stripe_info {

@@ -56,17 +56,37 @@ size_t bw_fs_image_count(const struct bw_fs *fs)
     return fs->image_count;
 }
 
+const char *bw_fs_image_path(const struct bw_fs *fs, size_t image)
+{
+    return fs->images[image].name;
+}
+
+static struct bw_error *check_number(const struct bw_fs *fs, size_t image, unsigned copy)
+{
+    return image < fs->image_count && copy < BW_SUPERBLOCK_COPIES
+               ? NULL
+               : bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu",
+                                 copy, image);
+}
+
 struct bw_error *bw_fs_read_superblock(struct bw_fs *fs, size_t image, unsigned copy,
                                        struct bw_superblock_info *info)
 {
     struct bw_superblock superblock;
     uint64_t offset;
-    if (image >= fs->image_count || copy >= BW_SUPERBLOCK_COPIES)
-        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no superblock copy %u of image %zu",
-                               copy, image);
+    BW_TRY(check_number(fs, image, copy));
     BW_TRY(bw_image_read_copy(fs, &fs->images[image], copy, &superblock, &offset));
     describe(&superblock, offset, info);
     return NULL;
+}
+
+static_assert((int)BW_SUPERBLOCK_BYTES == (int)BW_SUPERBLOCK_SIZE, "superblocks have one size");
+
+struct bw_error *bw_fs_copy_superblock(struct bw_fs *fs, size_t image, unsigned copy,
+                                       uint8_t bytes[BW_SUPERBLOCK_BYTES], uint64_t *offset)
+{
+    BW_TRY(check_number(fs, image, copy));
+    return bw_image_copy_bytes(fs, &fs->images[image], copy, bytes, offset);
 }
 
 /* An iteration over items of the chunk tree. */

@@ -94,6 +94,7 @@ struct cmd_common {
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;
     const char *statedump; /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
+    struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };
@@ -126,6 +127,7 @@ struct command {
     bool needs_path; /**< and there must be at least one of those */
 };
 
+extern const struct command cmd_info;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
@@ -163,6 +165,9 @@ int cmd_open(const struct cmd_common *common, struct cmd_session *session);
 
 /** The same without reading any tree, which is enough to print the graph. */
 int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
+
+/** The same with bw_fs_open_images(): for what superblocks tell. */
+int cmd_open_images(const struct cmd_common *common, struct cmd_session *session);
 
 /** Closes it, after a last statedump if that was asked for. Returns the exit status: STATUS_PARTIAL
  * if there was damage, an image was not used, or the statedump could not be written. */

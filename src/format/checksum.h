@@ -28,9 +28,6 @@ struct bw_error *bw_checksum_prepare(enum bw_checksum_type type);
 /** Size of a checksum in bytes: 4, 8, 32 or 32. `type` must be known. */
 size_t bw_checksum_size(enum bw_checksum_type type);
 
-/** Name of a checksum ("crc32c"). `type` must be known. */
-const char *bw_checksum_name(enum bw_checksum_type type);
-
 /** Computes the checksum of `length` bytes as it is stored on disk; `result` takes 32 bytes, zero
  * padded. */
 void bw_checksum_compute(enum bw_checksum_type type, const void *bytes, size_t length,

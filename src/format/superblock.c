@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 
 uint64_t bw_superblock_offset(unsigned copy)
@@ -141,51 +140,4 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
     BW_TRY(check_root(superblock, "root", &superblock->root));
     BW_TRY(check_root(superblock, "remap_root", &superblock->remap_root));
     return check_root(superblock, "chunk_root", &superblock->chunk_root);
-}
-
-/* Incompatible features. A bit without an entry, or whose entry is not readable, ends the opening.
- */
-static const struct {
-    const char *name;
-    bool readable;
-} features[64] = {
-    [0] = {"mixed-backref", true},
-    [1] = {"default-subvol", true},
-    [2] = {"mixed-groups", true},
-    [3] = {"compress-lzo", true},
-    [4] = {"compress-zstd", true},
-    [5] = {"big-metadata", true},
-    [6] = {"extended-iref", true},
-    [7] = {"raid56", true},
-    [8] = {"skinny-metadata", true},
-    [9] = {"no-holes", true},
-    [10] = {"metadata-uuid", true},
-    [11] = {"raid1c34", true},
-    [12] = {"zoned", true},
-    /* Parts extent, checksum and free space trees into several; subvolumes are found as before. */
-    [13] = {"extent-tree-v2", true},
-    [14] = {"raid-stripe-tree", true},
-    [15] = {"encrypt", false},
-    [16] = {"simple-quota", true},
-    [17] = {"remap-tree", true},
-};
-
-struct bw_error *bw_features_check(uint64_t incompat_flags)
-{
-    struct bw_buffer names = {0};
-    for (unsigned bit = 0; bit < 64; bit++) {
-        if (!(incompat_flags >> bit & 1) || features[bit].readable)
-            continue;
-        bw_buffer_format(&names, "%s%u", names.length ? ", " : "", bit);
-        if (features[bit].name)
-            bw_buffer_format(&names, " (%s)", features[bit].name);
-    }
-    struct bw_error *error = names.failed ? bw_error_no_memory() : NULL;
-    if (!error && names.length)
-        error =
-            bw_error_create(BW_ERROR_UNSUPPORTED,
-                            "unsupported incompat feature bits %.*s (incompat_flags 0x%" PRIx64 ")",
-                            (int)names.length, names.data, incompat_flags);
-    bw_buffer_free(&names);
-    return error;
 }

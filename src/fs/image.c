@@ -50,16 +50,22 @@ struct copies {
     struct bw_error *rejected[BW_SUPERBLOCK_COPIES]; /* why it is not used */
 };
 
+static struct bw_error *read_bytes(const struct bw_frame *frame, const struct bw_image *image,
+                                   uint64_t offset, uint8_t bytes[BW_SUPERBLOCK_SIZE])
+{
+    struct bw_request request = {
+        .kind = BW_REQUEST_SUPER, .length = BW_SUPERBLOCK_SIZE, .address = offset, .buffer = bytes};
+    bw_wind(frame, image->storage, &request, 1);
+    return request.error;
+}
+
 static struct bw_error *read_copy_in(const struct bw_frame *frame, const struct bw_image *image,
                                      unsigned copy, uint64_t offset,
                                      struct bw_superblock *superblock)
 {
     uint8_t bytes[BW_SUPERBLOCK_SIZE];
-    struct bw_request request = {
-        .kind = BW_REQUEST_SUPER, .length = sizeof bytes, .address = offset, .buffer = bytes};
-    bw_wind(frame, image->storage, &request, 1);
-    return request.error ? request.error
-                         : bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
+    BW_TRY(read_bytes(frame, image, offset, bytes));
+    return bw_superblock_decode(bytes, bw_superblock_offset(copy), superblock);
 }
 
 static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image *image,
@@ -388,9 +394,9 @@ struct bw_error *bw_images_open(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
-struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
-                                    unsigned copy, struct bw_superblock *superblock,
-                                    uint64_t *offset)
+/* Where a copy of the superblock of an image is. */
+static struct bw_error *find_copy(const struct bw_fs *fs, const struct bw_image *image,
+                                  unsigned copy, uint64_t *offset)
 {
     struct copies copies;
     if (!image->storage)
@@ -399,8 +405,25 @@ struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_imag
     if (!zoned || !find_logs(fs, image, (int)copy, &image->superblock, &copies))
         copies = find_copies(image, (int)copy);
     *offset = copies.offsets[copy];
-    if (!copies.exist[copy])
-        return bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
-                               image->name, copy);
+    return copies.exist[copy]
+               ? NULL
+               : bw_error_create(BW_ERROR_NOT_FOUND, "%s is too small for superblock copy %u",
+                                 image->name, copy);
+}
+
+struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_image *image,
+                                    unsigned copy, struct bw_superblock *superblock,
+                                    uint64_t *offset)
+{
+    BW_TRY(find_copy(fs, image, copy, offset));
     return read_copy(fs, image, copy, *offset, superblock);
+}
+
+struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_image *image,
+                                     unsigned copy, uint8_t bytes[BW_SUPERBLOCK_SIZE],
+                                     uint64_t *offset)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
+    BW_TRY(find_copy(fs, image, copy, offset));
+    return read_bytes(&frame, image, *offset, bytes);
 }

@@ -51,6 +51,11 @@ struct bw_error *bw_image_read_copy(const struct bw_fs *fs, const struct bw_imag
                                     unsigned copy, struct bw_superblock *superblock,
                                     uint64_t *offset);
 
+/** Reads the same copy as it lies there, good or not. */
+struct bw_error *bw_image_copy_bytes(const struct bw_fs *fs, const struct bw_image *image,
+                                     unsigned copy, uint8_t bytes[BW_SUPERBLOCK_SIZE],
+                                     uint64_t *offset);
+
 /** Frees the set; the layers stay with the graph. */
 void bw_images_free(struct bw_image_set *set);
 

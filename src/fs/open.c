@@ -63,22 +63,27 @@ static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
     return bw_graph_create(registry, forward, &fs->graph);
 }
 
-/* `attach` is NULL if the trees are not to be read. */
+/* How far a file system is opened. */
+enum depth { IMAGES, GRAPH, TREES };
+
 static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options,
-                                   attach_recovery *attach)
+                                   enum depth depth, attach_recovery *attach)
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph->xlator_path));
     if (options->probes)
         fs->graph->probes = options->probes;
-    struct bw_error *error = bw_wire(fs, options, &set);
+    struct bw_error *error = bw_wire_images(fs, options, &set);
+    if (!error && depth >= GRAPH)
+        error = bw_wire_graph(fs, &set);
     fs->images = set.images;
     fs->image_count = set.count;
-    return error || !attach ? error : read_trees(fs, attach);
+    return error || depth < TREES ? error : read_trees(fs, attach);
 }
 
-static struct bw_error *open_fs(const struct bw_fs_options *given, attach_recovery *attach,
-                                const struct bw_table_visit *tables, struct bw_fs **result)
+static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth depth,
+                                attach_recovery *attach, const struct bw_table_visit *tables,
+                                struct bw_fs **result)
 {
     struct bw_fs_options options;
     struct bw_graph_options graph = {.struct_size = sizeof graph};
@@ -96,7 +101,7 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, attach_recove
     fs->tables = tables;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
-    struct bw_error *error = open_steps(fs, &options, attach);
+    struct bw_error *error = open_steps(fs, &options, depth, attach);
     if (error)
         bw_fs_close(fs);
     else
@@ -113,23 +118,27 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, attach_recove
 struct bw_error *bw_fs_open_with(const struct bw_fs_options *options, attach_recovery *attach,
                                  struct bw_fs **fs)
 {
-    return open_fs(options, attach, NULL, fs);
+    return open_fs(options, TREES, attach, NULL, fs);
 }
 
-/* The opening ends as soon as the tables were handed out. */
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,
                                      void *context)
 {
     const struct bw_table_visit visit = {take, context};
     struct bw_fs *none = NULL;
-    struct bw_error *error = open_fs(options, NULL, &visit, &none);
+    struct bw_error *error = open_fs(options, IMAGES, NULL, &visit, &none);
     bw_fs_close(none);
     return error;
 }
 
 struct bw_error *bw_fs_wire(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return bw_fs_open_with(options, NULL, fs);
+    return open_fs(options, GRAPH, NULL, NULL, fs);
+}
+
+struct bw_error *bw_fs_open_images(const struct bw_fs_options *options, struct bw_fs **fs)
+{
+    return open_fs(options, IMAGES, NULL, NULL, fs);
 }
 
 void bw_fs_close(struct bw_fs *fs)

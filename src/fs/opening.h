@@ -8,11 +8,14 @@
 struct bw_chunk;
 struct bw_disk_device_item;
 
-/** From paths, or a volfile, to a graph of layers above the devices of one file system: plans the
- * graph, starts it, matches the images, and sets fs->reader and fs->superblock. No tree is read
- * yet. (wire.c) */
-struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
-                         struct bw_image_set *set);
+/** From paths, or a volfile, to the images and their superblocks: plans the graph and starts what
+ * is below the chunk map. (wire.c) */
+struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
+                                struct bw_image_set *set);
+
+/** From these to a graph of layers above the devices of one file system: matches the images, starts
+ * the rest, and sets fs->reader and fs->superblock. No tree is read yet. */
+struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);
 
 /** Fills the chunk map; reports missing devices and lost parts of the chunk tree. (bootstrap.c) */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs);

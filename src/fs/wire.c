@@ -208,8 +208,8 @@ static struct bw_error *set_top(struct bw_fs *fs)
     return NULL;
 }
 
-struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
-                         struct bw_image_set *set)
+struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *options,
+                                struct bw_image_set *set)
 {
     struct bw_xlator *map = NULL;
     BW_TRY(describe(fs, options));
@@ -219,9 +219,13 @@ struct bw_error *bw_wire(struct bw_fs *fs, const struct bw_fs_options *options,
     if (!options->graph->file)
         BW_TRY(bw_splits_join(fs, map));
     BW_TRY(bw_graph_start(fs->graph, map));
-    BW_TRY(bw_images_open(fs, map, options, set));
-    if (fs->tables)
-        return NULL;
+    return bw_images_open(fs, map, options, set);
+}
+
+struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
+{
+    struct bw_xlator *map = NULL;
+    BW_TRY(find_chunk_map(fs->graph, &map));
     BW_TRY(bw_images_match(fs, set));
     BW_TRY(bw_features_check(fs->superblock.incompat_flags));
     drop_unused(fs->graph, map, set);

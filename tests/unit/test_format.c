@@ -3,6 +3,7 @@
  * src/format: checksums with known answers, feature bits, superblock, chunk items. Tree blocks and
  * their items are in test_node.c.
  */
+#include "btrfs-walk/fs.h"
 #include "format/chunk.h"
 #include "format/superblock.h"
 #include "support/walk_helpers.h"
@@ -73,6 +74,28 @@ static void test_name_hash(void **state)
 }
 
 /* Feature bits. */
+
+static void test_flag_names(void **state)
+{
+    static const struct {
+        const char *(*name_of)(unsigned bit);
+        unsigned bit;
+        const char *name;
+    } names[] = {
+        {bw_incompat_name, 0, "mixed-backref"},    {bw_incompat_name, 8, "skinny-metadata"},
+        {bw_incompat_name, 15, "encrypt"},         {bw_incompat_name, 17, "remap-tree"},
+        {bw_compat_ro_name, 0, "free-space-tree"}, {bw_compat_ro_name, 3, "block-group-tree"},
+        {bw_super_flag_name, 0, "written"},        {bw_super_flag_name, 32, "seeding"},
+        {bw_super_flag_name, 34, "metadump-v2"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_string_equal(names[i].name_of(names[i].bit), names[i].name);
+    for (unsigned bit = 18; bit < 70; bit++)
+        assert_null(bw_incompat_name(bit));
+    assert_null(bw_compat_ro_name(64));
+    assert_null(bw_super_flag_name(64));
+}
 
 static void test_features(void **state)
 {
@@ -314,6 +337,7 @@ int main(void)
         cmocka_unit_test(test_checksum_names),
         cmocka_unit_test(test_block_checksums),
         cmocka_unit_test(test_name_hash),
+        cmocka_unit_test(test_flag_names),
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_superblock_decode),
         cmocka_unit_test(test_metadata_uuid_counts_only_with_its_bit),

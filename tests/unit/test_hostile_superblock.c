@@ -3,6 +3,7 @@
  * Superblocks with a right checksum and numbers that make no sense: opening refuses them or does
  * without, and neither crashes nor hangs nor takes much memory.
  */
+#include "base/cleanup.h"
 #include "format/superblock.h"
 #include "support/walk_helpers.h"
 
@@ -138,6 +139,37 @@ static void test_refusals(void **state)
     }
 }
 
+/* However bad they are, they can be looked at: opening the images alone never fails for what they
+ * hold, and a bad copy is refused decoded, and handed out as it is. */
+static void test_images_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(refusals); i++) {
+        struct iw_image *image = sample_image(&(struct iw_options){.device_size = 66 << 20});
+        const char *path = iw_path(image, 0);
+        struct bw_fs *fs;
+        uint64_t offset;
+        struct bw_superblock_info info;
+        struct bw_disk_superblock bytes;
+        const struct bw_fs_options options = {
+            .struct_size = sizeof options, .paths = &path, .path_count = 1, .superblock_copy = -1};
+        iw_superblock_edit(image, 0, 2, apply, &(editor *){refusals[i].edit}, true);
+        expect_success(bw_fs_open_images(&options, &fs));
+        expect_success(bw_fs_read_superblock(fs, 0, 0, &info));
+        BW_AUTO_ERROR struct bw_error *error = bw_fs_read_superblock(fs, 0, 1, &info);
+        expect_success(bw_fs_copy_superblock(fs, 0, 1, (uint8_t *)&bytes, &offset));
+        assert_int_equal(offset, 64 << 20);
+        assert_int_equal(bw_get64(bytes.device.devid), info.devid);
+        expect_error(bw_fs_copy_superblock(fs, 0, 2, (uint8_t *)&bytes, &offset),
+                     BW_ERROR_NOT_FOUND, "too small");
+        expect_error(bw_fs_copy_superblock(fs, 1, 0, (uint8_t *)&bytes, &offset),
+                     BW_ERROR_NOT_FOUND, "image 1");
+        assert_string_equal(bw_fs_image_path(fs, 0), path);
+        bw_fs_close(fs);
+        iw_destroy(image);
+    }
+}
+
 /* The same in one copy only, the other is good: everything is listed. */
 static void test_other_copy_serves(void **state)
 {
@@ -257,9 +289,10 @@ static void test_truncated_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_other_copy_serves),
-        cmocka_unit_test(test_bad_root_pointers), cmocka_unit_test(test_bad_remap_roots),
-        cmocka_unit_test(test_any_byte),          cmocka_unit_test(test_truncated_devices),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_images_alone),
+        cmocka_unit_test(test_other_copy_serves), cmocka_unit_test(test_bad_root_pointers),
+        cmocka_unit_test(test_bad_remap_roots),   cmocka_unit_test(test_any_byte),
+        cmocka_unit_test(test_truncated_devices),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -152,6 +152,11 @@ static int fail_output(const struct cmd_common *common, struct bw_error *error, 
     return STATUS_PARTIAL;
 }
 
+int cmd_open_images(const struct cmd_common *common, struct cmd_session *session)
+{
+    return open_session(common, session, bw_fs_open_images);
+}
+
 int cmd_close(const struct cmd_common *common, struct cmd_session *session)
 {
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);

@@ -82,9 +82,17 @@ static void say(const struct cmd_common *common, const char *kind, const struct 
         explain(error, 1);
 }
 
+static void listen(const struct cmd_common *common, enum bw_severity severity,
+                   const struct bw_error *error)
+{
+    if (common && common->listener.report)
+        common->listener.report(common->listener.context, severity, error);
+}
+
 void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
+    listen(common, severity, error);
     if (common->quiet || (severity == BW_NOTE && !common->verbose))
         return;
     say(common,
@@ -97,6 +105,7 @@ void cmd_report(void *context, enum bw_severity severity, const struct bw_error 
 int cmd_fail(const struct cmd_common *common, struct bw_error *error)
 {
     int status = error->code == BW_ERROR_UNSUPPORTED ? STATUS_UNSUPPORTED : STATUS_CANNOT;
+    listen(common, BW_DAMAGE, error);
     say(common, "", error);
     bw_error_free(error);
     return status;

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The info command: what one wants to know of a file system first, as lines of "Name: value" or as
+ * one JSON object. It reads the superblocks, the chunk tree and the root tree. If the trees cannot
+ * be read, the superblock tells what it knows.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <uuid/uuid.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "btrfs-walk/inode.h"
+#include "btrfs-walk/space.h"
+#include "cmd/command.h"
+#include "cmd/common/sheet.h"
+
+struct info_state {
+    bool json;
+};
+
+static const struct cmd_option options[] = {
+    {0, "json", NULL, "one object", CMD_FLAG(struct info_state, json)},
+    {0},
+};
+
+/* Chunks of a type and a profile. */
+struct group {
+    const char *type, *profile;
+    uint64_t bytes, chunks;
+};
+
+/* Subvolumes of each kind. */
+struct subvolumes {
+    uint64_t subvolumes, snapshots, deleted;
+    int64_t changed; /* the last change of any, in nanoseconds since 1970 */
+};
+
+/* Messages that are kept for the JSON; the others are counted. */
+enum { PROBLEMS_KEPT = 100 };
+
+struct problem {
+    enum bw_severity severity;
+    struct bw_error *error;
+};
+
+struct info {
+    struct bw_fs *fs;
+    struct bw_superblock_info super;
+    bool opened; /* the trees can be read */
+    size_t stale_devices;
+    struct group *groups;
+    size_t group_count, group_capacity;
+    struct problem problems[PROBLEMS_KEPT];
+    size_t problem_count;
+    struct sheet sheet;
+};
+
+static void note_problem(void *context, enum bw_severity severity, const struct bw_error *error)
+{
+    struct info *info = context;
+    if (severity == BW_NOTE)
+        return;
+    if (info->problem_count < PROBLEMS_KEPT)
+        info->problems[info->problem_count] = (struct problem){severity, bw_error_copy(error)};
+    info->problem_count++;
+}
+
+/* A part of the answer that is missing. */
+static void report(struct info *info, struct bw_error *error)
+{
+    if (error)
+        bw_fs_report(info->fs, BW_DAMAGE, error);
+}
+
+/* What the superblock tells. */
+
+/* Appends the names of flags to a line, or writes them as elements; a bit without a name by its
+ * number. */
+static void add_flags(struct sheet *sheet, struct bw_buffer *line, uint64_t flags,
+                      const char *(*name_of)(unsigned))
+{
+    for (unsigned bit = 0; bit < 64; bit++) {
+        char number[16];
+        if (!(flags >> bit & 1))
+            continue;
+        snprintf(number, sizeof number, "bit-%u", bit);
+        const char *name = name_of(bit) ? name_of(bit) : number;
+        sheet_text(sheet, NULL, name);
+        bw_buffer_format(line, "%s%s", line->length ? ", " : "", name);
+    }
+}
+
+static void put_features(struct info *info)
+{
+    struct sheet *sheet = &info->sheet;
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    sheet_array(sheet, "features");
+    add_flags(sheet, &line, info->super.incompat_flags, bw_incompat_name);
+    add_flags(sheet, &line, info->super.compat_ro_flags, bw_compat_ro_name);
+    sheet_close(sheet);
+    sheet_number(sheet, "incompat_flags", info->super.incompat_flags);
+    sheet_number(sheet, "compat_ro_flags", info->super.compat_ro_flags);
+    sheet_line(sheet, "Features:", "%.*s", (int)line.length, line.data ? line.data : "");
+}
+
+static void put_uuid(struct sheet *sheet, const char *label, const char *name,
+                     const uint8_t uuid[BW_UUID_SIZE])
+{
+    char text[UUID_STR_LEN];
+    uuid_unparse_lower(uuid, text);
+    sheet_text(sheet, name, text);
+    if (label)
+        sheet_line(sheet, label, "%s", text);
+}
+
+static void put_sizes(struct info *info)
+{
+    uint64_t size = info->super.total_bytes, used = info->super.bytes_used;
+    char all[BW_SIZE_ROOM + 1], part[BW_SIZE_ROOM + 1];
+    sheet_number(&info->sheet, "size", size);
+    sheet_number(&info->sheet, "used", used);
+    sheet_line(&info->sheet, "Size:", "%s, %s used (%.0f%%)", sheet_size(all, size),
+               sheet_size(part, used), 100.0 * (double)used / (double)(size ? size : 1));
+}
+
+static void put_superblock(struct info *info)
+{
+    const struct bw_superblock_info *super = &info->super;
+    struct sheet *sheet = &info->sheet;
+    bool same_uuid = memcmp(super->fsid, super->metadata_uuid, BW_UUID_SIZE) == 0;
+    sheet_bytes(sheet, "Label:", "label", super->label);
+    put_uuid(sheet, "UUID:", "uuid", super->fsid);
+    put_uuid(sheet, same_uuid ? NULL : "Metadata UUID:", "metadata_uuid", super->metadata_uuid);
+    put_sizes(info);
+    sheet_number(sheet, "nodesize", super->nodesize);
+    sheet_number(sheet, "sectorsize", super->sectorsize);
+    sheet_text(sheet, "checksum", bw_checksum_name(super->checksum_type));
+    sheet_line(sheet, "Blocks:", "nodes of %" PRIu32 " bytes, sectors of %" PRIu32 ", %s",
+               super->nodesize, super->sectorsize, bw_checksum_name(super->checksum_type));
+    put_features(info);
+}
+
+/* Chunks. */
+
+static struct bw_error *add_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct info *info = context;
+    const char *type = bw_chunk_type_name(chunk->type);
+    struct group *group = info->groups, *end = group + info->group_count;
+    while (group < end &&
+           (strcmp(group->type, type) != 0 || strcmp(group->profile, chunk->profile) != 0))
+        group++;
+    if (group == end) {
+        if (!BW_ARRAY_RESERVE(info->groups, info->group_count, info->group_capacity))
+            return bw_error_no_memory();
+        group = &info->groups[info->group_count++];
+        *group = (struct group){.type = type, .profile = chunk->profile};
+    }
+    group->bytes += chunk->length;
+    group->chunks++;
+    return NULL;
+}
+
+static void put_group(struct sheet *sheet, const struct group *group)
+{
+    char label[32], size[BW_SIZE_ROOM + 1];
+    sheet_object(sheet, NULL);
+    sheet_text(sheet, "type", group->type);
+    sheet_text(sheet, "profile", group->profile);
+    sheet_number(sheet, "size", group->bytes);
+    sheet_number(sheet, "chunks", group->chunks);
+    sheet_close(sheet);
+    snprintf(label, sizeof label, "%s:", group->type);
+    sheet_line(sheet, label, "%s, %s in %" PRIu64 " chunk%s", group->profile,
+               sheet_size(size, group->bytes), group->chunks, group->chunks == 1 ? "" : "s");
+}
+
+static void put_groups(struct info *info)
+{
+    report(info, bw_fs_chunks(info->fs, add_chunk, info));
+    sheet_array(&info->sheet, "profiles");
+    for (size_t i = 0; i < info->group_count; i++)
+        put_group(&info->sheet, &info->groups[i]);
+    sheet_close(&info->sheet);
+}
+
+/* Devices. */
+
+static struct bw_error *put_device(void *context, const struct bw_device_info *device)
+{
+    static const char *const states[] = {[BW_DEVICE_PRESENT] = "present",
+                                         [BW_DEVICE_STALE] = "stale",
+                                         [BW_DEVICE_MISSING] = "missing"};
+    struct info *info = context;
+    struct sheet *sheet = &info->sheet;
+    char label[32], size[BW_SIZE_ROOM + 1], allocated[BW_SIZE_ROOM + 1];
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    bw_escape_line(&path, device->path, device->path ? strlen(device->path) : 0);
+    info->stale_devices += device->state == BW_DEVICE_STALE;
+    sheet_object(sheet, NULL);
+    sheet_number(sheet, "id", device->devid);
+    sheet_text(sheet, "state", states[device->state]);
+    sheet_number(sheet, "size", device->total_bytes);
+    sheet_number(sheet, "allocated", device->bytes_used);
+    put_uuid(sheet, NULL, "uuid", device->uuid);
+    if (device->path)
+        sheet_text(sheet, "path", device->path);
+    sheet_close(sheet);
+    snprintf(label, sizeof label, "Device %" PRIu64 ":", device->devid);
+    sheet_line(sheet, label, "%s, %s, %s allocated%s%.*s", states[device->state],
+               sheet_size(size, device->total_bytes), sheet_size(allocated, device->bytes_used),
+               path.length ? ", " : "", (int)path.length, path.length ? path.data : "");
+    return NULL;
+}
+
+static void put_devices(struct info *info)
+{
+    sheet_array(&info->sheet, "devices");
+    report(info, bw_fs_devices(info->fs, put_device, info));
+    sheet_close(&info->sheet);
+}
+
+/* Subvolumes, and the time of the last transaction, which only they know. */
+
+static struct bw_error *add_subvolume(void *context, const struct bw_subvolume_info *subvolume)
+{
+    struct subvolumes *subvolumes = context;
+    int64_t changed = bw_time_nanoseconds(&subvolume->ctime);
+    if (subvolume->is_deleted)
+        subvolumes->deleted++;
+    else if (subvolume->is_snapshot)
+        subvolumes->snapshots++;
+    else
+        subvolumes->subvolumes++;
+    if (changed > subvolumes->changed)
+        subvolumes->changed = changed;
+    return NULL;
+}
+
+static void put_subvolumes(struct info *info, struct subvolumes *subvolumes)
+{
+    struct sheet *sheet = &info->sheet;
+    report(info, bw_fs_subvolumes(info->fs, false, add_subvolume, subvolumes));
+    sheet_number(sheet, "subvolumes", subvolumes->subvolumes);
+    sheet_number(sheet, "snapshots", subvolumes->snapshots);
+    sheet_number(sheet, "deleted_subvolumes", subvolumes->deleted);
+    sheet_line(sheet, "Subvolumes:", "%" PRIu64 ", and %" PRIu64 " snapshot%s, %" PRIu64 " deleted",
+               subvolumes->subvolumes, subvolumes->snapshots, subvolumes->snapshots == 1 ? "" : "s",
+               subvolumes->deleted);
+}
+
+static void put_transaction(struct info *info, int64_t changed)
+{
+    enum { TO_THE_SECOND = 19 };
+    char date[BW_DATE_LENGTH];
+    bool log_tree = info->super.log_root;
+    bw_write_date(date, changed, ' ');
+    sheet_number(&info->sheet, "generation", info->super.generation);
+    if (changed)
+        sheet_number(&info->sheet, "changed", (uint64_t)changed);
+    if (info->sheet.is_json)
+        bw_json_bool(&info->sheet.json, "log_tree", log_tree);
+    sheet_line(&info->sheet, "Transaction:", "%" PRIu64 "%s%.*s%s", info->super.generation,
+               changed ? ", last change " : "", changed ? TO_THE_SECOND : 0, date,
+               changed ? " UTC" : "");
+    sheet_line(&info->sheet, "Log tree:",
+               log_tree ? "yes: some changes were fsynced, but not committed" : "none");
+}
+
+/* The state. */
+
+static void put_problems(struct info *info)
+{
+    static const char *const names[] = {[BW_WARNING] = "warning", [BW_DAMAGE] = "damage"};
+    sheet_number(&info->sheet, "problem_count", info->problem_count);
+    sheet_array(&info->sheet, "problems");
+    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++) {
+        sheet_object(&info->sheet, NULL);
+        sheet_text(&info->sheet, "severity", names[info->problems[i].severity]);
+        sheet_text(&info->sheet, "message", info->problems[i].error->message);
+        sheet_close(&info->sheet);
+    }
+    sheet_close(&info->sheet);
+}
+
+static void put_state(struct info *info)
+{
+    struct sheet *sheet = &info->sheet;
+    const struct bw_fs_status status = bw_fs_status(info->fs);
+    const char *state = !info->opened                                   ? "unreadable"
+                        : status.damages                                ? "damaged"
+                        : status.missing_devices || info->stale_devices ? "degraded"
+                                                                        : "healthy";
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    sheet_text(sheet, "state", state);
+    sheet_number(sheet, "missing_devices", status.missing_devices);
+    sheet_number(sheet, "stale_devices", info->stale_devices);
+    put_problems(info);
+    bw_buffer_format(&line, "%s", state);
+    if (status.missing_devices)
+        bw_buffer_format(&line, ", %zu of %" PRIu64 " devices missing", status.missing_devices,
+                         info->super.device_count);
+    if (info->stale_devices)
+        bw_buffer_format(&line, ", %zu stale", info->stale_devices);
+    if (info->problem_count)
+        bw_buffer_format(&line, "; %zu message%s on stderr", info->problem_count,
+                         info->problem_count == 1 ? "" : "s");
+    sheet_line(sheet, "State:", "%.*s", (int)line.length, line.data ? line.data : "");
+}
+
+static int write_answer(const struct cmd_common *common, struct info *info, bool json)
+{
+    struct subvolumes subvolumes = {0};
+    sheet_begin(&info->sheet, json);
+    put_superblock(info);
+    if (info->opened) {
+        put_groups(info);
+        put_subvolumes(info, &subvolumes);
+    }
+    put_transaction(info, subvolumes.changed);
+    if (info->opened)
+        put_devices(info);
+    put_state(info);
+    sheet_end(&info->sheet);
+    return cmd_write_text(common, &info->sheet.text);
+}
+
+/* The newest superblock of all images, if the file system cannot be opened. False if there is
+ * none. */
+static bool find_superblock(struct info *info)
+{
+    bool found = false;
+    for (size_t image = 0; image < bw_fs_image_count(info->fs); image++)
+        for (unsigned copy = 0; copy < BW_SUPERBLOCK_NUMBERS; copy++) {
+            struct bw_superblock_info super;
+            BW_AUTO_ERROR struct bw_error *error =
+                bw_fs_read_superblock(info->fs, image, copy, &super);
+            if (error || (found && super.generation <= info->super.generation))
+                continue;
+            info->super = super;
+            found = true;
+        }
+    return found;
+}
+
+/* Why the file system could not be opened was said, and so was what is wrong with the copies. */
+static int answer_without_trees(const struct cmd_common *common, struct info *info, bool json,
+                                int status)
+{
+    struct cmd_common quiet = *common;
+    struct cmd_session session;
+    quiet.quiet = true;
+    quiet.listener = (struct bw_reporter){0};
+    if (cmd_open_images(&quiet, &session))
+        return status;
+    info->fs = session.fs;
+    if (find_superblock(info)) {
+        int written = write_answer(common, info, json);
+        status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
+    }
+    cmd_close(&quiet, &session);
+    return status;
+}
+
+static int answer(const struct cmd_common *common, struct info *info, bool json)
+{
+    struct cmd_session session;
+    int status = cmd_open(common, &session);
+    if (status)
+        return answer_without_trees(common, info, json, status);
+    info->fs = session.fs;
+    info->opened = true;
+    bw_fs_superblock(info->fs, &info->super);
+    status = write_answer(common, info, json);
+    int closed = cmd_close(common, &session);
+    return closed ? closed : status;
+}
+
+static int run(const struct cmd_common *common, void *state)
+{
+    BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
+    struct cmd_common listening = *common;
+    if (!info)
+        return cmd_fail(common, bw_error_no_memory());
+    listening.listener = (struct bw_reporter){note_problem, info};
+    int status = answer(&listening, info, ((const struct info_state *)state)->json);
+    for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
+        bw_error_free(info->problems[i].error);
+    free(info->groups);
+    return status;
+}
+
+const struct command cmd_info = {
+    .name = "info",
+    .operands = "IMAGE...",
+    .summary = "Prints what a file system is: size, profiles, features, devices, state.",
+    .details = "\n"
+               "Answers from the superblocks, the chunk tree and the root tree alone. The date is "
+               "that of the\nlast change in any subvolume. The state is healthy; degraded, if "
+               "devices are missing or have\nmissed transactions; damaged, if part of these trees "
+               "is lost; or unreadable, if the superblock\nis all that can be read. Exit status: "
+               "0 all told; 1 part of the answer is missing; 2 wrong\nusage or not a btrfs file "
+               "system; 3 a feature of the image is not supported.\n",
+    .examples = "  btrfs-walk info disk.img                 one screen\n"
+                "  btrfs-walk info --json a.img b.img | jq -r .state\n"
+                "                                           for programs\n",
+    .options = options,
+    .run = run,
+    .state_size = sizeof(struct info_state),
+};

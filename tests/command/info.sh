@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# info as a user meets it: what it tells, that it reads no more than it needs, and that it answers
+# for file systems that are degraded, damaged, or cannot be opened.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+fixture() { echo "$BUILD/fixtures/$1/dev${2:-1}.img"; }
+
+# tells LINE...: regular expressions of whole lines of the last answer.
+tells() { local line; for line; do holds "'$line'" out_has "^$line\$"; done; }
+
+expect "one screen" 0 - info "$(fixture subvolumes)"
+tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' 'Size:          128.00MiB, 456.00KiB used \(0%\)' \
+    'Blocks:        nodes of 16384 bytes, sectors of 4096, crc32c' 'Features:      mixed-backref, .*, free-space-tree-valid' \
+    'Data:          single, 8.00MiB in 1 chunk' 'Metadata:      DUP, 32.00MiB in 1 chunk' \
+    'Subvolumes:    12, and 6 snapshots, 0 deleted' 'Transaction:   13, last change 2026-11-21 03:07:43 UTC' \
+    'Log tree:      none' 'Device 1:      present, 128.00MiB, 88.00MiB allocated, .*/dev1.img' 'State:         healthy'
+holds "it fits" [ "$(wc -l < "$WORK/out")" -le 20 ]
+expect "a label" 0 - info "$(fixture metadata-uuid)"
+tells 'Metadata UUID: .*' 'Features:      .*, metadata-uuid.*'
+expect "a missing device" 0 'device 2 .* is missing' info "$(fixture raid1-2)"
+tells 'Device 2:      missing, .* allocated' 'State:         degraded, 1 of 2 devices missing; 1 message on stderr'
+expect "a log tree" 0 - info "$(fixture log-tree)"
+tells 'Log tree:      yes: .*'
+expect "mixed block groups" 0 - info "$(fixture mixed)"
+tells 'Data\+Metadata: single, .*'
+expect "subvolumes being deleted" 0 - info "$(fixture deletion-pending)"
+tells 'Subvolumes: .* [1-9][0-9]* deleted'
+# A device that missed a transaction: an older superblock, as the reference would write it.
+first=$(fixture raid1-2)
+cp --sparse=always "$(fixture raid1-2 2)" "$WORK/stale"
+if have python3; then
+    python3 - "$WORK/stale" <<'END'
+import sys
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    return crc ^ 0xffffffff
+with open(sys.argv[1], "r+b") as image:
+    for offset in 65536, 67108864:
+        image.seek(offset)
+        block = bytearray(image.read(4096))
+        block[72] -= 1
+        block[:4] = crc32c(block[32:]).to_bytes(4, "little")
+        image.seek(offset)
+        image.write(block)
+END
+    expect "a stale device" 0 'is stale: device 2' info "$first" "$WORK/stale"
+    tells 'Device 2:      stale, .*' 'State:         degraded, 1 stale; 1 message on stderr'
+else
+    skip "no python3"
+fi
+
+# What cannot be opened has a superblock all the same.
+expect "no root tree" 1 'tree block .* of tree 1' info "$(fixture lost-tree-root)"
+tells 'UUID: .*' 'Transaction:   7' 'State:         unreadable; 1 message on stderr'
+expect "no chunk tree" 1 'tree block .* of tree 3' info "$(fixture lost-tree-chunk)"
+expect "the same as JSON" 1 'tree block' info --json "$(fixture lost-tree-chunk)"
+holds "the state" grep -q '"state":"unreadable".*"problems":\[{"severity":"damage","message":"tree block ' "$WORK/out"
+cp --sparse=always "$(fixture plain)" "$WORK/image"
+printf '\1' | dd of="$WORK/image" bs=1 seek=$((65536 + 195)) conv=notrunc status=none
+expect "one bad superblock" 0 'superblock copy 0 at 65536 rejected' info "$WORK/image"
+tells 'State:         healthy; 1 message on stderr'
+printf '\1' | dd of="$WORK/image" bs=1 seek=$((67108864 + 195)) conv=notrunc status=none
+expect "all of them bad" 2 'no good superblock' info "$WORK/image"
+holds "nothing on stdout" [ ! -s "$WORK/out" ]
+expect "no image" 2 'no image given' info
+expect "not btrfs" 2 'not a btrfs file system' info "$ROOT/Makefile"
+
+expect "JSON" 0 - info --json "$(fixture raid1-2)" "$(fixture raid1-2 2)"
+holds "one object in a line" [ "$(grep -c '^{"label":"","uuid":.*}$' "$WORK/out")" -eq 1 ]
+if have python3; then
+    holds "which is JSON" python3 -c '
+import json, sys
+info = json.load(open(sys.argv[1]))
+assert info["state"] == "healthy" and info["problems"] == []
+assert [d["id"] for d in info["devices"]] == [1, 2] and {p["type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
+assert info["checksum"] == "crc32c" and info["size"] == 268435456 and "no-holes" in info["features"]' "$WORK/out"
+else
+    skip "no python3"
+fi
+
+# Of trees, only those that are small: no block of another tree is read, however large the file
+# system is.
+for name in big-directory levels-3 subvolumes raid5-3; do
+    devices=("$BUILD/fixtures/$name/"dev*.img)
+    expect "the trees of $name" 0 'tree=1 ' info --probe block-read-start "${devices[@]}"
+    is "trees other than 1 and 3 in $name" "$(grep -cvE ' tree=(1|3) ' "$WORK/err")" 0
+    expect "the blocks of $name" 0 - info --probe block-read-start --probe-output "$WORK/reads" "${devices[@]}"
+    holds "few blocks in $name" [ "$(wc -l < "$WORK/reads")" -le 12 ]
+done
+
+finish
