@@ -202,8 +202,8 @@ END
     mount -o loop "$WORK/image" "$WORK/mount"
     python3 "$WORK/list.py" "$WORK/mount/odd" > "$WORK/want"
     is "all of them are there" "$(wc -l < "$WORK/want")" 50
-    # It warns of each time before 1970.
-    tar -C "$WORK/mount" --xattrs --xattrs-include='*' --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
+    # It warns of each time before 1970, and would take a minute to compare the hole of 9 GiB.
+    tar -C "$WORK/mount" --exclude=odd/9G --xattrs --xattrs-include='*' --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
     is "status of tar --compare" "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
     for how in "--xattrs --xattrs-include=*" "--xattrs --xattrs-include=user.* --xattrs-include=trusted.* --acls"; do
         rm -rf "$WORK/mount/tar"

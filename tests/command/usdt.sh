@@ -81,7 +81,7 @@ fi
 
 # Without USDT: no notes, and all else is the same. Of its own kind, whatever this build is.
 without=$BUILD/without-usdt
-if (cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SANITIZE make -j2 BUILD="$without" SANITIZE= USDT=0 "$without/btrfs-walk") \
+if (cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SANITIZE make -j2 CFLAGS=-O0 BUILD="$without" SANITIZE= USDT=0 "$without/btrfs-walk") \
     > "$WORK/log" 2>&1; then
     holds "make USDT=0 leaves no notes" [ -z "$(notes "$without/btrfs-walk")" ]
     holds "nor semaphores" [ "$(nm "$without/btrfs-walk" | grep -c 'btrfswalk_.*_semaphore')" -eq 0 ]
