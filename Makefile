@@ -141,10 +141,14 @@ demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
 	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
 
-BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list
+BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list $(BUILD)/bench/chunk-image
 
-$(BENCHES): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
+$(filter-out %/chunk-image,$(BENCHES)): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/bench/chunk-image.o: override CPPFLAGS += -Itests
+$(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
 	scripts/make-docs $(PROGRAM) .

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/space.h"
 #include "btrfs-walk/walk.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
@@ -128,6 +129,25 @@ static void compare(const struct outcome *a, const struct outcome *b, const char
         fuzz_fail("%s: another summary", what);
 }
 
+/* Sums and the map of devices: whatever the chunks are, there is an answer for each place. */
+static void look_at_space(struct bw_fs *fs)
+{
+    enum { ENOUGH = 64 };
+    struct bw_usage *usage;
+    struct bw_device_map *map;
+    struct bw_device_place place;
+    if (bw_fs_usage(fs, &usage) || bw_device_map_open(fs, &map))
+        fuzz_fail("the space cannot be added up");
+    bw_usage_free(usage);
+    for (size_t i = 0; i < bw_device_map_count(map) && i < ENOUGH; i++) {
+        const struct bw_device_range *range = bw_device_map_range(map, i);
+        uint64_t offset = range->offset + range->length / 2;
+        if (bw_device_map_find(map, range->devid, offset, UINT64_MAX, &place) || !place.length)
+            fuzz_fail("there is no answer for a place of a device");
+    }
+    bw_device_map_close(map);
+}
+
 static bool open_and_walk(const struct bw_fs_options *open_options,
                           const struct bw_walk_options *options, bool twice,
                           struct outcome *outcome)
@@ -147,6 +167,7 @@ static bool open_and_walk(const struct bw_fs_options *open_options,
         walk(fs, options, &again);
         compare(outcome, &again, "walking again");
     }
+    look_at_space(fs);
     if (bw_fs_status(fs).damages != counts[BW_DAMAGE])
         fuzz_fail("the damages are miscounted");
     bw_fs_close(fs);
