@@ -24,6 +24,19 @@ _btrfs_walk_offer_partition() {
         sed -n 's/.*; there are: //p' | grep -oE '(^|, )[0-9]+' | tr -d ', ')" -- "$2")
 }
 
+# What a command of the program lists of the images among the words.
+_btrfs_walk_inside() {
+    local word images=()
+    for word in "${COMP_WORDS[@]:1}"; do
+        if [[ -f $word || -b $word ]]; then images+=("$word"); fi
+    done
+    [ ${#images[@]} -eq 0 ] || "$@" "${images[@]}" 2> /dev/null
+}
+
+_btrfs_walk_offer_devid() {
+    mapfile -t COMPREPLY < <(compgen -W "$(_btrfs_walk_inside "$1" devices -o id)" -- "$2")
+}
+
 # The last word of a list with commas.
 _btrfs_walk_offer_list() {
     local last=${1##*,}
@@ -84,9 +97,10 @@ _btrfs_walk() {
     chunks:-o | chunks:--output) _btrfs_walk_offer_list "$word" 'logical length type profile used stripes stripe_length flags devid offset stripe' ;;
     chunks:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     chunks:--separator) : ;;
-    map:--devid | map:--separator) : ;;
+    map:--devid) _btrfs_walk_offer_devid "$1" "$word" ;;
     map:-o | map:--output) _btrfs_walk_offer_list "$word" 'logical length what copy devid offset path path_bytes' ;;
     map:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    map:--separator) : ;;
     dump:-t | dump:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
     dump:-b | dump:--block | dump:--key) : ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;

@@ -20,6 +20,20 @@ function __btrfs_walk_partition
     end
 end
 
+# What a command of the program lists of the images among the words.
+function __btrfs_walk_inside
+    set -l words (commandline -opc)
+    set -l images
+    for word in $words[2..]
+        test -f $word -o -b $word; and set -a images $word
+    end
+    set -q images[1]; and $words[1] $argv $images 2> /dev/null
+end
+
+function __btrfs_walk_devid
+    __btrfs_walk_inside devices -o id
+end
+
 # The last word of a list with commas.
 function __btrfs_walk_list
     set -l before (commandline -ct | string replace -r '^-[^=]*=' '' | string match -r '^.*,')
@@ -262,7 +276,7 @@ complete -c btrfs-walk -n '__btrfs_walk_is usage' -s b -l raw -d 'print sizes in
 complete -c btrfs-walk -n '__btrfs_walk_is usage' -l si -d 'print sizes like 1.57MB instead of 1.50MiB'
 complete -c btrfs-walk -n '__btrfs_walk_is usage' -l json -d 'print one object, with sizes in bytes'
 complete -c btrfs-walk -n __fish_is_first_arg -a map -d 'Prints where logical addresses lie on the devices, or the other way round.'
-complete -c btrfs-walk -n '__btrfs_walk_is map' -l devid -x -d 'ADDRESS is an offset on the device with this id: find what lies there'
+complete -c btrfs-walk -n '__btrfs_walk_is map' -l devid -x -a '(__btrfs_walk_devid)' -d 'ADDRESS is an offset on the device with this id: find what lies there'
 complete -c btrfs-walk -n '__btrfs_walk_is map' -s o -l output -x -a '(__btrfs_walk_list logical length what copy devid offset path path_bytes)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is map' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
 complete -c btrfs-walk -n '__btrfs_walk_is map' -l json-header -d 'begin with the versions of the program and of the record, as JSON'

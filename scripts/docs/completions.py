@@ -10,14 +10,15 @@ objects are offered, too.
 
 def kind_of(argument, words=(), record=None):
     """What to offer: "file", "type" (of a layer), "layer" (a type, then @), "columns of" and a
-    record, "probes", a tuple of words, or None."""
+    record, "probes", "devid" (of the images among the words), a tuple of words, or None."""
     if not argument or words:
         return tuple(words) or None
     if argument.startswith("[="):
         return tuple(argument[2:-1].split("|"))
-    for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("PARTITION",), "partition"), (("LAYER",), "layer"),
+    for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("PARTITION",), "partition"),
+                        (("LAYER",), "layer"),
                         (("TYPE",), "type"), (("COLUMNS",), f"columns of {record}"),
-                        (("PATTERN",), "probes")):
+                        (("PATTERN",), "probes"), (("DEVID",), "devid")):
         if any(word in argument for word in words):
             return kind
     return tuple(argument.split("|")) if "|" in argument and argument.islower() else None
@@ -80,6 +81,19 @@ _btrfs_walk_offer_partition() {
     done
     mapfile -t COMPREPLY < <(compgen -W "$("$1" graph --partition : -- "$disk" 2>&1 |
         sed -n 's/.*; there are: //p' | grep -oE '(^|, )[0-9]+' | tr -d ', ')" -- "$2")
+}
+
+# What a command of the program lists of the images among the words.
+_btrfs_walk_inside() {
+    local word images=()
+    for word in "${COMP_WORDS[@]:1}"; do
+        if [[ -f $word || -b $word ]]; then images+=("$word"); fi
+    done
+    [ ${#images[@]} -eq 0 ] || "$@" "${images[@]}" 2> /dev/null
+}
+
+_btrfs_walk_offer_devid() {
+    mapfile -t COMPREPLY < <(compgen -W "$(_btrfs_walk_inside "$1" devices -o id)" -- "$2")
 }
 
 # The last word of a list with commas.
@@ -186,6 +200,18 @@ _btrfs_walk_partition() {
     compadd "$@" -a numbers
 }
 
+# What a command of the program lists of the images among the words.
+_btrfs_walk_inside() {
+    local word
+    local -a images
+    for word in ${(Q)words[2,-1]}; do
+        [[ -f $word || -b $word ]] && images+=($word)
+    done
+    (( $#images )) && $program "$@" $images 2> /dev/null
+}
+
+_btrfs_walk_devid() { compadd "$@" -- $(_btrfs_walk_inside devices -o id); }
+
 local program=$words[1] command=walk
 local -a subcommands image common own
 """
@@ -272,6 +298,20 @@ function __btrfs_walk_partition
             return
         end
     end
+end
+
+# What a command of the program lists of the images among the words.
+function __btrfs_walk_inside
+    set -l words (commandline -opc)
+    set -l images
+    for word in $words[2..]
+        test -f $word -o -b $word; and set -a images $word
+    end
+    set -q images[1]; and $words[1] $argv $images 2> /dev/null
+end
+
+function __btrfs_walk_devid
+    __btrfs_walk_inside devices -o id
 end
 
 # The last word of a list with commas.

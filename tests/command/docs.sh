@@ -180,6 +180,10 @@ zstd -q -d --sparse "$ROOT/fixtures/disks/mbr.img.zst" -o disk.img
 offers_only "btrfs-walk disk.img --partition " 1 2 5 6
 offers_only "btrfs-walk ls disk.img --partition = 5" 5
 offers_only "btrfs-walk --partition 1"
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid5-3 || exit 1
+raid5=$BUILD/fixtures/raid5-3/dev
+offers_only "btrfs-walk map ${raid5}1.img -d ${raid5}2.img --devid " 1 2 3
+offers_only "btrfs-walk map --devid "
 for shell in zsh fish; do
     file=$ROOT/completions/_btrfs-walk
     [ "$shell" = zsh ] || file=$ROOT/completions/btrfs-walk.fish

@@ -2,6 +2,7 @@
 /* Space: block groups in a large extent tree and lost ones, the map of devices with all profiles,
  * and chunks that contradict each other. */
 #include "btrfs-walk/space.h"
+#include "format/superblock.h"
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
 
@@ -246,6 +247,60 @@ static void test_stripes_that_overlap(void **state)
     close_fixture(&fixture);
 }
 
+/* The remap-tree feature. */
+
+static void set_remap_root(struct bw_disk_superblock *superblock, void *closure)
+{
+    const struct iw_block *root = closure;
+    superblock->incompat_flags =
+        bw_put64(bw_get64(superblock->incompat_flags) | BW_INCOMPAT_REMAP_TREE);
+    superblock->remap_root = bw_put64(root->logical);
+    superblock->remap_root_generation = superblock->generation;
+}
+
+static void expect_place(const struct bw_device_map *map, uint64_t offset, uint64_t logical,
+                         unsigned copy, uint64_t length)
+{
+    struct bw_device_place place;
+    expect_success(bw_device_map_find(map, 1, offset, UINT64_MAX, &place));
+    assert_int_equal(place.use, BW_USE_CHUNK);
+    assert_int_equal(place.copy, copy);
+    assert_int_equal(place.length, length);
+    if (copy)
+        assert_int_equal(place.logical, logical);
+}
+
+/* Part of the first chunk was moved into the second: what is there now belongs to the old address,
+ * and the old place to none. */
+static void test_moved_range(void **state)
+{
+    enum { SKIP = 1 << 16, LENGTH = 1 << 17 };
+    const struct iw_options options = {.data_chunks = 2};
+    struct iw_image *model = laid_out(&options);
+    struct fixture fixture = make(&options);
+    const struct iw_chunk *from = iw_chunk(model, 0), *to = iw_chunk(model, 1);
+    bw_le64 target = bw_put64(to->logical);
+    struct bw_device_map *map;
+    (void)state;
+    iw_item(fixture.image, BW_REMAP_TREE, (struct bw_key){from->logical + SKIP, BW_REMAP, LENGTH},
+            &target, sizeof target);
+    iw_write_memory(fixture.image);
+    iw_superblock_edit(fixture.image, 0, IW_ALL_COPIES, set_remap_root,
+                       (void *)(uintptr_t)iw_root_block(fixture.image, BW_REMAP_TREE), true);
+    expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));
+    expect_success(bw_device_map_open(fixture.fs, &map));
+    uint64_t old = from->stripes[0].offset, new = to->stripes[0].offset;
+    expect_place(map, old, from->logical, 1, SKIP);
+    expect_place(map, old + SKIP, 0, 0, LENGTH);
+    expect_place(map, old + SKIP + LENGTH, from->logical + SKIP + LENGTH, 1,
+                 from->length - SKIP - LENGTH);
+    expect_place(map, new + 4096, from->logical + SKIP + 4096, 1, LENGTH - 4096);
+    expect_place(map, new + LENGTH, to->logical + LENGTH, 1, to->length - LENGTH);
+    bw_device_map_close(map);
+    iw_destroy(model);
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_map_and_back),
         cmocka_unit_test(test_ranges_cover_devices),
         cmocka_unit_test(test_stripes_that_overlap),
+        cmocka_unit_test(test_moved_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static struct bw_error *take_devid(void *target, const struct cmd_option *option
 }
 
 static const struct cmd_option options[] = {
-    {0, "devid", "N", "ADDRESS is an offset on the device with this id: find what lies there",
+    {0, "devid", "DEVID", "ADDRESS is an offset on the device with this id: find what lies there",
      .take = take_devid},
     CMD_GROUP(cmd_rows_options, struct map_state, rows),
     {0},
