@@ -4,9 +4,12 @@
 #include <setjmp.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "base/utf8.h"
 #include "format/disk_items.h"
 #include "record/structure.h"
 
@@ -108,13 +111,54 @@ static void test_sizes(void **state)
     expect(KEY(1, BW_QGROUP_RELATION, 2), bytes, 0, "", "{}", false);
 }
 
+/* Any bytes, as items of every type: nothing outside of them is read, and neither text nor JSON
+ * holds a control byte. */
+static void test_any_bytes(void **state)
+{
+    (void)state;
+    enum { MOST = 600 };
+    uint32_t seed = 1;
+    for (unsigned round = 0; round < 256 * 24; round++) {
+        uint8_t bytes[MOST];
+        seed = seed * 1664525 + 1013904223;
+        const uint32_t size = seed % 3 == 0 ? seed >> 8 & 63 : (seed >> 8) % MOST;
+        for (uint32_t i = 0; i < size; i++) {
+            seed = seed * 1664525 + 1013904223;
+            bytes[i] = seed >> 30 ? (uint8_t)(seed >> 28 & 3) : (uint8_t)(seed >> 16);
+        }
+        /* Where a read beyond the item is noticed. */
+        uint8_t *data = malloc(size ? size : 1);
+        memcpy(data, bytes, size);
+        const struct bw_item item = {
+            {seed >> 20 ? seed : 0 - (uint64_t)(seed % 16), (uint8_t)round, seed % 2}, data, size};
+        struct bw_buffer buffer = {0};
+        struct bw_json json = bw_json_start(&buffer, false);
+        struct bw_printer printer = {
+            .text = &buffer, .sectorsize = 4096, .checksum_size = 32, .checksum_items = true};
+        bw_item_print(&printer, &item);
+        for (size_t i = 0; i < buffer.length; i++)
+            assert_true((uint8_t)buffer.data[i] >= ' ' || strchr("\n\t", buffer.data[i]));
+        buffer.length = 0;
+        printer.json = &json;
+        bw_json_begin_object(&json, NULL);
+        bw_item_print(&printer, &item);
+        bw_json_end(&json);
+        assert_int_equal(json.depth, 0);
+        assert_true(bw_utf8_is_valid(buffer.data, buffer.length));
+        for (size_t i = 0; i < buffer.length; i++)
+            assert_true((uint8_t)buffer.data[i] >= ' ' && buffer.data[i] != 0x7f);
+        assert_false(buffer.failed);
+        bw_buffer_free(&buffer);
+        free(data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_choices),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_any_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
