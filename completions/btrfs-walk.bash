@@ -52,11 +52,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|log|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | tree-stats:--json | chunks:--json | map:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | tree-stats:--json | chunks:--json | map:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -89,6 +89,9 @@ _btrfs_walk() {
     qgroups:-o | qgroups:--output) _btrfs_walk_offer_list "$word" 'id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags' ;;
     qgroups:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     qgroups:--separator) : ;;
+    log:-o | log:--output) _btrfs_walk_offer_list "$word" 'change type path path_bytes offset length attribute before before_bytes after after_bytes subvolume inode' ;;
+    log:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    log:--separator) : ;;
     tree-stats:-t | tree-stats:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
     tree-stats:-o | tree-stats:--output) _btrfs_walk_offer_list "$word" 'tree name levels blocks leaves on_levels lost bytes inline_bytes items used_bytes fill seeks forward_seeks backward_seeks average_seek longest_seek clusters average_cluster smallest_cluster largest_cluster spread read_ns' ;;
     tree-stats:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
@@ -204,6 +207,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    log:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     tree-stats:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-t --tree -b --bytes --items -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
@@ -254,7 +263,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -43,7 +43,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups tree-stats chunks usage map dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -249,6 +249,15 @@ complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l separator -x -d 'separato
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a log -d 'Lists what replaying the log changes: files, names, data and attributes.'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -s o -l output -x -a '(__btrfs_walk_list change type path path_bytes offset length attribute before before_bytes after after_bytes subvolume inode)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is log' -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a tree-stats -d 'Prints how large trees are, how their blocks lie, and what is in them.'
 complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -s t -l tree -x -a 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -d 'this tree: its name or id (repeatable; default: root, extent, csum and fs)'
 complete -c btrfs-walk -n '__btrfs_walk_is tree-stats' -s b -l bytes -d 'print sizes in bytes'

@@ -292,6 +292,27 @@ struct bw_qgroupinfo {
     uint64_t limit_flags; /**< BTRFS_QGROUP_LIMIT_* flags */
 };
 
+/** Version 1, Evolving/Evolving/Common: what replaying the log changes of a file. */
+struct bw_logchange {
+    const char *change; /**< added, removed, renamed, linked, unlinked, data or attribute */
+    const char *type; /**< file, directory, symlink, ... */
+    struct bw_bytes path; /**< after the change; the old one of what is removed or unlinked */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t offset; /**< data: where the changed range begins in the file */
+    /** data: its length in bytes; of a file that is added or removed, its size */
+    uint64_t length;
+    /** size, mode, uid, gid, device, flags, atime, mtime, ctime, otime, or the name of an
+     *  extended attribute */
+    struct bw_bytes attribute;
+    /** value of the attribute, or path of what is renamed; absent if there was none */
+    struct bw_bytes before;
+    struct bw_bytes before_bytes; /**< the same in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes after; /**< value of the attribute; absent if it is removed */
+    struct bw_bytes after_bytes; /**< the same in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume */
+    uint64_t inode; /**< inode number */
+};
+
 /** Version 1, Evolving/Evolving/Common: the state of quotas. */
 struct bw_quotainfo {
     const char *mode; /**< none, off, full or simple */

@@ -9,7 +9,7 @@
 #include "base/file_set.h"
 #include "base/map.h"
 #include "btree/find_leaf.h"
-#include "btrfs-walk/fs.h"
+#include "btrfs-walk/log.h"
 #include "btrfs-walk/partition.h"
 #include "fs/subvolume.h"
 #include "graph/graph.h"
@@ -56,6 +56,8 @@ struct bw_fs {
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_block_memory memory; /**< tree blocks that replaying the log has changed */
+    struct bw_log_inode *logged;   /**< inodes that it has changed, in order */
+    size_t logged_count, logged_capacity;
     struct bw_superblock superblock;
     struct bw_image *images; /**< those given, in the order of the graph (image.h) */
     size_t image_count;

@@ -150,6 +150,7 @@ void bw_fs_close(struct bw_fs *fs)
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);
+    free(fs->logged);
     free(fs->checksum_trees.trees);
     if (fs->recovery.destroy)
         fs->recovery.destroy(&fs->recovery);

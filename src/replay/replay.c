@@ -62,8 +62,15 @@ struct bw_error *bw_replay_append(struct bw_replay *replay, const struct bw_key 
 
 struct bw_error *bw_replay_recount(struct bw_replay *replay, uint64_t inode)
 {
-    if (bw_map_get(&replay->awaiting, inode) == 1)
+    struct bw_fs *fs = replay->fs;
+    uint32_t known = bw_map_get(&replay->awaiting, inode);
+    if (known == 1)
         return NULL;
+    if (known == UINT32_MAX) {
+        if (!BW_ARRAY_RESERVE(fs->logged, fs->logged_count, fs->logged_capacity))
+            return bw_error_no_memory();
+        fs->logged[fs->logged_count++] = (struct bw_log_inode){replay->subvolume, inode};
+    }
     if (!BW_ARRAY_RESERVE(replay->recount, replay->recount_count, replay->recount_capacity) ||
         !bw_map_put(&replay->awaiting, inode, 1))
         return bw_error_no_memory();
@@ -189,6 +196,14 @@ static struct bw_error *begin(struct bw_fs *fs, struct replays *replays)
     return error;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const struct bw_log_inode *left = a, *right = b;
+    if (left->subvolume != right->subvolume)
+        return left->subvolume < right->subvolume ? -1 : 1;
+    return (left->inode > right->inode) - (left->inode < right->inode);
+}
+
 /* From here on the changed trees are the trees. */
 static void publish(struct bw_fs *fs, const struct replays *replays)
 {
@@ -198,6 +213,8 @@ static void publish(struct bw_fs *fs, const struct replays *replays)
                 fs->subvolumes.items[i].tree = replays->items[j].tree.tree;
     if (replays->has_checksums)
         fs->checksum_trees.trees[0] = replays->checksums.tree;
+    if (fs->logged_count)
+        qsort(fs->logged, fs->logged_count, sizeof *fs->logged, by_number);
 }
 
 static void end(struct replays *replays)
