@@ -93,8 +93,9 @@ struct cmd_common {
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;
-    const char *statedump; /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
+    const char *statedump;       /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
+    bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };

@@ -74,6 +74,19 @@ expect "not a btrfs" 2 'partition 1 holds no btrfs file system: it is ext4, labe
 expect "no table" 2 'dev1.img has no partition table' --partition 1 "$plain"
 expect "an empty word" 2 'invalid argument of --partition' --partition '' two.img
 
+# info lists partitions: of the file system's disk, or of a disk that none could be chosen from.
+expect "info of a disk" 0 - info gpt.img
+holds "the file system" out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'
+holds "the table" out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
+holds "its partitions" out_has '^    2  2\.00MiB  129\.00MiB  Linux filesystem  root  btrfs, ac7938d4-'
+expect "info of several" 2 'several file systems' info two.img
+holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
+is "only once" "$(grep -c 'MiB' err)" 0
+expect "info of none" 2 'no partition holds btrfs' info --json none.img
+holds "as JSON" out_has '^\{"disks":\[\{"path":"none.img","table":"gpt",.*"name":"data","content":"ext4, label rooty"'
+expect "info of no disk" 0 - info --json "$plain"
+holds "has none" out_has '"disks":\[\]\}$'
+
 # What is no btrfs is named.
 expect "foreign partitions" 2 'none.img is not a btrfs file system: it is a disk with a GPT partition table' none.img
 for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical volume of LVM' '5 is swap space'; do

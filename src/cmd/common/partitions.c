@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Partition tables as text: a few lines with aligned columns. */
+/* Partition tables: as a few lines with aligned columns, or as an object. */
 #include "cmd/common/partitions.h"
 
 #include <inttypes.h>
@@ -72,4 +72,51 @@ void cmd_append_partitions(struct bw_buffer *text, const struct bw_partition_tab
         }
         bw_buffer_append_byte(text, '\n');
     }
+}
+
+/* A text that may be missing. */
+static void write_text(struct bw_json *json, const char *name, const char *text)
+{
+    if (*text)
+        bw_json_text(json, name, text);
+}
+
+static void write_partition(struct bw_json *json, const struct bw_partition_info *partition)
+{
+    bw_json_begin_object(json, NULL);
+    bw_json_number(json, "number", partition->number);
+    bw_json_number(json, "start", partition->offset);
+    bw_json_number(json, "size", partition->length);
+    bw_json_text(json, "type", partition->type);
+    write_text(json, "type_name", partition->type_name);
+    write_text(json, "uuid", partition->uuid);
+    write_text(json, "name", partition->name);
+    write_text(json, "content", partition->content);
+    write_text(json, "label", partition->label);
+    write_text(json, "content_uuid", partition->content_uuid);
+    bw_json_end(json);
+}
+
+static void write_table(struct bw_json *json, const struct bw_partition_table *table)
+{
+    bw_json_begin_object(json, NULL);
+    bw_json_text(json, "path", table->path);
+    bw_json_text(json, "table", table->kind);
+    bw_json_number(json, "sector_size", table->sector_size);
+    bw_json_number(json, "size", table->size);
+    bw_json_begin_array(json, "partitions");
+    for (size_t i = 0; i < table->count; i++)
+        write_partition(json, &table->partitions[i]);
+    bw_json_end(json);
+    bw_json_end(json);
+}
+
+void cmd_put_partitions(struct sheet *sheet, const struct bw_partition_table *table)
+{
+    if (sheet->is_json) {
+        write_table(&sheet->json, table);
+        return;
+    }
+    bw_buffer_format(&sheet->text, "%s", sheet->text.length ? "\n" : "");
+    cmd_append_partitions(&sheet->text, table);
 }

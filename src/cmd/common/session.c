@@ -105,7 +105,7 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 /* Prints why a file system could not be opened. Where there are several, they are listed. */
 static int fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
-    bool several = error->code == BW_ERROR_AMBIGUOUS;
+    bool several = error->code == BW_ERROR_AMBIGUOUS && !common->lists_partitions;
     int status = cmd_fail(common, error);
     if (!several)
         return status;

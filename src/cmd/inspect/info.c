@@ -14,6 +14,7 @@
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
 #include "cmd/command.h"
+#include "cmd/common/partitions.h"
 #include "cmd/common/sheet.h"
 
 struct info_state {
@@ -54,6 +55,7 @@ struct info {
     size_t group_count, group_capacity;
     struct problem problems[PROBLEMS_KEPT];
     size_t problem_count;
+    size_t disk_count;
     struct sheet sheet;
 };
 
@@ -269,6 +271,23 @@ static void put_transaction(struct info *info, int64_t changed)
                log_tree ? "yes: some changes were fsynced, but not committed" : "none");
 }
 
+static struct bw_error *put_table(void *context, const struct bw_partition_table *table)
+{
+    struct info *info = context;
+    info->disk_count++;
+    cmd_put_partitions(&info->sheet, table);
+    return NULL;
+}
+
+/* What is wrong with the images was said when they were opened. */
+static void put_disks(const struct cmd_common *common, struct info *info)
+{
+    const struct bw_fs_options images = cmd_fs_options(common);
+    sheet_array(&info->sheet, "disks");
+    BW_AUTO_ERROR struct bw_error *error = bw_partition_tables(&images, put_table, info);
+    sheet_close(&info->sheet);
+}
+
 /* The state. */
 
 static void put_problems(struct info *info)
@@ -323,8 +342,22 @@ static int write_answer(const struct cmd_common *common, struct info *info, bool
     if (info->opened)
         put_devices(info);
     put_state(info);
+    put_disks(common, info);
     sheet_end(&info->sheet);
     return cmd_write_text(common, &info->sheet.text);
+}
+
+/* The partitions of disks that none of them could be chosen from. */
+static int write_disks(const struct cmd_common *common, struct info *info, bool json)
+{
+    sheet_begin(&info->sheet, json);
+    put_disks(common, info);
+    sheet_end(&info->sheet);
+    if (info->disk_count)
+        return cmd_write_text(common, &info->sheet.text);
+    bw_buffer_free(&info->sheet.text);
+    info->sheet = (struct sheet){.is_json = false};
+    return STATUS_OK;
 }
 
 /* The newest superblock of all images, if the file system cannot be opened. False if there is
@@ -368,8 +401,10 @@ static int answer(const struct cmd_common *common, struct info *info, bool json)
 {
     struct cmd_session session;
     int status = cmd_open(common, &session);
+    if (status == STATUS_CANNOT && write_disks(common, info, json))
+        return STATUS_PARTIAL;
     if (status)
-        return answer_without_trees(common, info, json, status);
+        return info->disk_count ? status : answer_without_trees(common, info, json, status);
     info->fs = session.fs;
     info->opened = true;
     bw_fs_superblock(info->fs, &info->super);
@@ -385,6 +420,7 @@ static int run(const struct cmd_common *common, void *state)
     if (!info)
         return cmd_fail(common, bw_error_no_memory());
     listening.listener = (struct bw_reporter){note_problem, info};
+    listening.lists_partitions = true;
     int status = answer(&listening, info, ((const struct info_state *)state)->json);
     for (size_t i = 0; i < info->problem_count && i < PROBLEMS_KEPT; i++)
         bw_error_free(info->problems[i].error);
@@ -400,9 +436,10 @@ const struct command cmd_info = {
                "Answers from the superblocks, the chunk tree and the root tree alone. The date is "
                "that of the\nlast change in any subvolume. The state is healthy; degraded, if "
                "devices are missing or have\nmissed transactions; damaged, if part of these trees "
-               "is lost; or unreadable, if the superblock\nis all that can be read. Exit status: "
-               "0 all told; 1 part of the answer is missing; 2 wrong\nusage or not a btrfs file "
-               "system; 3 a feature of the image is not supported.\n",
+               "is lost; or unreadable, if the superblock\nis all that can be read. Of a disk, the "
+               "partitions are listed as well. Exit status:\n0 all told; 1 part of the answer is "
+               "missing; 2 wrong usage or not a btrfs file system; 3 a\nfeature of the image is "
+               "not supported.\n",
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",
