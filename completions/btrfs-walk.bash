@@ -52,7 +52,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|log|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|super|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|log|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -64,6 +64,7 @@ _btrfs_walk() {
     walk:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--regex | walk:--exclude | walk:--size | walk:--newer | walk:--mtime | walk:--uid | walk:--gid | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:--subvol | walk:-j | walk:--threads) : ;;
     walk:--sort) mapfile -t COMPREPLY < <(compgen -W 'none path size mtime' -- "$word") ;;
+    super:-i | super:--copy) : ;;
     ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth | ls:--subvol) : ;;
     stat:--subvol) : ;;
     readlink:--subvol) : ;;
@@ -120,6 +121,12 @@ _btrfs_walk() {
     walk:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    super:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-i --copy -F --force --json $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -263,7 +270,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk super info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -43,7 +43,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk super info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -79,6 +79,10 @@ complete -c btrfs-walk -n '__btrfs_walk_is walk' -l subvol -x -d 'list only this
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l no-snapshots -d 'leave out snapshots'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -s j -l threads -x -d 'read with N threads (default: one per processor, at most 8; use more for slow storage)'
 complete -c btrfs-walk -n '__btrfs_walk_is walk' -l summary -d 'print counts, bytes of metadata read and seconds to stderr'
+complete -c btrfs-walk -n __fish_is_first_arg -a super -d 'Prints the superblocks of images, all copies, good and bad.'
+complete -c btrfs-walk -n '__btrfs_walk_is super' -s i -l copy -x -d 'only copy N: 0, 1 or 2'
+complete -c btrfs-walk -n '__btrfs_walk_is super' -s F -l force -d 'also print copies without the magic of btrfs'
+complete -c btrfs-walk -n '__btrfs_walk_is super' -l json -d 'an object a line for each copy'
 complete -c btrfs-walk -n __fish_is_first_arg -a info -d 'Prints what a file system is: size, profiles, features, devices, state.'
 complete -c btrfs-walk -n '__btrfs_walk_is info' -l json -d 'one object'
 complete -c btrfs-walk -n __fish_is_first_arg -a ls -d 'Lists directories of an unmounted btrfs file system.'

@@ -129,6 +129,7 @@ struct command {
 };
 
 extern const struct command cmd_info;
+extern const struct command cmd_super;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;

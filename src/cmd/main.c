@@ -15,11 +15,11 @@
 #include "cmd/command.h"
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,    &cmd_info,       &cmd_ls,      &cmd_stat,       &cmd_readlink,
-    &cmd_xattr,   &cmd_cat,        &cmd_extents, &cmd_sum,        &cmd_tar,
-    &cmd_extract, &cmd_bodyfile,   &cmd_devices, &cmd_subvolumes, &cmd_qgroups,
-    &cmd_log,     &cmd_tree_stats, &cmd_chunks,  &cmd_usage,      &cmd_map,
-    &cmd_dump,    &cmd_graph,      &cmd_xlators, &cmd_blackbox,   NULL,
+    &cmd_walk,     &cmd_super,   &cmd_info,       &cmd_ls,      &cmd_stat,  &cmd_readlink,
+    &cmd_xattr,    &cmd_cat,     &cmd_extents,    &cmd_sum,     &cmd_tar,   &cmd_extract,
+    &cmd_bodyfile, &cmd_devices, &cmd_subvolumes, &cmd_qgroups, &cmd_log,   &cmd_tree_stats,
+    &cmd_chunks,   &cmd_usage,   &cmd_map,        &cmd_dump,    &cmd_graph, &cmd_xlators,
+    &cmd_blackbox, NULL,
 };
 
 /* An image must not get the number of a standard stream that is closed. Writing to a closed stdout

@@ -18,6 +18,7 @@ extern const struct bw_structure bw_structure_extent_item, bw_structure_metadata
     bw_structure_shared_data_ref, bw_structure_extent_ref_v0, bw_structure_block_group,
     bw_structure_free_space_info, bw_structure_free_space_extent, bw_structure_free_space_bitmap,
     bw_structure_free_space_header, bw_structure_nothing, bw_structure_remap;
+extern const struct bw_structure bw_structure_superblock;
 extern const struct bw_structure bw_structure_chunk, bw_structure_device_item,
     bw_structure_device_extent, bw_structure_raid_stripe, bw_structure_device_replace,
     bw_structure_persistent, bw_structure_temporary;
