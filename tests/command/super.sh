@@ -38,16 +38,18 @@ expect "two file systems" 0 'is of another file system' super "$plain" "$BUILD/f
 
 # Line by line as the reference, but for the names of features that are younger than it, and zoned
 # devices, on which it does not look for the log of superblocks.
-common() {
+in_common() {
     sed -E '/unknown flag|VERITY|EXTENT_TREE_V2|RAID_STRIPE_TREE|SIMPLE_QUOTA|REMAP_TREE/d
         s/ [|)]$//; s/backup_block_group_root:/backup_extent_root:/' "$1"
 }
 if have btrfs; then
     for image in "$BUILD"/fixtures/*/dev*.img; do
         case $image in */zoned-*) continue ;; esac
-        btrfs inspect-internal dump-super -fa "$image" > "$WORK/reference" 2> /dev/null
+        # It gives up at the first copy without a magic.
+        btrfs inspect-internal dump-super -fa "$image" > "$WORK/reference" 2> "$WORK/err"
+        grep -q 'bad magic' "$WORK/err" && continue
         timeout 20 "$PROGRAM" super "$image" > "$WORK/out" 2> /dev/null
-        holds "as the reference: $image" diff <(common "$WORK/reference") <(common "$WORK/out")
+        holds "as the reference: $image" diff <(in_common "$WORK/reference") <(in_common "$WORK/out")
     done
 else
     skip "no btrfs to compare with"
