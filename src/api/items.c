@@ -40,7 +40,8 @@ struct bw_error *bw_tree_find(struct bw_fs *fs, uint64_t id, struct bw_tree *tre
         *tree = (struct bw_tree){id, fs->superblock.remap_root, 0};
     else
         BW_TRY(find_root(fs, id, tree));
-    return tree->id ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRIu64, id);
+    return tree->id ? NULL
+                    : bw_error_create(BW_ERROR_NOT_FOUND, "there is no tree %" PRId64, (int64_t)id);
 }
 
 struct bw_error *bw_items_open(struct bw_fs *fs, uint64_t tree_id, const struct bw_key *first,

@@ -3,6 +3,7 @@
  * in it. */
 #include "btrfs-walk/tree_stats.h"
 
+#include "api/dump.h"
 #include "api/trees.h"
 #include "base/cleanup.h"
 #include "btree/scan.h"
@@ -111,7 +112,13 @@ struct bw_error *bw_tree_stats_read(struct bw_fs *fs, uint64_t tree_id, struct b
     const struct bw_scan scan = {BW_SCAN_ALL,         .adopt = true,      .announce = true,
                                  .node = count_node,  .leaf = count_leaf, .lost = count_lost,
                                  .context = &counting};
-    BW_TRY(bw_tree_find(fs, tree_id, &tree));
+    struct bw_error *error = bw_tree_find(fs, tree_id, &tree);
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        BW_AUTO_ERROR struct bw_error *none = error;
+        error = bw_dump_tree_check(fs, tree_id); /* names the trees that there are */
+        return error ? error : BW_TAKE(none);
+    }
+    BW_TRY(error);
     *stats = (struct bw_tree_stats){.id = tree_id,
                                     .levels = tree.root.level + 1u,
                                     .lowest = tree.root.bytenr,

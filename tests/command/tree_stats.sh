@@ -45,8 +45,9 @@ holds "objects" out_has '^\{"tree":5,"type":"INODE_ITEM","number":1,"items":[0-9
 expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost "$(image levels-3)"
 holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0$'
 expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" tree-stats -t fss "$plain"
-expect "no such tree" 2 'there is no tree 99' tree-stats -t 99 "$plain"
+expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 "$plain"
 holds "prints nothing" [ ! -s "$WORK/out" ]
+expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log "$(image log-tree)"
 expect "a control byte" 2 'no tree' tree-stats -t $'\e' "$plain"
 
 # Damage.
