@@ -69,12 +69,14 @@ static struct bw_error *parse_key(const char *text, const char *end, struct bw_k
                     : part == 1 ? parse_type(at, length, &key->type)
                     : part == 2 ? parse_objectid(at, length, &key->offset)
                                 : false;
-        if (!good || (at[length] && !at[length + 1]))
+        bool ends_with_comma = at[length] && !at[length + 1];
+        if (!good || ends_with_comma)
             return bw_error_create(BW_ERROR_USAGE,
                                    "'%s' is no key: %s; a key is OBJECTID[,TYPE[,OFFSET]], as in "
                                    "256,INODE_ITEM,0",
                                    copy,
-                                   part == 0   ? "the object id is no number"
+                                   good        ? "nothing follows the comma"
+                                   : part == 0 ? "the object id is no number"
                                    : part == 1 ? "there is no such type"
                                    : part == 2 ? "the offset is no number"
                                                : "it has more than three parts");
