@@ -85,6 +85,9 @@ else
     skip "no python3"
 fi
 
+expect "no file" 2 'cannot open' info "$WORK/nothing"
+is "said once" "$(wc -l < "$WORK/err")" 1
+
 # Of trees, only those that are small: no block of another tree is read, however large the file
 # system is.
 for name in big-directory levels-3 subvolumes raid5-3; do

@@ -382,18 +382,13 @@ static bool find_superblock(struct info *info)
 static int answer_without_trees(const struct cmd_common *common, struct info *info, bool json,
                                 int status)
 {
-    struct cmd_common quiet = *common;
-    struct cmd_session session;
-    quiet.quiet = true;
-    quiet.listener = (struct bw_reporter){0};
-    if (cmd_open_images(&quiet, &session))
-        return status;
-    info->fs = session.fs;
-    if (find_superblock(info)) {
+    const struct bw_fs_options how = cmd_fs_options(common);
+    BW_AUTO_ERROR struct bw_error *error = bw_fs_open_images(&how, &info->fs);
+    if (!error && find_superblock(info)) {
         int written = write_answer(common, info, json);
         status = written || status == STATUS_CANNOT ? STATUS_PARTIAL : status;
     }
-    cmd_close(&quiet, &session);
+    bw_fs_close(info->fs);
     return status;
 }
 
