@@ -183,6 +183,10 @@ void cmd_report(void *context, enum bw_severity severity, const struct bw_error 
  */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
 
+/** The same for an error that came when the file system was open: STATUS_CANNOT if something was
+ * asked for that is not there, STATUS_PARTIAL if the answer was cut off, as by a full disk. */
+int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
+
 /** Blocks SIGUSR1 until cmd_statedump_start(). To be called before any thread is created. */
 void cmd_statedump_prepare(void);
 /** Waits for SIGUSR1 in a thread, and writes a statedump to common->statedump, or to stderr, each

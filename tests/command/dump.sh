@@ -64,13 +64,15 @@ holds "nothing is printed" [ ! -s "$WORK/out" ]
 expect "no such type" 2 'no such type' dump -t fs --key 256,FOO "$plain"
 expect "too many parts" 2 'more than three parts' dump -t fs --key 1,2,3,4 "$plain"
 expect "no number" 2 'the object id is no number' dump -t fs --key x "$plain"
-expect "an empty part" 2 'is no key' dump -t fs --key 1, "$plain"
+expect "an empty part" 2 'nothing follows the comma' dump -t fs --key 1, "$plain"
 expect "a range backwards" 2 'ends before it begins' dump -t fs --key 7..6 "$plain"
 expect "no address" 2 'invalid argument of --block: x' dump -b x "$plain"
 expect "an address outside of chunks" 2 'no chunk holds' dump -b 4096 "$plain"
 expect "an unaligned address" 2 'multiple of the sector size' dump -b 12345 "$plain"
 
 # JSON.
+"$PROGRAM" dump "$plain" > /dev/full 2> "$WORK/err"
+is "the status of an answer that a full disk cut off" "$?" 1
 expect "everything" 0 - dump "$plain"
 text=$(grep -c '^	\(item\|key\)' "$WORK/out")
 expect "everything as JSON" 0 - dump --json "$plain"

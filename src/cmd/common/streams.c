@@ -111,6 +111,13 @@ int cmd_fail(const struct cmd_common *common, struct bw_error *error)
     return status;
 }
 
+int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error)
+{
+    bool usage = error->code == BW_ERROR_NOT_FOUND || error->code == BW_ERROR_USAGE;
+    int status = cmd_fail(common, error);
+    return status == STATUS_CANNOT && !usage ? STATUS_PARTIAL : status;
+}
+
 struct bw_error *cmd_write_file(int descriptor, const char *name, const char *bytes, size_t length)
 {
     while (length) {

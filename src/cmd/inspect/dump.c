@@ -111,7 +111,7 @@ static int run(const struct cmd_common *common, void *state)
     }
     struct bw_error *error = print(session.fs, dump, &output);
     error = bw_error_first(error, cmd_flush(&output));
-    status = error ? cmd_fail(common, error) : STATUS_OK;
+    status = error ? cmd_fail_answer(common, error) : STATUS_OK;
     int closed = cmd_close(common, &session);
     return status ? status : closed;
 }

@@ -99,12 +99,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
     status = cmd_close(common, &session);
-    if (!error)
-        return status;
-    /* A disk that is full, or memory that is short, cuts the answer off. */
-    bool usage = is_usage(error);
-    status = cmd_fail(common, error);
-    return usage ? status : STATUS_PARTIAL;
+    return error ? cmd_fail_answer(common, error) : status;
 }
 
 /* What is to be written, and of which files. */
