@@ -31,20 +31,24 @@ static void count_inline(struct bw_tree_stats *stats, const struct bw_item *item
         stats->inline_bytes += item->size - head;
 }
 
+/* Items of a bad leaf may lie over each other. */
 static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
 {
     struct counting *counting = context;
     struct bw_tree_stats *stats = counting->stats;
+    const uint64_t capacity = leaf->nodesize - sizeof(struct bw_disk_header);
+    uint64_t used = 0;
     struct bw_item item;
     count_block(counting, leaf);
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        used += item.size + sizeof(struct bw_disk_item);
         stats->items++;
-        stats->used_bytes += item.size + sizeof(struct bw_disk_item);
         stats->types[item.key.type].count++;
         stats->types[item.key.type].bytes += item.size;
         count_inline(stats, &item);
     }
-    stats->capacity_bytes += leaf->nodesize - sizeof(struct bw_disk_header);
+    stats->used_bytes += used < capacity ? used : capacity;
+    stats->capacity_bytes += capacity;
     return NULL;
 }
 

@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include "btrfs-walk/fs.h"
+#include "btrfs-walk/quota.h"
 #include "btrfs-walk/space.h"
+#include "btrfs-walk/tree.h"
+#include "btrfs-walk/tree_stats.h"
 #include "btrfs-walk/walk.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
@@ -148,6 +151,40 @@ static void look_at_space(struct bw_fs *fs)
     bw_device_map_close(map);
 }
 
+/* The lists and figures of whatever trees there are. */
+
+static struct bw_error *take_subvolume(void *context, const struct bw_subvolume_info *info)
+{
+    size_t *length = context;
+    *length += info->path_length;
+    if (info->path)
+        check_path(info->path, info->path_length);
+    return *length < OUTPUT_AT_MOST ? NULL : bw_error_create(BW_ERROR_STOPPED, "enough");
+}
+
+static struct bw_error *take_group(void *context, const struct bw_qgroup_info *info)
+{
+    (void)context;
+    if (info->path)
+        check_path(info->path, info->path_length);
+    return NULL;
+}
+
+static void list(struct bw_fs *fs)
+{
+    static const uint64_t trees[] = {BW_TREE_ROOT, BW_TREE_EXTENT, BW_TREE_CHUNK, 5, 256};
+    struct bw_tree_stats stats;
+    size_t length = 0;
+    bw_error_free(bw_fs_subvolumes(fs, true, take_subvolume, &length));
+    bw_error_free(bw_fs_qgroups(fs, true, take_group, NULL));
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+        struct bw_error *error = bw_tree_stats_read(fs, trees[i], &stats);
+        if (!error && stats.used_bytes > stats.bytes)
+            fuzz_fail("tree %d holds more than it has room for", (int)trees[i]);
+        bw_error_free(error);
+    }
+}
+
 static bool open_and_walk(const struct bw_fs_options *open_options,
                           const struct bw_walk_options *options, bool twice,
                           struct outcome *outcome)
@@ -166,6 +203,7 @@ static bool open_and_walk(const struct bw_fs_options *open_options,
         struct outcome again;
         walk(fs, options, &again);
         compare(outcome, &again, "walking again");
+        list(fs);
     }
     look_at_space(fs);
     if (bw_fs_status(fs).damages != counts[BW_DAMAGE])
