@@ -37,6 +37,12 @@ _btrfs_walk_offer_devid() {
     mapfile -t COMPREPLY < <(compgen -W "$(_btrfs_walk_inside "$1" devices -o id)" -- "$2")
 }
 
+# Paths, where they are plain: a shell would expand others.
+_btrfs_walk_offer_subvolume() {
+    mapfile -t COMPREPLY < <(compgen -W "default $(_btrfs_walk_inside "$1" subvolumes --json -o path |
+        LC_ALL=C sed -nE 's|^.{9}([/A-Za-z0-9@._+-]+).{2}$|\1|p')" -- "$2")
+}
+
 # The last word of a list with commas.
 _btrfs_walk_offer_list() {
     local last=${1##*,}
@@ -62,25 +68,32 @@ _btrfs_walk() {
     *:@) ;;
     walk:-o | walk:--output) _btrfs_walk_offer_list "$word" 'path path_bytes subvolume inode type mode uid gid size bytes nlink atime mtime ctime otime generation transid sequence flags compression' ;;
     walk:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
-    walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--regex | walk:--exclude | walk:--size | walk:--newer | walk:--mtime | walk:--uid | walk:--gid | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:--subvol | walk:-j | walk:--threads) : ;;
+    walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--regex | walk:--exclude | walk:--size | walk:--newer | walk:--mtime | walk:--uid | walk:--gid | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:-j | walk:--threads) : ;;
     walk:--sort) mapfile -t COMPREPLY < <(compgen -W 'none path size mtime' -- "$word") ;;
+    walk:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     super:-i | super:--copy) : ;;
-    ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth | ls:--subvol) : ;;
-    stat:--subvol) : ;;
-    readlink:--subvol) : ;;
-    xattr:--subvol) : ;;
-    cat:--offset | cat:--length | cat:-j | cat:--threads | cat:--subvol) : ;;
+    ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth) : ;;
+    ls:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    stat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    readlink:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    xattr:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    cat:--offset | cat:--length | cat:-j | cat:--threads) : ;;
     cat:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
-    extents:--subvol) : ;;
-    sum:--algorithm | sum:--subvol | sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--regex | sum:--exclude | sum:--size | sum:--newer | sum:--mtime | sum:--uid | sum:--gid | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
+    cat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    extents:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    sum:--algorithm | sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--regex | sum:--exclude | sum:--size | sum:--newer | sum:--mtime | sum:--uid | sum:--gid | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
+    sum:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     tar:-f | tar:--file) _btrfs_walk_offer_file "$1" "$word" ;;
     tar:--format) mapfile -t COMPREPLY < <(compgen -W 'pax cpio mtree' -- "$word") ;;
     tar:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
-    tar:--subvol | tar:-j | tar:--threads | tar:--type | tar:--name | tar:--iname | tar:--path | tar:--regex | tar:--exclude | tar:--size | tar:--newer | tar:--mtime | tar:--uid | tar:--gid | tar:--perm | tar:--links | tar:--inum | tar:--maxdepth) : ;;
+    tar:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    tar:-j | tar:--threads | tar:--type | tar:--name | tar:--iname | tar:--path | tar:--regex | tar:--exclude | tar:--size | tar:--newer | tar:--mtime | tar:--uid | tar:--gid | tar:--perm | tar:--links | tar:--inum | tar:--maxdepth) : ;;
     extract:-C | extract:--directory) _btrfs_walk_offer_file "$1" "$word" ;;
     extract:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
-    extract:--subvol | extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
-    bodyfile:--subvol | bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
+    extract:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
+    bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;

@@ -10,13 +10,13 @@ objects are offered, too.
 
 def kind_of(argument, words=(), record=None):
     """What to offer: "file", "type" (of a layer), "layer" (a type, then @), "columns of" and a
-    record, "probes", "devid" (of the images among the words), a tuple of words, or None."""
+    record, "probes", "devid" or "subvolume" (of the images among the words), a tuple of words, or None."""
     if not argument or words:
         return tuple(words) or None
     if argument.startswith("[="):
         return tuple(argument[2:-1].split("|"))
     for words, kind in ((("FILE", "IMAGE", "DEST"), "file"), (("PARTITION",), "partition"),
-                        (("LAYER",), "layer"),
+                        (("NAME|ID",), "subvolume"), (("LAYER",), "layer"),
                         (("TYPE",), "type"), (("COLUMNS",), f"columns of {record}"),
                         (("PATTERN",), "probes"), (("DEVID",), "devid")):
         if any(word in argument for word in words):
@@ -94,6 +94,12 @@ _btrfs_walk_inside() {
 
 _btrfs_walk_offer_devid() {
     mapfile -t COMPREPLY < <(compgen -W "$(_btrfs_walk_inside "$1" devices -o id)" -- "$2")
+}
+
+# Paths, where they are plain: a shell would expand others.
+_btrfs_walk_offer_subvolume() {
+    mapfile -t COMPREPLY < <(compgen -W "default $(_btrfs_walk_inside "$1" subvolumes --json -o path |
+        LC_ALL=C sed -nE 's|^.{9}([/A-Za-z0-9@._+-]+).{2}$|\1|p')" -- "$2")
 }
 
 # The last word of a list with commas.
@@ -212,6 +218,12 @@ _btrfs_walk_inside() {
 
 _btrfs_walk_devid() { compadd "$@" -- $(_btrfs_walk_inside devices -o id); }
 
+# Paths, where they are plain.
+_btrfs_walk_subvolume() {
+    compadd "$@" -- default $(_btrfs_walk_inside subvolumes --json -o path |
+        LC_ALL=C sed -nE 's|^.{9}([/A-Za-z0-9@._+-]+).{2}$|\1|p')
+}
+
 local program=$words[1] command=walk
 local -a subcommands image common own
 """
@@ -312,6 +324,12 @@ end
 
 function __btrfs_walk_devid
     __btrfs_walk_inside devices -o id
+end
+
+# Paths, where they are plain.
+function __btrfs_walk_subvolume
+    echo default
+    __btrfs_walk_inside subvolumes --json -o path | string replace -rf '^.{9}([/A-Za-z0-9@._+-]+).{2}$' '$1'
 end
 
 # The last word of a list with commas.

@@ -184,6 +184,13 @@ offers_only "btrfs-walk --partition 1"
 raid5=$BUILD/fixtures/raid5-3/dev
 offers_only "btrfs-walk map ${raid5}1.img -d ${raid5}2.img --devid " 1 2 3
 offers_only "btrfs-walk map --devid "
+# Subvolumes inside an image; names that a shell would expand are not offered.
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolume-kinds subvolumes || exit 1
+ln -s "$BUILD/fixtures/subvolume-kinds/dev1.img" kinds.img
+ln -s "$BUILD/fixtures/subvolumes/dev1.img" volumes.img
+offers_only "btrfs-walk ls kinds.img --subvol " default / /one /folder/deep/two /one/nested /one/nested/folder/inner /read-only /folder/writable /received/read-only
+offers_only "btrfs-walk kinds.img --subvol = /one/n" /one/nested /one/nested/folder/inner
+offers_only "btrfs-walk volumes.img --subvol /new"
 for shell in zsh fish; do
     file=$ROOT/completions/_btrfs-walk
     [ "$shell" = zsh ] || file=$ROOT/completions/btrfs-walk.fish
