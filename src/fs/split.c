@@ -123,15 +123,18 @@ static bool is_whole(struct bw_xlator *storage)
                  : superblock.device.total_bytes <= bw_xlator_size(storage);
 }
 
-/* Parts that were given besides the first one are no devices. */
+/* Parts that were given besides the first one are no devices. What is joined stays, even if a part
+ * is a link to its first one. */
 static void take_from_map(struct bw_xlator *map, const char *part)
 {
     struct stat wanted, given;
     if (stat(part, &wanted))
         return;
     for (size_t i = bw_xlator_child_count(map); i-- > 0;) {
-        BW_AUTO_FREE char *path = bw_image_path(bw_xlator_child(map, i));
-        if (path && stat(path, &given) == 0 && given.st_dev == wanted.st_dev &&
+        struct bw_xlator *image = bw_xlator_child(map, i);
+        BW_AUTO_FREE char *path = bw_image_path(image);
+        bool is_joined = strcmp(bw_xlator_type(image), "layout/concat") == 0;
+        if (!is_joined && path && stat(path, &given) == 0 && given.st_dev == wanted.st_dev &&
             given.st_ino == wanted.st_ino)
             bw_layer_remove_child(map, i);
     }

@@ -150,6 +150,9 @@ reads "parts at an offset" plain --offset 2M gpt.part.001
 mv gpt.part.002 aside
 expect "a part is missing" 2 'gpt.part.002 is missing: the image goes on in gpt.part.003' gpt.part.001
 mv aside gpt.part.002
+split -b 50M -d -a 3 --numeric-suffixes=1 "$plain" plain.link.
+ln -sf plain.link.001 plain.link.002
+expect "a part that is a link to the first one" 0 'joined with the parts after it: 3 files' devices -v plain.link.001
 split -b 2M -d -a 2 gpt.img gpt.many.
 expect "as many parts as can have names" 0 'joined with the parts after it: 66 files' -v gpt.many.00
 : > gpt.many.99
