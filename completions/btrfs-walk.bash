@@ -58,11 +58,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='-q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|super|info|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|devices|subvolumes|qgroups|log|tree-stats|chunks|usage|map|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|info|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | tree-stats:--json | chunks:--json | map:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -71,7 +71,6 @@ _btrfs_walk() {
     walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--regex | walk:--exclude | walk:--size | walk:--newer | walk:--mtime | walk:--uid | walk:--gid | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:-j | walk:--threads) : ;;
     walk:--sort) mapfile -t COMPREPLY < <(compgen -W 'none path size mtime' -- "$word") ;;
     walk:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    super:-i | super:--copy) : ;;
     ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth) : ;;
     ls:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     stat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
@@ -106,18 +105,19 @@ _btrfs_walk() {
     log:-o | log:--output) _btrfs_walk_offer_list "$word" 'change type path path_bytes offset length attribute before before_bytes after after_bytes subvolume inode' ;;
     log:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     log:--separator) : ;;
-    tree-stats:-t | tree-stats:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
-    tree-stats:-o | tree-stats:--output) _btrfs_walk_offer_list "$word" 'tree name levels blocks leaves on_levels lost bytes inline_bytes items used_bytes fill seeks forward_seeks backward_seeks average_seek longest_seek clusters average_cluster smallest_cluster largest_cluster spread read_ns' ;;
-    tree-stats:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
-    tree-stats:--separator) : ;;
+    super:-i | super:--copy) : ;;
     chunks:--by) mapfile -t COMPREPLY < <(compgen -W 'chunk device' -- "$word") ;;
     chunks:-o | chunks:--output) _btrfs_walk_offer_list "$word" 'logical length type profile used stripes stripe_length flags devid offset stripe' ;;
     chunks:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     chunks:--separator) : ;;
     map:--devid) _btrfs_walk_offer_devid "$1" "$word" ;;
-    map:-o | map:--output) _btrfs_walk_offer_list "$word" 'logical length what copy devid offset path path_bytes' ;;
+    map:-o | map:--output) _btrfs_walk_offer_list "$word" 'logical length kind copy devid offset path path_bytes' ;;
     map:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     map:--separator) : ;;
+    tree-stats:-t | tree-stats:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
+    tree-stats:-o | tree-stats:--output) _btrfs_walk_offer_list "$word" 'tree name levels blocks leaves on_levels lost bytes inline_bytes items used_bytes fill seeks forward_seeks backward_seeks average_seek longest_seek clusters average_cluster smallest_cluster largest_cluster spread read_ns' ;;
+    tree-stats:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    tree-stats:--separator) : ;;
     dump:-t | dump:--tree) mapfile -t COMPREPLY < <(compgen -W 'root extent chunk dev fs csum quota uuid free-space block-group raid-stripe remap log reloc data-reloc' -- "$word") ;;
     dump:-b | dump:--block | dump:--key) : ;;
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
@@ -133,19 +133,7 @@ _btrfs_walk() {
     *:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
     walk:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    super:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-i --copy -F --force --json $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    info:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si -b --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -209,39 +197,15 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    info:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--json $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     devices:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    subvolumes:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--deleted --snapshots --read-only --tree -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    qgroups:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--status -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    log:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    tree-stats:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-t --tree -b --bytes --items -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
-        else
-            _btrfs_walk_offer_file "$1" "$word"
-        fi ;;
-    chunks:*)
-        if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--by -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -251,9 +215,45 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    subvolumes:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--deleted --snapshots --read-only --tree -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    qgroups:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--status -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    log:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    super:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-i --copy -F --force --json $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    chunks:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--by -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     map:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--devid -o --output --json --json-header --header --separator --iec --si --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--devid -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    tree-stats:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-t --tree --items -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -283,7 +283,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk super info ls stat readlink xattr cat extents sum tar extract bodyfile devices subvolumes qgroups log tree-stats chunks usage map dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile info devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

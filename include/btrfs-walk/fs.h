@@ -173,6 +173,9 @@ enum bw_device_state {
     BW_DEVICE_MISSING, /**< the file system has it, and no image of it was given */
 };
 
+/** "present", "stale" or "missing". */
+const char *bw_device_state_name(enum bw_device_state state);
+
 /** A device of the file system, as the chunk tree lists it. */
 struct bw_device_info {
     uint64_t devid;

@@ -39,7 +39,7 @@ struct bw_stripes {
     uint64_t length; /**< how many */
 };
 
-/** How a member is shown as text. In JSON numbers are always decimal. */
+/** How a member is shown as text. In JSON numbers are always decimal, but for BW_FORMAT_BOOL. */
 enum bw_member_format {
     BW_FORMAT_NUMBER,   /**< decimal */
     BW_FORMAT_SIZE,     /**< bytes: decimal, or with a unit if the reader wants units */
@@ -52,6 +52,7 @@ enum bw_member_format {
                          not UTF-8 */
     BW_FORMAT_BASE64, /**< the member before it in base64; JSON has only one of both */
     BW_FORMAT_UUID,   /**< sixteen bytes */
+    BW_FORMAT_BOOL,   /**< 0 or 1; in JSON false or true */
 };
 
 /** How much may change from one version to the next: the scale of DTrace, least stable first. */

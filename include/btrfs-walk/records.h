@@ -248,10 +248,10 @@ struct bw_subvolinfo {
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     /** of default, ro, snapshot, received and deleted those that apply, with commas */
     const char *attributes;
-    uint64_t ro; /**< 1 if it is read-only */
-    uint64_t snapshot; /**< 1 if it is a snapshot */
-    uint64_t is_default; /**< 1 if it is the one that is mounted by default */
-    uint64_t deleted; /**< 1 if it is being deleted */
+    uint64_t ro; /**< whether it is read-only */
+    uint64_t snapshot; /**< whether it is a snapshot */
+    uint64_t is_default; /**< whether it is the one that is mounted by default */
+    uint64_t deleted; /**< whether it is being deleted */
     struct bw_bytes uuid; /**< its own id */
     struct bw_bytes parent_uuid; /**< id of what it is a snapshot of */
     struct bw_bytes received_uuid; /**< id of what it was received from */
@@ -326,7 +326,7 @@ struct bw_quotainfo {
 
 /** Version 1, Evolving/Evolving/Common: a chunk and how much of it is used, or one of its
  *  stripes, or what lies between stripes. */
-struct bw_chunkspace {
+struct bw_spaceinfo {
     uint64_t logical; /**< first logical address of the chunk */
     uint64_t length; /**< length of the chunk in bytes */
     /** Data, Metadata, System, ...; of a device also unallocated, and reserved: its first MiB */
@@ -351,7 +351,7 @@ struct bw_placeinfo {
     uint64_t length; /**< bytes from there on that lie in one piece */
     /** copy; P, Q: parity; unused: of a chunk, but no data; superblock, reserved, unallocated,
      *  outside */
-    const char *what;
+    const char *kind;
     uint64_t copy; /**< number of the copy, counted from 1; absent if it is none */
     uint64_t devid; /**< number of the device; absent if no chunk holds the address */
     uint64_t offset; /**< offset on the device */

@@ -123,8 +123,13 @@ def scripts(folder):
 
 
 def command_table(commands):
-    return row("command", "purpose") + row("---", "---") + "".join(
-        row(f"`{c['name']}`", escaped(c["summary"])) for c in commands)
+    text, topic = row("command", "purpose") + row("---", "---"), None
+    for command in commands:
+        if command["topic"] != topic:
+            topic = command["topic"]
+            text += row(f"**{topic}**", "")
+        text += row(f"`{command['name']}`", escaped(command["summary"]))
+    return text
 
 
 def examples(folder):

@@ -127,6 +127,11 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
     return iteration->take_device(iteration->context, &info);
 }
 
+const char *bw_device_state_name(enum bw_device_state state)
+{
+    return state == BW_DEVICE_PRESENT ? "present" : state == BW_DEVICE_STALE ? "stale" : "missing";
+}
+
 struct bw_error *bw_fs_devices(struct bw_fs *fs, bw_device_taker *take, void *context)
 {
     struct iteration iteration = {.fs = fs, .take_device = take, .context = context};

@@ -111,6 +111,7 @@ struct cmd_session {
 
 struct command {
     const char *name;
+    const char *topic;                /**< one of cmd_topic_... */
     const char *operands;             /**< what follows the options in the usage line */
     const char *summary;              /**< one line */
     const char *details;              /**< text of --help between usage and options; may be empty */
@@ -128,8 +129,11 @@ struct command {
     bool needs_path; /**< and there must be at least one of those */
 };
 
-extern const struct command cmd_info;
-extern const struct command cmd_super;
+/** Headings in the list of commands. */
+extern const char cmd_topic_files[], cmd_topic_export[], cmd_topic_volume[], cmd_topic_structures[],
+    cmd_topic_program[];
+
+extern const struct command cmd_info, cmd_super;
 extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
@@ -144,7 +148,7 @@ extern const struct cmd_option cmd_image_options[], cmd_common_options[];
 /** Among the first: the options for a struct cmd_probe_settings. */
 extern const struct cmd_option cmd_probe_options[];
 
-/** All commands; ends with NULL. The first is the default. */
+/** All commands, those of a topic together; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];
 
 /** Parses the arguments of a command and runs it; returns the exit status. argv[0] is skipped. */

@@ -62,6 +62,7 @@ static void add_command(struct bw_json *json, const struct command *command)
 {
     bw_json_begin_object(json, NULL);
     bw_json_text(json, "name", command->name);
+    bw_json_text(json, "topic", command->topic);
     bw_json_text(json, "operands", command->operands);
     bw_json_text(json, "summary", command->summary);
     bw_json_text(json, "details", command->details);

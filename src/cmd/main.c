@@ -14,11 +14,15 @@
 #include "base/thread.h"
 #include "cmd/command.h"
 
+const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out",
+           cmd_topic_volume[] = "The file system", cmd_topic_structures[] = "Structures on disk",
+           cmd_topic_program[] = "This program";
+
 const struct command *const cmd_table[] = {
-    &cmd_walk,     &cmd_super,   &cmd_info,       &cmd_ls,      &cmd_stat,  &cmd_readlink,
-    &cmd_xattr,    &cmd_cat,     &cmd_extents,    &cmd_sum,     &cmd_tar,   &cmd_extract,
-    &cmd_bodyfile, &cmd_devices, &cmd_subvolumes, &cmd_qgroups, &cmd_log,   &cmd_tree_stats,
-    &cmd_chunks,   &cmd_usage,   &cmd_map,        &cmd_dump,    &cmd_graph, &cmd_xlators,
+    &cmd_walk,     &cmd_ls,    &cmd_stat,       &cmd_readlink, &cmd_xattr,    &cmd_cat,
+    &cmd_extents,  &cmd_sum,   &cmd_tar,        &cmd_extract,  &cmd_bodyfile, &cmd_info,
+    &cmd_devices,  &cmd_usage, &cmd_subvolumes, &cmd_qgroups,  &cmd_log,      &cmd_super,
+    &cmd_chunks,   &cmd_map,   &cmd_tree_stats, &cmd_dump,     &cmd_graph,    &cmd_xlators,
     &cmd_blackbox, NULL,
 };
 

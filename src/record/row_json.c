@@ -150,6 +150,13 @@ static char *write_unsigned(const struct bw_rows *rows, const struct bw_column *
     return bw_decimal(bw_lead_write(at, &column->lead), *(const uint64_t *)value);
 }
 
+static char *write_bool(const struct bw_rows *rows, const struct bw_column *column,
+                        const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return stpcpy(bw_lead_write(at, &column->lead), *(const uint64_t *)value ? "true" : "false");
+}
+
 static char *write_signed(const struct bw_rows *rows, const struct bw_column *column,
                           const void *value, char *at, struct bw_buffer *buffer)
 {
@@ -184,7 +191,7 @@ bw_column_writer *bw_json_writer(const struct bw_member *member)
 {
     switch (member->type) {
     case BW_TYPE_U64:
-        return write_unsigned;
+        return member->format == BW_FORMAT_BOOL ? write_bool : write_unsigned;
     case BW_TYPE_I64:
         return write_signed;
     case BW_TYPE_TEXT:

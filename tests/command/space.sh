@@ -115,6 +115,7 @@ holds "estimates by its ratio" out_has '^    Free \(estimated\):		         18452
 holds "names the missing device" out_has '^   missing \(device 3\)	  67108864$'
 expect "usage in JSON" 0 - usage --json "$plain"
 holds "is one object" out_has '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"complete":true\},"groups":\[\{"type":"Data","profile":"single","size":25165824,"used":487424,"raw_size":25165824,"raw_used":487424,"chunks":2,"complete":true,"devices":\[\{"devid":1,"size":25165824\}\]\},'
+holds "names devices as the devices command does" out_has '"devices":\[\{"id":1,"state":"present","path":"[^"]*dev1.img","seed":false,"size":134217728,"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
 expect "a seed" 0 - usage -b "$fixtures/sprout/dev1.img" "$fixtures/sprout/dev2.img"
 holds "their groups count, their size does not, as in the reference" out_has '^    Device unallocated:		          -8388608$'
 expect "several profiles" 0 - usage "$fixtures/conversion-raid1-raid5/dev1.img" "$fixtures/conversion-raid1-raid5/"dev[2-9].img
@@ -123,22 +124,22 @@ expect "usage without the extent tree" 1 'no good copy' usage --json "$fixtures/
 holds "is not complete" out_has '"used":0,.*"complete":false'
 
 # Addresses.
-expect "an address with two copies" 0 - map -o what,copy,devid,offset,length "$plain" 0x1d00000
+expect "an address with two copies" 0 - map -o kind,copy,devid,offset,length "$plain" 0x1d00000
 holds "has both" out_is $'copy\t1\t1\t38797312\t33554432\ncopy\t2\t1\t72351744\t33554432'
 raid6=$fixtures/raid6-4/dev
 six=("${raid6}1.img" -d "${raid6}3.img" -d "${raid6}4.img")
-expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,what,copy,devid,offset "${six[@]}" 105971712+68K
+expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,copy,devid,offset "${six[@]}" 105971712+68K
 holds "is cut at the stripes, with the parity of each row" out_is $'105971712\t65536\tcopy\t1\t2\t42991616
 105971712\t65536\tP\t-\t3\t42991616\n105971712\t65536\tQ\t-\t4\t42991616
 106037248\t4096\tcopy\t1\t2\t43057152\n106037248\t4096\tP\t-\t4\t43057152\n106037248\t4096\tQ\t-\t1\t64028672'
-expect "the other way" 0 'is missing' map --devid 4 -o what,logical,length,copy "${six[@]}" 42991616+128K
+expect "the other way" 0 'is missing' map --devid 4 -o kind,logical,length,copy "${six[@]}" 42991616+128K
 holds "parity protects a row" out_is $'Q\t105906176\t65536\t-\nP\t106037248\t65536\t-'
-expect "a device from its beginning" 0 - map --devid 1 -o offset,length,what,logical "$plain" 0+72M
+expect "a device from its beginning" 0 - map --devid 1 -o offset,length,kind,logical "$plain" 0+72M
 holds "all that lies there" out_is $'0\t65536\treserved\t-\n65536\t4096\tsuperblock\t-\n69632\t978944\treserved\t-
 1048576\t12582912\tunallocated\t-\n13631488\t8388608\tcopy\t13631488\n22020096\t8388608\tcopy\t22020096
 30408704\t8388608\tcopy\t22020096\n38797312\t28311552\tcopy\t30408704\n67108864\t4096\tsuperblock\t-
 67112960\t5238784\tcopy\t58724352\n72351744\t3145728\tcopy\t30408704'
-expect "a range that ends after the last chunk" 0 - map -o logical,length,what,devid "$plain" 80740351+2
+expect "a range that ends after the last chunk" 0 - map -o logical,length,kind,devid "$plain" 80740351+2
 holds "is outside there" out_is $'80740351\t1\tcopy\t1\n80740352\t1\toutside\t-'
 one=$fixtures/stripe-tree-raid1/dev
 pair=("${one}1.img" -d "${one}2.img")

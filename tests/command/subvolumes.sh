@@ -85,6 +85,8 @@ for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:s
     expect "the state of $name" 0 - qgroups --status -o mode,state "$(image "$name")"
     holds "$mode, $consistent" out_is "$mode"$'\t'"$consistent"
 done
+expect "flags in JSON" 0 - subvolumes --json -o id,ro,snapshot,is_default,deleted "$(image plain)"
+is "are booleans" "$(head -n 1 "$WORK/out")" '{"id":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
 expect "the state as JSON" 0 - qgroups --status --json "$(image simple-quota)"
 holds "since when" out_is '{"mode":"simple","state":"consistent","generation":8,"enable_generation":8,"flags":9,"version":1}'
 expect "no quotas" 0 'warning: the file system has no quotas' qgroups --json "$(image plain)"

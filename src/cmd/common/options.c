@@ -278,9 +278,13 @@ static int show_help(const struct command *command, const char *argument)
     printf("\nExamples:\n%s", command->examples);
     if (!is_default)
         return STATUS_OK;
-    printf("\nCommands:\n");
-    for (size_t i = 0; cmd_table[i]; i++)
-        printf("  %-22s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+    const char *topic = NULL;
+    for (size_t i = 0; cmd_table[i]; topic = cmd_table[i++]->topic) {
+        if (cmd_table[i]->topic != topic)
+            printf("\n%s:\n", cmd_table[i]->topic);
+        printf("  %-12s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
+    }
+    printf("\n'btrfs-walk COMMAND --help' describes a command.\n");
     return STATUS_OK;
 }
 
@@ -310,14 +314,15 @@ static void fill_tables(struct getopt_tables *tables, const struct option_list *
     }
 }
 
-static int usage_error(const char *reason, const char *argument)
+static int usage_error(const struct command *command, const char *reason, const char *argument)
 {
+    bool is_default = command == cmd_table[0];
     BW_AUTO_BUFFER struct bw_buffer shown = {0};
     bw_escape_words(&shown, reason);
     bw_buffer_format(&shown, "%s", argument ? ": " : "");
     bw_escape_words(&shown, argument ? argument : "");
-    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk --help'.\n", (int)shown.length,
-            shown.data ? shown.data : "");
+    fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk %s%s--help'.\n", (int)shown.length,
+            shown.data ? shown.data : "", is_default ? "" : command->name, is_default ? "" : " ");
     return STATUS_CANNOT;
 }
 
@@ -342,14 +347,14 @@ static int use_option(const struct command *command, const struct cmd_common *co
         return status;
     BW_AUTO_ERROR struct bw_error *error =
         option->take(list->items[number].settings + option->offset, option, argument);
-    return error ? usage_error(error->message, NULL) : SHOWED_NOTHING;
+    return error ? usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-static int bad_option(int result, const char *argument)
+static int bad_option(const struct command *command, int result, const char *argument)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
     bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
-    return usage_error(result == ':' ? "option without its argument" : "unknown option",
+    return usage_error(command, result == ':' ? "option without its argument" : "unknown option",
                        is_short ? letter : argument);
 }
 
@@ -364,7 +369,7 @@ static int take_options(const struct command *command, int argc, char **argv,
     while (status == SHOWED_NOTHING &&
            (result = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
         if (result == '?' || result == ':')
-            return bad_option(result, argv[optind - 1]);
+            return bad_option(command, result, argv[optind - 1]);
         size_t number =
             result < LONG_FORM ? find_letter(&list, result) : (size_t)(result - LONG_FORM);
         status = use_option(command, common, &list, number, optarg);
@@ -389,9 +394,9 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
 {
     take_operands(command, common, operands, count);
     if (!count && !command->needs_no_image && !common->graph.file)
-        return usage_error("no image given", NULL);
+        return usage_error(command, "no image given", NULL);
     if (command->needs_path && !common->path_count)
-        return usage_error("no path given", NULL);
+        return usage_error(command, "no path given", NULL);
     return command->run(common, state);
 }
 

@@ -82,7 +82,7 @@ const struct cmd_option cmd_rows_options[] = {
     {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
      CMD_FLAG(struct cmd_rows_settings, iec)},
     {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_rows_settings, si)},
-    {0, "raw", NULL, "print sizes and times as plain numbers (default unless on a terminal)",
+    {'b', "raw", NULL, "print sizes and times as plain numbers (default unless on a terminal)",
      CMD_FLAG(struct cmd_rows_settings, raw)},
     {0},
 };

@@ -127,6 +127,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_bodyfile = {
     .name = "bodyfile",
+    .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
     .summary = "Writes all files and their times as a body file of The Sleuth Kit.",
     .details =

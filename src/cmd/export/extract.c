@@ -213,6 +213,7 @@ static int run(const struct cmd_common *common, void *settings)
 
 const struct command cmd_extract = {
     .name = "extract",
+    .topic = cmd_topic_export,
     .operands = "-C DEST IMAGE [PATH]...",
     .summary = "Extracts files, folders, or everything, into a folder.",
     .details =

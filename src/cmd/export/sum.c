@@ -151,6 +151,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_sum = {
     .name = "sum",
+    .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
     .summary = "Prints hashes of files, as sha256sum does.",
     .details =

@@ -407,6 +407,7 @@ static int run(const struct cmd_common *common, void *settings)
 
 const struct command cmd_tar = {
     .name = "tar",
+    .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]...",
     .summary = "Writes an archive of files, folders, or everything.",
     .details =

@@ -35,6 +35,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_graph = {
     .name = "graph",
+    .topic = cmd_topic_program,
     .operands = "IMAGE...",
     .summary = "Prints the graph of layers that the images would be read through.",
     .details = "\nThe output is a volfile: every layer with its options and the layers below it.\n"

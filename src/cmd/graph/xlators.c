@@ -129,6 +129,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_xlators = {
     .name = "xlators",
+    .topic = cmd_topic_program,
     .operands = "[TYPE...]",
     .summary = "Lists the types of layers, or describes a type and its options.",
     .details =

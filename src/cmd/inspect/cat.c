@@ -164,6 +164,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_cat = {
     .name = "cat",
+    .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Writes the contents of files to stdout.",
     .details = "\n"

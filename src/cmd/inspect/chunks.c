@@ -30,7 +30,7 @@ static const struct cmd_option options[] = {
 };
 
 /* What is used of a chunk; `*absent` if that is lost, which ends nothing. */
-static struct bw_error *find_used(const struct list *list, struct bw_chunkspace *row,
+static struct bw_error *find_used(const struct list *list, struct bw_spaceinfo *row,
                                   uint64_t *absent)
 {
     struct bw_block_group_info group = {.used = 0};
@@ -40,7 +40,7 @@ static struct bw_error *find_used(const struct list *list, struct bw_chunkspace 
         return NULL;
     if (error->code == BW_ERROR_NO_MEMORY)
         return error;
-    *absent |= BW_MEMBER(chunkspace, used);
+    *absent |= BW_MEMBER(spaceinfo, used);
     if (error->code == BW_ERROR_NOT_FOUND)
         bw_fs_report(list->listing->session.fs, BW_DAMAGE, error);
     else
@@ -51,28 +51,28 @@ static struct bw_error *find_used(const struct list *list, struct bw_chunkspace 
 static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     const struct list *list = context;
-    uint64_t absent = BW_MEMBER(chunkspace, devid) | BW_MEMBER(chunkspace, offset) |
-                      BW_MEMBER(chunkspace, stripe);
-    struct bw_chunkspace row = {.logical = chunk->logical,
-                                .length = chunk->length,
-                                .type = bw_chunk_type_name(chunk->type),
-                                .profile = chunk->profile,
-                                .stripes = {chunk->stripes, chunk->stripe_count},
-                                .stripe_length = bw_chunk_stripe_length(chunk),
-                                .flags = chunk->type};
+    uint64_t absent =
+        BW_MEMBER(spaceinfo, devid) | BW_MEMBER(spaceinfo, offset) | BW_MEMBER(spaceinfo, stripe);
+    struct bw_spaceinfo row = {.logical = chunk->logical,
+                               .length = chunk->length,
+                               .type = bw_chunk_type_name(chunk->type),
+                               .profile = chunk->profile,
+                               .stripes = {chunk->stripes, chunk->stripe_count},
+                               .stripe_length = bw_chunk_stripe_length(chunk),
+                               .flags = chunk->type};
     BW_TRY(find_used(list, &row, &absent));
     return cmd_listing_write(list->listing, &row, sizeof row, absent);
 }
 
 static struct bw_error *write_range(const struct list *list, const struct bw_device_range *range)
 {
-    struct bw_chunkspace row = {.devid = range->devid,
-                                .offset = range->offset,
-                                .stripe_length = range->length,
-                                .type = range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
-    uint64_t absent = BW_MEMBER(chunkspace, logical) | BW_MEMBER(chunkspace, length) |
-                      BW_MEMBER(chunkspace, used) | BW_MEMBER(chunkspace, flags) |
-                      BW_MEMBER(chunkspace, stripe);
+    struct bw_spaceinfo row = {.devid = range->devid,
+                               .offset = range->offset,
+                               .stripe_length = range->length,
+                               .type = range->use == BW_USE_RESERVED ? "reserved" : "unallocated"};
+    uint64_t absent = BW_MEMBER(spaceinfo, logical) | BW_MEMBER(spaceinfo, length) |
+                      BW_MEMBER(spaceinfo, used) | BW_MEMBER(spaceinfo, flags) |
+                      BW_MEMBER(spaceinfo, stripe);
     if (range->use == BW_USE_CHUNK) {
         absent = 0;
         row.logical = range->logical;
@@ -124,6 +124,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_chunks = {
     .name = "chunks",
+    .topic = cmd_topic_structures,
     .operands = "IMAGE...",
     .summary = "Lists the chunks, how much of them is used, and where they lie on the devices.",
     .details =
@@ -139,7 +140,7 @@ const struct command cmd_chunks = {
                 "  btrfs-walk chunks --json disk.img | jq .stripes      for programs\n"
                 "  btrfs-walk chunks -o logical,type,used disk.img      columns\n",
     .options = options,
-    .record = "chunkspace",
+    .record = "spaceinfo",
     .run = run,
     .state_size = sizeof(struct chunks_state),
 };

@@ -15,13 +15,10 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *take(void *context, const struct bw_device_info *device)
 {
-    static const char *const states[] = {[BW_DEVICE_PRESENT] = "present",
-                                         [BW_DEVICE_STALE] = "stale",
-                                         [BW_DEVICE_MISSING] = "missing"};
     bool missing = device->state == BW_DEVICE_MISSING;
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
     const struct bw_deviceinfo row = {.id = device->devid,
-                                      .state = states[device->state],
+                                      .state = bw_device_state_name(device->state),
                                       .size = device->total_bytes,
                                       .allocated = device->bytes_used,
                                       .generation = device->generation,
@@ -53,6 +50,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_devices = {
     .name = "devices",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Lists the devices of a file system, with those that are missing.",
     .details = "\n"

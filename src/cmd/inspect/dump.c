@@ -118,6 +118,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_dump = {
     .name = "dump",
+    .topic = cmd_topic_structures,
     .operands = "IMAGE...",
     .summary = "Prints trees and tree blocks, with every item decoded.",
     .details =

@@ -308,6 +308,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_extents = {
     .name = "extents",
+    .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Prints where the contents of files lie on the devices.",
     .details = CMD_PATHS_DETAILS

@@ -192,9 +192,7 @@ static void put_groups(struct info *info)
 
 static struct bw_error *put_device(void *context, const struct bw_device_info *device)
 {
-    static const char *const states[] = {[BW_DEVICE_PRESENT] = "present",
-                                         [BW_DEVICE_STALE] = "stale",
-                                         [BW_DEVICE_MISSING] = "missing"};
+    const char *state = bw_device_state_name(device->state);
     struct info *info = context;
     struct sheet *sheet = &info->sheet;
     char label[32], size[BW_SIZE_ROOM + 1], allocated[BW_SIZE_ROOM + 1];
@@ -203,7 +201,7 @@ static struct bw_error *put_device(void *context, const struct bw_device_info *d
     info->stale_devices += device->state == BW_DEVICE_STALE;
     sheet_object(sheet, NULL);
     sheet_number(sheet, "id", device->devid);
-    sheet_text(sheet, "state", states[device->state]);
+    sheet_text(sheet, "state", state);
     sheet_number(sheet, "size", device->total_bytes);
     sheet_number(sheet, "allocated", device->bytes_used);
     put_uuid(sheet, NULL, "uuid", device->uuid);
@@ -211,7 +209,7 @@ static struct bw_error *put_device(void *context, const struct bw_device_info *d
         sheet_text(sheet, "path", device->path);
     sheet_close(sheet);
     snprintf(label, sizeof label, "Device %" PRIu64 ":", device->devid);
-    sheet_line(sheet, label, "%s, %s, %s allocated%s%.*s", states[device->state],
+    sheet_line(sheet, label, "%s, %s, %s allocated%s%.*s", state,
                sheet_size(size, device->total_bytes), sheet_size(allocated, device->bytes_used),
                path.length ? ", " : "", (int)path.length, path.length ? path.data : "");
     return NULL;
@@ -425,6 +423,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_info = {
     .name = "info",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Prints what a file system is: size, profiles, features, devices, state.",
     .details = "\n"

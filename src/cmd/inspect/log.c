@@ -347,6 +347,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_log = {
     .name = "log",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Lists what replaying the log changes: files, names, data and attributes.",
     .details =

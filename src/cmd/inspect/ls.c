@@ -286,6 +286,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_ls = {
     .name = "ls",
+    .topic = cmd_topic_files,
     .operands = "IMAGE [PATH]...",
     .summary = "Lists directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS

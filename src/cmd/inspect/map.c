@@ -201,7 +201,7 @@ static struct bw_error *write_places(const struct map *map, uint64_t logical,
         parity += place.rebuilt;
         struct bw_placeinfo row = {.logical = logical,
                                    .length = place.length,
-                                   .what = parity == 0   ? "copy"
+                                   .kind = parity == 0   ? "copy"
                                            : parity == 1 ? "P"
                                                          : "Q",
                                    .copy = place.rebuilt ? 0 : copy,
@@ -216,7 +216,7 @@ static struct bw_error *write_nowhere(const struct map *map, uint64_t logical, b
                                       uint64_t length)
 {
     struct bw_placeinfo row = {
-        .logical = logical, .length = length, .what = outside ? "outside" : "unused"};
+        .logical = logical, .length = length, .kind = outside ? "outside" : "unused"};
     return write_row(map, &row, BW_MEMBER(placeinfo, devid) | BW_MEMBER(placeinfo, offset));
 }
 
@@ -252,7 +252,7 @@ static struct bw_error *map_device(const struct map *map, struct question *rest)
                               &place));
     struct bw_placeinfo row = {.logical = place.logical,
                                .length = place.length,
-                               .what = place.parity == 1   ? "P"
+                               .kind = place.parity == 1   ? "P"
                                        : place.parity == 2 ? "Q"
                                        : place.copy        ? "copy"
                                                            : uses[place.use],
@@ -302,8 +302,8 @@ static int map_all(const struct cmd_common *common, struct map *map)
 {
     const struct cmd_listing_plan plan = {
         .record = cmd_map.record,
-        .columns = map->state->by_device ? "devid,offset,length,what,logical,copy"
-                                         : "logical,length,what,copy,devid,offset,path",
+        .columns = map->state->by_device ? "devid,offset,length,kind,logical,copy"
+                                         : "logical,length,kind,copy,devid,offset,path",
         .list = list,
         .context = map,
     };
@@ -326,6 +326,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_map = {
     .name = "map",
+    .topic = cmd_topic_structures,
     .operands = "IMAGE ADDRESS[+LENGTH]...",
     .summary = "Prints where logical addresses lie on the devices, or the other way round.",
     .details =

@@ -166,6 +166,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_qgroups = {
     .name = "qgroups",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Lists quota groups with their use and limits, or the state of quotas.",
     .details =

@@ -41,6 +41,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_readlink = {
     .name = "readlink",
+    .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Prints the targets of symbolic links.",
     .details = CMD_PATHS_DETAILS CMD_PATHS_STATUS,

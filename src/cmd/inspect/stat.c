@@ -316,6 +316,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_stat = {
     .name = "stat",
+    .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Prints everything about a file or directory.",
     .details = CMD_PATHS_DETAILS

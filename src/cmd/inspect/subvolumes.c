@@ -170,6 +170,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_subvolumes = {
     .name = "subvolumes",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary = "Lists the subvolumes and snapshots of a file system.",
     .details = "\n"

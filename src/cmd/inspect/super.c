@@ -198,6 +198,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_super = {
     .name = "super",
+    .topic = cmd_topic_structures,
     .operands = "IMAGE...",
     .summary = "Prints the superblocks of images, all copies, good and bad.",
     .details = "\n"

@@ -23,7 +23,7 @@ struct tree_stats_state {
     struct cmd_rows_settings rows;
     struct wanted *trees;
     size_t count, capacity;
-    bool bytes, items;
+    bool items;
 };
 
 static struct bw_error *take_tree(void *state, const struct cmd_option *option, const char *text)
@@ -47,7 +47,6 @@ static const struct cmd_option options[] = {
     {'t', "tree", "TREE",
      "this tree: its name or id (repeatable; default: root, extent, csum and fs)",
      .take = take_tree, .words = bw_tree_names, .release = release_trees},
-    {'b', "bytes", NULL, "print sizes in bytes", CMD_FLAG(struct tree_stats_state, bytes)},
     {0, "items", NULL, "list the items of each tree by type",
      CMD_FLAG(struct tree_stats_state, items)},
     CMD_GROUP(cmd_rows_options, struct tree_stats_state, rows),
@@ -253,10 +252,9 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         BW_TRY(read_tree(listing, &trees[i], state->count, &stats, &known));
         if (!known)
             continue;
-        BW_TRY(state->items ? write_items(listing, &stats)
-               : listing->stream.rows
-                   ? write_row(listing, &trees[i], &stats)
-                   : write_text(listing, &trees[i], &stats, state->bytes || state->rows.raw));
+        BW_TRY(state->items           ? write_items(listing, &stats)
+               : listing->stream.rows ? write_row(listing, &trees[i], &stats)
+                                      : write_text(listing, &trees[i], &stats, state->rows.raw));
     }
     return NULL;
 }
@@ -270,12 +268,12 @@ static int run(const struct cmd_common *common, void *state)
         .list = list,
         .context = state,
     };
-    stats->rows.raw |= stats->bytes && stats->items;
     return cmd_listing_run(common, &stats->rows, &plan);
 }
 
 const struct command cmd_tree_stats = {
     .name = "tree-stats",
+    .topic = cmd_topic_structures,
     .operands = "IMAGE...",
     .summary = "Prints how large trees are, how their blocks lie, and what is in them.",
     .details =
@@ -285,7 +283,8 @@ const struct command cmd_tree_stats = {
         "each type there are.\nDistances are those of logical addresses. A seek is counted where "
         "a block does not lie right\nbehind the one before it below the same node. The time is an "
         "estimate for a hard disk that takes\n8 ms for a seek and reads 160 MB a "
-        "second.\n" CMD_LISTING_DETAILS,
+        "second.\nThe columns of --items are tree, type, number, items and "
+        "bytes.\n" CMD_LISTING_DETAILS,
     .examples = "  btrfs-walk tree-stats disk.img                      root, extent, csum, fs\n"
                 "  btrfs-walk tree-stats -b -t 256 -t uuid disk.img    other trees\n"
                 "  btrfs-walk tree-stats --items -t fs disk.img        items by type\n"

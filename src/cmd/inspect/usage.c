@@ -185,10 +185,10 @@ static void add_device(struct bw_json *json, const struct bw_usage_device *devic
 {
     const char *path = device->info.path;
     bw_json_begin_object(json, NULL);
-    bw_json_number(json, "devid", device->info.devid);
+    bw_json_number(json, "id", device->info.devid);
+    bw_json_text(json, "state", bw_device_state_name(device->info.state));
     if (path)
         bw_json_bytes(json, "path", path, strlen(path));
-    bw_json_bool(json, "missing", device->info.state == BW_DEVICE_MISSING);
     bw_json_bool(json, "seed", device->info.seed);
     bw_json_number(json, "size", device->info.total_bytes);
     bw_json_number(json, "allocated", device->allocated);
@@ -237,6 +237,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_usage = {
     .name = "usage",
+    .topic = cmd_topic_volume,
     .operands = "IMAGE...",
     .summary =
         "Prints how much space is allocated, used and free, in all and by profile and device.",

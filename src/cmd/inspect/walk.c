@@ -129,6 +129,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_walk = {
     .name = "walk",
+    .topic = cmd_topic_files,
     .operands = "IMAGE...",
     .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
     .details =

@@ -166,6 +166,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_xattr = {
     .name = "xattr",
+    .topic = cmd_topic_files,
     .operands = "IMAGE PATH...",
     .summary = "Prints the extended attributes of files, with their values.",
     .details = CMD_PATHS_DETAILS

@@ -149,6 +149,7 @@ static int run(const struct cmd_common *common, void *state)
 
 const struct command cmd_blackbox = {
     .name = "blackbox",
+    .topic = cmd_topic_program,
     .operands = "FILE",
     .summary = "Shows the events that a command with --blackbox has kept in FILE.",
     .details =
