@@ -38,6 +38,10 @@ struct bw_dump_options {
     /** Only items with keys from here on, and up to there; both may be NULL. If one is set,
      * internal nodes are not printed, and only what is needed is read. */
     const struct bw_key *first, *last;
+    /** The log was replayed (struct bw_fs_status): show the trees of subvolumes and the checksum
+     * tree with its changes. Changed blocks are in memory only; they have addresses from 1 << 63
+     * on, and zeros for a checksum and for UUIDs. Otherwise trees are shown as they are on disk. */
+    bool replayed;
 };
 
 /**

@@ -187,15 +187,16 @@ struct bw_error *bw_dump_trees(struct bw_fs *fs, const uint64_t *ids, size_t cou
     struct trees trees = {0};
     bool totals = !count;
     BW_TRY(begin(&trees, fs, options, consume, context));
+    const bool replayed = trees.dump.options.replayed && fs->status.log_replayed;
     struct bw_error *error = NULL;
     for (size_t i = 0; i < count && !error; i++) {
         error = bw_dump_tree_check(fs, ids[i]);
         totals |= ids[i] != BW_ROOT_TREE && ids[i] != BW_CHUNK_TREE && ids[i] != BW_TREE_LOG;
     }
     if (!count)
-        error = bw_dump_each_tree(fs, NULL, take_tree, &trees);
+        error = bw_dump_each_tree(fs, NULL, replayed, take_tree, &trees);
     for (size_t i = 0; i < count && !error; i++)
-        error = bw_dump_each_tree(fs, &ids[i], take_tree, &trees);
+        error = bw_dump_each_tree(fs, &ids[i], replayed, take_tree, &trees);
     if (!error && totals)
         print_totals(&trees.dump);
     return bw_dump_end(&trees.dump, error);

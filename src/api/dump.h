@@ -16,10 +16,10 @@ struct bw_dump_tree {
 /** Receives a tree; a view that ends with the call. An error ends the iteration. */
 typedef struct bw_error *bw_dump_tree_taker(void *context, const struct bw_dump_tree *tree);
 
-/** Hands out the trees of an id, or all of them if `id` is NULL. Roots that cannot be read are
- * reported. */
-struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bw_dump_tree_taker *take,
-                                   void *context);
+/** Hands out the trees of an id, or all of them if `id` is NULL; with `replayed`, as they are after
+ * the replay of the log. Roots that cannot be read are reported. */
+struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
+                                   bw_dump_tree_taker *take, void *context);
 
 /** BW_ERROR_NOT_FOUND, which names what there is, unless there is a tree of that id. */
 struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id);

@@ -14,6 +14,7 @@
 struct iteration {
     struct bw_fs *fs;
     const uint64_t *id; /* the only one wanted; NULL: all */
+    bool replayed;      /* with the changes of the log */
     bw_dump_tree_taker *take;
     void *context;
 };
@@ -61,6 +62,16 @@ static struct bw_error *take_super(const struct iteration *iteration, const stru
     return wants(iteration, tree->id) ? iteration->take(iteration->context, &found) : NULL;
 }
 
+/* The tree after the replay of the log; NULL if that does not change it. */
+static const struct bw_tree *replayed_tree(const struct bw_fs *fs, const struct bw_key *key)
+{
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, key->objectid);
+    if (subvolume)
+        return &subvolume->tree;
+    bool has_checksums = key->objectid == BW_CSUM_TREE && !key->offset && fs->checksum_trees.count;
+    return has_checksums ? &fs->checksum_trees.trees[0] : NULL;
+}
+
 static struct bw_error *take_root(void *context, const struct bw_item *item)
 {
     const struct iteration *iteration = context;
@@ -72,10 +83,14 @@ static struct bw_error *take_root(void *context, const struct bw_item *item)
         bw_fs_report(iteration->fs, BW_DAMAGE, bad);
         return NULL;
     }
-    const struct bw_dump_tree tree = {.tree = {item->key.objectid, root.root, root.last_snapshot},
-                                      .name = name_of(item->key.objectid),
-                                      .key = &item->key,
-                                      .deleted = !root.references};
+    struct bw_dump_tree tree = {.tree = {item->key.objectid, root.root, root.last_snapshot},
+                                .name = name_of(item->key.objectid),
+                                .key = &item->key,
+                                .deleted = !root.references};
+    const struct bw_tree *replayed =
+        iteration->replayed ? replayed_tree(iteration->fs, &item->key) : NULL;
+    if (replayed)
+        tree.tree.root = replayed->root;
     return iteration->take(iteration->context, &tree);
 }
 
@@ -107,10 +122,10 @@ static struct bw_error *find_log(struct bw_fs *fs, struct bw_tree *tree)
     return NULL;
 }
 
-struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bw_dump_tree_taker *take,
-                                   void *context)
+struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
+                                   bw_dump_tree_taker *take, void *context)
 {
-    struct iteration iteration = {fs, id, take, context};
+    struct iteration iteration = {fs, id, replayed, take, context};
     const struct bw_tree remap = {BW_REMAP_TREE, fs->superblock.remap_root, 0};
     struct bw_tree log = {0};
     BW_TRY(take_super(&iteration, &fs->root_tree, "root"));
@@ -158,9 +173,9 @@ static struct bw_error *take_name(void *context, const struct bw_dump_tree *tree
 struct bw_error *bw_dump_tree_check(struct bw_fs *fs, uint64_t id)
 {
     struct found found = {.wanted = id};
-    struct bw_error *error = bw_dump_each_tree(fs, &id, take_name, &found);
+    struct bw_error *error = bw_dump_each_tree(fs, &id, false, take_name, &found);
     if (!error)
-        error = bw_dump_each_tree(fs, NULL, take_name, &found);
+        error = bw_dump_each_tree(fs, NULL, false, take_name, &found);
     if (found.there) {
         bw_error_free(error);
         error = NULL;

@@ -90,6 +90,7 @@ struct cmd_common {
     const char *partition;         /**< NULL: none is chosen */
     uint64_t offset;               /**< of the images in their files */
     unsigned log;                  /**< enum bw_log_mode */
+    bool log_given;                /**< --log was given */
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;

@@ -34,6 +34,16 @@ expect "the log" 0 - dump -t log "$images/log-tree/dev1.img"
 holds "its root" out_has '^log root tree$'
 holds "those of subvolumes" out_has '^log tree key \(TREE_LOG ROOT_ITEM 256\) $'
 holds "directories in it" out_has '^		dir log end '
+expect "trees as they are on disk" 0 - dump -t 256 "$images/log-tree/dev1.img"
+holds "the removed entry is there" out_has 'name: 01.txt$'
+holds "no block is in memory" out_lacks '^(node|leaf) 9223372036[0-9]+ '
+mv "$WORK/out" "$WORK/committed"
+expect "trees without the log" 0 - dump -t 256 --log=ignore "$images/log-tree/dev1.img"
+holds "the same" cmp "$WORK/out" "$WORK/committed"
+expect "trees with the log replayed" 0 - dump -t 256 --log=replay "$images/log-tree/dev1.img"
+holds "the removed entry is gone" out_lacks 'name: 01.txt$'
+holds "the new one is there" out_has 'name: logged-19$'
+holds "changed blocks are in memory" out_has '^leaf 9223372036[0-9]+ '
 
 # Trees, blocks and keys.
 expect "a tree" 0 - dump -t fs "$plain"

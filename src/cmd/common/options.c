@@ -121,6 +121,14 @@ static struct bw_error *take_offset(void *target, const struct cmd_option *optio
     return cmd_parse_bytes(&rest, target) && !*rest ? NULL : cmd_bad_argument(option, argument);
 }
 
+static struct bw_error *take_log(void *target, const struct cmd_option *option,
+                                 const char *argument)
+{
+    struct cmd_common *common = target;
+    common->log_given = true;
+    return cmd_take_word(&common->log, option, argument);
+}
+
 static struct bw_error *take_edit(void *target, const struct cmd_option *option,
                                   const char *argument)
 {
@@ -167,7 +175,7 @@ const struct cmd_option cmd_image_options[] = {
     {0, "log", "WORD",
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
-     CMD_WORD(struct cmd_common, log, log_modes)},
+     .take = take_log, .words = log_modes},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},

@@ -105,6 +105,7 @@ static int run(const struct cmd_common *common, void *state)
         return status;
     dump->dump.struct_size = sizeof dump->dump;
     dump->dump.depth_first &= !dump->breadth_first;
+    dump->dump.replayed = common->log_given && common->log == BW_LOG_REPLAY;
     if (dump->has_range) {
         dump->dump.first = &dump->first;
         dump->dump.last = &dump->last;
@@ -136,6 +137,11 @@ const struct command cmd_dump = {
         "TZ. "
         "With\n--json, names that are not UTF-8 are in base64, in name_bytes. Of a damaged block, "
         "what can be\ndecoded is printed, and a message follows on stderr.\n"
+        "\n"
+        "Trees are printed as they are on disk, and the log as a tree of its own. Only if "
+        "--log=replay is\ngiven, subvolumes and checksums are printed with the log replayed; "
+        "blocks that this changes have\naddresses from 9223372036854775808 on, where no device "
+        "has anything.\n"
         "\n"
         "Exit status: 0 all printed; 1 part is missing or damaged; 2 wrong usage, no such tree, or "
         "not a btrfs\nfile system; 3 a feature of the image is not supported.\n",
