@@ -23,7 +23,13 @@ tells 'Metadata UUID: .*' 'Features:      .*, metadata-uuid.*'
 expect "a missing device" 0 'device 2 .* is missing' info "$(fixture raid1-2)"
 tells 'Device 2:      missing, .* allocated' 'State:         degraded, 1 of 2 devices missing; 1 message on stderr'
 expect "a log tree" 0 - info "$(fixture log-tree)"
-tells 'Log tree:      yes: .*'
+tells 'Log tree:      yes, replayed: .*'
+expect "a log tree that is ignored" 0 - info --log=ignore "$(fixture log-tree)"
+tells 'Log tree:      yes, not replayed: .*'
+expect "the same as JSON" 0 - info --log=ignore --json "$(fixture log-tree)"
+holds "it is there, not replayed" jq -e '.log_tree and .log_replayed == false' "$WORK/out"
+expect "a replayed log as JSON" 0 - info --json "$(fixture log-tree)"
+holds "it is replayed" jq -e .log_replayed "$WORK/out"
 expect "mixed block groups" 0 - info "$(fixture mixed)"
 tells 'Data\+Metadata: single, .*'
 expect "subvolumes being deleted" 0 - info "$(fixture deletion-pending)"

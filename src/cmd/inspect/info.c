@@ -255,18 +255,23 @@ static void put_transaction(struct info *info, int64_t changed)
 {
     enum { TO_THE_SECOND = 19 };
     char date[BW_DATE_LENGTH];
-    bool log_tree = info->super.log_root;
+    const bool log_tree = info->super.log_root;
+    const bool replayed = bw_fs_status(info->fs).log_replayed;
     bw_write_date(date, changed, ' ');
     sheet_number(&info->sheet, "generation", info->super.generation);
     if (changed)
         sheet_number(&info->sheet, "changed", (uint64_t)changed);
-    if (info->sheet.is_json)
+    if (info->sheet.is_json) {
         bw_json_bool(&info->sheet.json, "log_tree", log_tree);
+        bw_json_bool(&info->sheet.json, "log_replayed", replayed);
+    }
     sheet_line(&info->sheet, "Transaction:", "%" PRIu64 "%s%.*s%s", info->super.generation,
                changed ? ", last change " : "", changed ? TO_THE_SECOND : 0, date,
                changed ? " UTC" : "");
     sheet_line(&info->sheet, "Log tree:",
-               log_tree ? "yes: some changes were fsynced, but not committed" : "none");
+               !log_tree  ? "none"
+               : replayed ? "yes, replayed: changes that were fsynced, but not committed, are shown"
+                          : "yes, not replayed: some changes were fsynced, but not committed");
 }
 
 static struct bw_error *put_table(void *context, const struct bw_partition_table *table)
@@ -431,9 +436,11 @@ const struct command cmd_info = {
                "that of the\nlast change in any subvolume. The state is healthy; degraded, if "
                "devices are missing or have\nmissed transactions; damaged, if part of these trees "
                "is lost; or unreadable, if the superblock\nis all that can be read. Of a disk, the "
-               "partitions are listed as well. Exit status:\n0 all told; 1 part of the answer is "
-               "missing; 2 wrong usage or not a btrfs file system; 3 a\nfeature of the image is "
-               "not supported.\n",
+               "partitions are listed as well. \"Log "
+               "tree\" tells\nwhether there is a log and whether it was replayed; 'btrfs-walk log' "
+               "lists what it changes.\nExit status: 0 all told; 1 part of the answer is missing; "
+               "2 wrong usage or not a btrfs file\nsystem; 3 a feature of the image is not "
+               "supported.\n",
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",
