@@ -16,9 +16,9 @@ is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $
 
 if ! have abidiff; then
     skip "types and functions: abidiff (libabigail) is not installed"
-elif [ "$(uname -m)" != x86_64 ] || ! readelf -S "$library" | grep -q '\.debug_info'; then
+elif [ "$(uname -m)" != x86_64 ] || ! grep -q '\.debug_info' < <(readelf -S "$library"); then
     skip "types and functions: this is not x86-64, or there is no debug information"
-elif readelf -p .comment "$library" | grep -q clang || nm -D "$library" | grep -q __asan; then
+elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm -D "$library"); then
     skip "types and functions: built with clang or with sanitizers"
 else
     holds "the interface is that of tests/abi; after an addition run 'make abi'" "$ROOT/scripts/abi" "$library"

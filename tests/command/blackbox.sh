@@ -37,7 +37,7 @@ lacks() {
 await() {
     local tries
     for ((tries = 0; tries < 400; tries++)); do
-        "$PROGRAM" blackbox --last 1 "$box" 2> /dev/null | grep -q "$awaited" && return
+        grep -q "$awaited" < <("$PROGRAM" blackbox --last 1 "$box" 2> /dev/null) && return
         sleep 0.05
     done
     fail "the run does not come to '$awaited'"
@@ -53,7 +53,7 @@ start() {
 
 # stop SIGNAL: ends it, if it still runs; the status is its own.
 stop() {
-    jobs -rp | grep -qx "$process" && kill "-$1" "$process"
+    grep -qx "$process" < <(jobs -rp) && kill "-$1" "$process"
     wait "$process" 2> /dev/null
 }
 

@@ -120,7 +120,7 @@ if [ "$(grep -o '"logical":' "$WORK/out" | wc -l)" -eq 10 ] && ! grep -q '"parit
 read_about bad-copy-raid5
 if [ "$(spans /large | bytes_of)" = '3 929792' ]; then pass; else fail "spans of raid5: $(spans /large)"; fi
 read_about raid6-4
-if spans '/source/large.bin' | grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$'; then pass; else fail "parity of raid6: $(spans '/source/large.bin')"; fi
+if grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$' < <(spans '/source/large.bin'); then pass; else fail "parity of raid6: $(spans '/source/large.bin')"; fi
 "$PROGRAM" extents --json "${devices[@]}" "$image" /source/large.bin > "$WORK/out"
 if grep -qE '"copies":\[\{[^]]*\}\],"parity":\[\{[^{}]*\},\{[^{}]*\}\]' "$WORK/out"; then pass; else fail "parity of raid6 as JSON: $(cat "$WORK/out")"; fi
 

@@ -141,7 +141,7 @@ completes() {
     shift
     offered "$line"
     for word; do
-        if printf '%s\n' "${COMPREPLY[@]}" | grep -qxF -e "$word"; then pass; else fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"; fi
+        if [[ " ${COMPREPLY[*]} " == *" $word "* ]]; then pass; else fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"; fi
     done
 }
 offers_only() {

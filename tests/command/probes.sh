@@ -191,7 +191,7 @@ for signal in INT TERM HUP; do
             > "$WORK/out" 2> "$WORK/err" &
         pid=$!
         for _ in $(seq 100); do
-            "$PROGRAM" blackbox "$WORK/box" 2> /dev/null | grep -q 'xlator=delay-gen' && break
+            grep -q 'xlator=delay-gen' < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null) && break
             sleep 0.1
         done
         kill -"$signal" "$pid"

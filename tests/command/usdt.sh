@@ -59,9 +59,9 @@ calls() {
 # Where the compiler is gcc and has put cold code elsewhere, the calls are there too.
 if ! have objdump || [ "$(uname -m)" != x86_64 ]; then
     skip "call sites: no objdump for x86-64"
-elif readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null | grep -q clang; then
+elif grep -q clang < <(readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null); then
     skip "call sites: built with clang"
-elif ! readelf -SW "$BUILD/src/btree/block.o" | grep -q '\.text\.unlikely' || nm "$BUILD/src/btree/block.o" | grep -q __asan; then
+elif ! grep -q '\.text\.unlikely' < <(readelf -SW "$BUILD/src/btree/block.o") || grep -q __asan < <(nm "$BUILD/src/btree/block.o"); then
     skip "call sites: built without optimization, or with sanitizers"
 else
     while IFS= read -r object; do calls "$object"; done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cmd/*" ! -path "$BUILD/src/probe/*") > "$WORK/calls"
