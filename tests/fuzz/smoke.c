@@ -68,6 +68,19 @@ static void test_images(void **state)
     fuzz_image_cleanup();
 }
 
+static void test_logs(void **state)
+{
+    (void)state;
+    uint8_t input[1 + 8 * sizeof(struct edit)];
+    random_state = 6;
+    for (unsigned i = 0; i < INPUTS / 2; i++) {
+        fill(input, sizeof input);
+        input[0] = (uint8_t)i;
+        run(fuzz_log, input, 1 + sizeof(struct edit) * (next_random() % (i % 4 ? 3 : 9)));
+    }
+    fuzz_log_cleanup();
+}
+
 static void test_formats(void **state)
 {
     (void)state;
@@ -169,11 +182,8 @@ static void test_filters(void **state)
 static const struct {
     const char *name;
     void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"image", fuzz_image},
-               {"formats", fuzz_formats},
-               {"volfile", fuzz_volfile},
-               {"codec", fuzz_codec},
-               {"filter", fuzz_filter}};
+} targets[] = {{"image", fuzz_image},     {"log", fuzz_log},     {"formats", fuzz_formats},
+               {"volfile", fuzz_volfile}, {"codec", fuzz_codec}, {"filter", fuzz_filter}};
 
 static int replay(const char *name, char **paths)
 {
@@ -198,15 +208,16 @@ static int replay(const char *name, char **paths)
         printf("%s: %.3f s\n", *paths, seconds() - start);
     }
     fuzz_image_cleanup();
+    fuzz_log_cleanup();
     return 0;
 }
 
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_images),   cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_volfiles), cmocka_unit_test(test_codecs),
-        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_images),  cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_volfiles),
+        cmocka_unit_test(test_codecs),  cmocka_unit_test(test_filters),
     };
     if (argument_count > 2)
         return replay(arguments[1], arguments + 2);

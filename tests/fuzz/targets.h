@@ -13,6 +13,9 @@
 /** Opens and walks a small image after the edits that the bytes describe: see edits.h. */
 void fuzz_image(const uint8_t *data, size_t size);
 
+/** Replays a recorded log after the edits that the bytes describe, and lists what there is then. */
+void fuzz_log(const uint8_t *data, size_t size);
+
 /** Gives the bytes to the decoders of the structures on disk. */
 void fuzz_formats(const uint8_t *data, size_t size);
 
@@ -28,7 +31,8 @@ void fuzz_filter(const uint8_t *data, size_t size);
 /** Ends the program with a message; what it says is a bug of the library. */
 void fuzz_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/** Frees what the targets keep between two runs. */
+/** Free what the targets keep between two runs. */
 void fuzz_image_cleanup(void);
+void fuzz_log_cleanup(void);
 
 #endif
