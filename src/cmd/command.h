@@ -76,8 +76,9 @@ struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option
 struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument);
 struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument);
 
-/** The error of a `take` function for an invalid argument. */
-struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument);
+/** The error of a `take` function for an invalid argument; `allowed` names what is valid. */
+struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
+                                  const char *allowed);
 
 /** What the options common to all commands have set. */
 struct cmd_common {
@@ -127,7 +128,7 @@ struct command {
     /** Only its first operand is an image, or none if --graph names the images; the rest are in
      * cmd_common.paths. */
     bool takes_paths;
-    bool needs_path; /**< and there must be at least one of those */
+    const char *missing; /**< the message if it got no such operand; NULL: it needs none */
 };
 
 /** Headings in the list of commands. */

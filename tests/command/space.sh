@@ -77,7 +77,7 @@ holds "too" out_is $'6774784\n16384\n360448\n24576\n13508608'
 expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks -o logical,used "$fixtures/lost-tree-extent/dev1.img"
 holds "costs what is used" out_is $'1048576\t-\n5242880\t-\n13631488\t-'
 holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
-expect "an unknown order" 2 'invalid argument of --by' chunks --by size "$plain"
+expect "an unknown order" 2 'invalid argument of --by: size .allowed: chunk, device.' chunks --by size "$plain"
 
 # Usage: what `btrfs filesystem usage -b` prints on a mount, but for
 # the global reserve and statfs, and the paths.
@@ -158,4 +158,5 @@ for bad in '' x 1x +5 5+ 5+0 5+x 0x 0xg 16777216E 18446744073709551616 1+1844674
     expect "the address '$bad'" 2 'invalid address' map "$plain" "$bad"
 done
 expect "no address" 2 'no address given' map "$plain"
+holds "how to go on" grep -qx "Try 'btrfs-walk map --help'\." "$WORK/err"
 finish

@@ -117,11 +117,8 @@ static struct bw_error *list(struct cmd_listing *listing, const struct cmd_listi
 
 static int finish(struct cmd_listing *listing, struct bw_error *error)
 {
-    bool usage = error && error->code == BW_ERROR_USAGE;
     error = bw_error_first(error, cmd_flush(&listing->output));
-    int failed = error ? cmd_fail(listing->common, error) : STATUS_OK;
-    if (failed == STATUS_CANNOT && !usage)
-        failed = STATUS_PARTIAL;
+    int failed = error ? cmd_fail_answer(listing->common, error) : STATUS_OK;
     int status = cmd_close(listing->common, &listing->session);
     return status > failed ? status : failed;
 }

@@ -1,98 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Parsing the command line from the option tables, and writing the help text from them. */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "base/human.h"
 #include "cmd/command.h"
 #include "cmd/graph/page.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
 #endif
-
-struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument)
-{
-    return bw_error_create(BW_ERROR_USAGE, "invalid argument of --%s: %s", option->name, argument);
-}
-
-struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument)
-{
-    (void)option;
-    (void)argument;
-    *(bool *)flag = true;
-    return NULL;
-}
-
-struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument)
-{
-    *(const char **)text = argument;
-    return *argument ? NULL : cmd_bad_argument(option, argument);
-}
-
-bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
-                      unsigned long *number)
-{
-    char *end;
-    errno = 0;
-    *number = strtoul(text, &end, 10);
-    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum &&
-           *number <= maximum;
-}
-
-struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
-                                  const char *argument)
-{
-    unsigned long number;
-    if (!cmd_parse_number(argument, 1, 32, &number))
-        return cmd_bad_argument(option, argument);
-    *(unsigned *)threads = (unsigned)number;
-    return NULL;
-}
-
-static bool parse_hexadecimal(const char **text, uint64_t *number)
-{
-    char *end;
-    errno = 0;
-    *number = strtoull(*text, &end, 16);
-    bool is_one = isxdigit((unsigned char)(*text)[2]) && !errno;
-    *text = end;
-    return is_one;
-}
-
-bool cmd_parse_bytes(const char **text, uint64_t *bytes)
-{
-    if (strncasecmp(*text, "0x", 2) == 0)
-        return parse_hexadecimal(text, bytes);
-    if (!bw_parse_digits(text, 10, bytes))
-        return false;
-    const char name = (char)toupper((unsigned char)**text);
-    bool has_unit = isalpha((unsigned char)name);
-    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, has_unit);
-    *text += has_unit;
-    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
-}
-
-struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
-{
-    const char *rest = argument;
-    return cmd_parse_bytes(&rest, bytes) && !*rest ? NULL : cmd_bad_argument(option, argument);
-}
-
-struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)
-{
-    unsigned i = 0;
-    while (option->words[i] && strcmp(argument, option->words[i]) != 0)
-        i++;
-    *(unsigned *)value = i;
-    return option->words[i] ? NULL : cmd_bad_argument(option, argument);
-}
 
 static struct bw_error *take_device(void *target, const struct cmd_option *option,
                                     const char *argument)
@@ -108,17 +30,10 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
 {
     struct cmd_common *common = target;
     unsigned long number;
-    if (!cmd_parse_number(argument, 0, 2, &number))
-        return cmd_bad_argument(option, argument);
+    if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
+        return cmd_bad_argument(option, argument, "0, 1 or 2");
     common->superblock_copy = (int)number;
     return NULL;
-}
-
-static struct bw_error *take_offset(void *target, const struct cmd_option *option,
-                                    const char *argument)
-{
-    const char *rest = argument;
-    return cmd_parse_bytes(&rest, target) && !*rest ? NULL : cmd_bad_argument(option, argument);
 }
 
 static struct bw_error *take_log(void *target, const struct cmd_option *option,
@@ -171,7 +86,7 @@ const struct cmd_option cmd_image_options[] = {
      "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
      CMD_TEXT(struct cmd_common, partition)},
     {0, "offset", "BYTES", "the image begins there in its file, for example at 1M",
-     .take = take_offset, .offset = CMD_AT(struct cmd_common, offset, uint64_t)},
+     CMD_BYTES(struct cmd_common, offset)},
     {0, "log", "WORD",
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
@@ -343,14 +258,24 @@ static int flush_stdout(const struct cmd_common *common)
     return STATUS_PARTIAL;
 }
 
+/* Only stdout is written here, so that SIGPIPE may end the program: see cmd_write(). */
+static int show(const struct command *command, const struct cmd_common *common,
+                const struct cmd_option *option, const char *argument)
+{
+    signal(SIGPIPE, SIG_DFL);
+    int status = option->show(command, argument);
+    if (status == STATUS_OK)
+        status = flush_stdout(common);
+    signal(SIGPIPE, SIG_IGN);
+    return status;
+}
+
 /* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
 static int use_option(const struct command *command, const struct cmd_common *common,
                       const struct option_list *list, size_t number, const char *argument)
 {
     const struct cmd_option *option = list->items[number].option;
-    int status = option->show ? option->show(command, argument) : SHOWED_NOTHING;
-    if (status == STATUS_OK)
-        return flush_stdout(common);
+    int status = option->show ? show(command, common, option, argument) : SHOWED_NOTHING;
     if (status != SHOWED_NOTHING || !option->take)
         return status;
     BW_AUTO_ERROR struct bw_error *error =
@@ -403,8 +328,8 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
     take_operands(command, common, operands, count);
     if (!count && !command->needs_no_image && !common->graph.file)
         return usage_error(command, "no image given", NULL);
-    if (command->needs_path && !common->path_count)
-        return usage_error(command, "no path given", NULL);
+    if (command->missing && !common->path_count)
+        return usage_error(command, command->missing, NULL);
     return command->run(common, state);
 }
 

@@ -56,7 +56,9 @@ static struct bw_error *take_json(void *target, const struct cmd_option *option,
     struct cmd_rows_settings *settings = target;
     bool array = form && strcmp(form, "array") == 0;
     settings->style = array ? BW_ROWS_JSON_ARRAY : BW_ROWS_JSON_LINES;
-    return array || !form || strcmp(form, "lines") == 0 ? NULL : cmd_bad_argument(option, form);
+    return array || !form || strcmp(form, "lines") == 0
+               ? NULL
+               : cmd_bad_argument(option, form, "lines, array");
 }
 
 static struct bw_error *take_separator(void *target, const struct cmd_option *option,
@@ -64,12 +66,13 @@ static struct bw_error *take_separator(void *target, const struct cmd_option *op
 {
     struct cmd_rows_settings *settings = target;
     settings->separator = text;
-    return separator_is_good(text) ? NULL : cmd_bad_argument(option, text);
+    return separator_is_good(text)
+               ? NULL
+               : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
 }
 
 const struct cmd_option cmd_rows_options[] = {
-    {'o', "output", "COLUMNS",
-     "write these columns, separated by commas ('-o help' lists all)",
+    {'o', "output", "COLUMNS", "write these columns, separated by commas ('-o help' lists all)",
      CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns},
     {0, "json", "[=array]",
      "write all columns, or those of -o, as JSON: one object per line, or one array",
@@ -138,8 +141,8 @@ static struct bw_error *with_hint(struct bw_error *error)
 {
     if (!error || error->code != BW_ERROR_USAGE)
         return error;
-    struct bw_error *hinted = bw_error_create(
-        BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
+    struct bw_error *hinted =
+        bw_error_create(BW_ERROR_USAGE, "%s; '-o help' lists all columns", error->message);
     bw_error_free(error);
     return hinted;
 }

@@ -39,7 +39,7 @@ static struct bw_error *take_maxdepth(void *target, const struct cmd_option *opt
     struct cmd_selection *selection = target;
     unsigned long number;
     if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
-        return cmd_bad_argument(option, argument);
+        return cmd_bad_argument(option, argument, "a number");
     selection->has_maxdepth = true;
     selection->maxdepth = (unsigned)number;
     return NULL;

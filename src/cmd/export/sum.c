@@ -30,7 +30,7 @@ static struct bw_error *take_algorithm(void *target, const struct cmd_option *op
     for (sum->algorithm = 0; sum->algorithm < BW_HASH_ALGORITHMS; sum->algorithm++)
         if (strcmp(argument, bw_hash_name(sum->algorithm)) == 0)
             return NULL;
-    return cmd_bad_argument(option, argument);
+    return cmd_bad_argument(option, argument, "sha256, md5, blake2b, xxh64");
 }
 
 static const struct cmd_option options[] = {

@@ -189,5 +189,5 @@ const struct command cmd_cat = {
     .state_size = sizeof(struct cat_state),
     .defaults = &(const struct cat_state){.length = UINT64_MAX},
     .takes_paths = true,
-    .needs_path = true,
+    .missing = "no path given",
 };

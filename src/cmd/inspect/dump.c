@@ -43,7 +43,7 @@ static struct bw_error *take_block(void *target, const struct cmd_option *option
     const char *end = argument;
     uint64_t bytenr;
     if (!bw_parse_digits(&end, 10, &bytenr) || *end)
-        return cmd_bad_argument(option, argument);
+        return cmd_bad_argument(option, argument, "a logical address in bytes, a decimal number");
     return add(target, bytenr);
 }
 

@@ -322,5 +322,5 @@ const struct command cmd_extents = {
     .run = run,
     .state_size = sizeof(struct extents_state),
     .takes_paths = true,
-    .needs_path = true,
+    .missing = "no path given",
 };

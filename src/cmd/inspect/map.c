@@ -56,9 +56,10 @@ static struct bw_error *take_devid(void *target, const struct cmd_option *option
 {
     struct map_state *map = target;
     map->by_device = true;
-    return cmd_parse_bytes(&argument, &map->devid) && !*argument
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, &map->devid) && !*rest
                ? NULL
-               : cmd_bad_argument(option, argument);
+               : cmd_bad_argument(option, argument, "the number of a device; 'devices' lists them");
 }
 
 static const struct cmd_option options[] = {
@@ -317,8 +318,6 @@ static int map_all(const struct cmd_common *common, struct map *map)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    if (!common->path_count)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "no address given"));
     BW_AUTO_FREE struct question *questions = calloc(common->path_count, sizeof *questions);
     struct map map = {.state = state, .questions = questions, .question_count = common->path_count};
     return questions ? map_all(common, &map) : cmd_fail(common, bw_error_no_memory());
@@ -349,4 +348,5 @@ const struct command cmd_map = {
     .run = run,
     .state_size = sizeof(struct map_state),
     .takes_paths = true,
+    .missing = "no address given",
 };

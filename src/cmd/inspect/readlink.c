@@ -50,5 +50,5 @@ const struct command cmd_readlink = {
     .run = run,
     .state_size = sizeof(struct readlink_state),
     .takes_paths = true,
-    .needs_path = true,
+    .missing = "no path given",
 };

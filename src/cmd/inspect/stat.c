@@ -329,5 +329,5 @@ const struct command cmd_stat = {
     .run = run,
     .state_size = sizeof(struct stat_state),
     .takes_paths = true,
-    .needs_path = true,
+    .missing = "no path given",
 };

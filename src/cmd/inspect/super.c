@@ -23,7 +23,7 @@ static struct bw_error *take_copy(void *target, const struct cmd_option *option,
 {
     unsigned long number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
-        return cmd_bad_argument(option, argument);
+        return cmd_bad_argument(option, argument, "0, 1 or 2");
     *(unsigned *)target = (unsigned)number + 1;
     return NULL;
 }

@@ -180,5 +180,5 @@ const struct command cmd_xattr = {
     .run = run,
     .state_size = sizeof(struct xattr_state),
     .takes_paths = true,
-    .needs_path = true,
+    .missing = "no path given",
 };

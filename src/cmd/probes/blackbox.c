@@ -27,7 +27,7 @@ static struct bw_error *take_last(void *target, const struct cmd_option *option,
     struct blackbox_state *blackbox = target;
     return cmd_parse_number(argument, 0, UINT32_MAX, &blackbox->last)
                ? NULL
-               : cmd_bad_argument(option, argument);
+               : cmd_bad_argument(option, argument, "a number");
 }
 
 static const struct cmd_option options[] = {

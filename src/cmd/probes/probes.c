@@ -37,7 +37,9 @@ static struct bw_error *take_stats(void *target, const struct cmd_option *option
     struct cmd_probe_settings *settings = target;
     bool xlator = by && strcmp(by, "xlator") == 0;
     settings->stats = xlator ? CMD_STATS_BY_XLATOR : CMD_STATS_BY_PROBE;
-    return xlator || !by || strcmp(by, "probe") == 0 ? NULL : cmd_bad_argument(option, by);
+    return xlator || !by || strcmp(by, "probe") == 0
+               ? NULL
+               : cmd_bad_argument(option, by, "probe, xlator");
 }
 
 static struct bw_error *take_maximum(void *target, const struct cmd_option *option,
@@ -47,7 +49,7 @@ static struct bw_error *take_maximum(void *target, const struct cmd_option *opti
     settings->limited = true;
     return cmd_parse_number(argument, 0, UINT32_MAX, &settings->maximum)
                ? NULL
-               : cmd_bad_argument(option, argument);
+               : cmd_bad_argument(option, argument, "a number");
 }
 
 static const char *const formats[] = {"text", "json", NULL};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The arguments of options: the functions of the option tables that parse and store them. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/human.h"
+#include "cmd/command.h"
+
+struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
+                                  const char *allowed)
+{
+    return bw_error_create(BW_ERROR_USAGE, "invalid argument of --%s: %s (allowed: %s)",
+                           option->name, argument, allowed);
+}
+
+struct bw_error *cmd_take_flag(void *flag, const struct cmd_option *option, const char *argument)
+{
+    (void)option;
+    (void)argument;
+    *(bool *)flag = true;
+    return NULL;
+}
+
+struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, const char *argument)
+{
+    *(const char **)text = argument;
+    return *argument ? NULL : cmd_bad_argument(option, argument, "a text that is not empty");
+}
+
+bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
+                      unsigned long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoul(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum &&
+           *number <= maximum;
+}
+
+struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
+                                  const char *argument)
+{
+    unsigned long number;
+    if (!cmd_parse_number(argument, 1, 32, &number))
+        return cmd_bad_argument(option, argument, "1 to 32");
+    *(unsigned *)threads = (unsigned)number;
+    return NULL;
+}
+
+static bool parse_hexadecimal(const char **text, uint64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(*text, &end, 16);
+    bool is_one = isxdigit((unsigned char)(*text)[2]) && !errno;
+    *text = end;
+    return is_one;
+}
+
+bool cmd_parse_bytes(const char **text, uint64_t *bytes)
+{
+    if (strncasecmp(*text, "0x", 2) == 0)
+        return parse_hexadecimal(text, bytes);
+    if (!bw_parse_digits(text, 10, bytes))
+        return false;
+    const char name = (char)toupper((unsigned char)**text);
+    bool has_unit = isalpha((unsigned char)name);
+    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, has_unit);
+    *text += has_unit;
+    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
+}
+
+struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
+{
+    const char *rest = argument;
+    return cmd_parse_bytes(&rest, bytes) && !*rest
+               ? NULL
+               : cmd_bad_argument(option, argument,
+                                  "bytes below 16E, for example 4096, 64M or 0x1000");
+}
+
+static struct bw_error *bad_word(const struct cmd_option *option, const char *argument)
+{
+    BW_AUTO_BUFFER struct bw_buffer allowed = {0};
+    for (size_t i = 0; option->words[i]; i++)
+        bw_buffer_format(&allowed, "%s%s", i ? ", " : "", option->words[i]);
+    bw_buffer_append_byte(&allowed, '\0');
+    return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
+}
+
+struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, const char *argument)
+{
+    unsigned i = 0;
+    while (option->words[i] && strcmp(argument, option->words[i]) != 0)
+        i++;
+    *(unsigned *)value = i;
+    return option->words[i] ? NULL : bad_word(option, argument);
+}
