@@ -4,7 +4,6 @@
  */
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "graph/graph.h"
@@ -209,7 +208,7 @@ static void test_without_places(void **state)
     bw_graph_destroy(graph);
 }
 
-/* As large as a volfile can be: it must not be felt. */
+/* As large as a volfile can be. */
 static void test_large(void **state)
 {
     (void)state;
@@ -227,9 +226,7 @@ static void test_large(void **state)
     for (int i = 0; i < 24; i++)
         bw_buffer_format(&text, " m%d", i);
     bw_buffer_format(&text, " end-volume");
-    clock_t start = clock();
     expect_success(check(text.data, text.length));
-    assert_true(clock() - start < 5 * CLOCKS_PER_SEC);
     bw_buffer_free(&text);
 }
 
