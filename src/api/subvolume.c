@@ -140,7 +140,7 @@ static struct bw_error *list_item(void *context, const struct bw_item *item)
     if (!subvolume)
         return NULL;
     struct bw_subvolume_info info = remembered(listing->fs, subvolume);
-    BW_AUTO_ERROR struct bw_error *error = take_root_item(item, &info);
+    bw_error_free(take_root_item(item, &info));
     if (listing->paths)
         BW_TRY(bw_subvolume_paths_get(listing->paths, listing->fs, subvolume, &listing->path));
     info.path = listing->path.length ? listing->path.data : NULL;

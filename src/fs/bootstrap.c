@@ -36,11 +36,11 @@ static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk 
 {
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(chunk, &info));
-    BW_AUTO_FREE const void *stripes = info.stripes;
     struct bw_error *error =
         bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
     BW_PROBE(fs->graph->probes, chunk__add, chunk,
              &(struct bw_chunk_event){{.error = error}, chunk});
+    free((void *)info.stripes);
     return error;
 }
 

@@ -287,7 +287,7 @@ static void put_disks(const struct cmd_common *common, struct info *info)
 {
     const struct bw_fs_options images = cmd_fs_options(common);
     sheet_array(&info->sheet, "disks");
-    BW_AUTO_ERROR struct bw_error *error = bw_partition_tables(&images, put_table, info);
+    bw_error_free(bw_partition_tables(&images, put_table, info));
     sheet_close(&info->sheet);
 }
 
