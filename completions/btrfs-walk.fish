@@ -49,7 +49,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile info devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents sum tar extract bodyfile info check devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -223,6 +223,11 @@ complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l inum -x -d 'only this in
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l maxdepth -x -d 'at most N directories below the start; 0: only the start itself'
 complete -c btrfs-walk -n __fish_is_first_arg -a info -d 'Prints what a file system is: size, profiles, features, devices, state.'
 complete -c btrfs-walk -n '__btrfs_walk_is info' -l json -d 'one object'
+complete -c btrfs-walk -n __fish_is_first_arg -a check -d 'check a file system and all its copies'
+complete -c btrfs-walk -n '__btrfs_walk_is check' -l quick -d 'superblocks, chunk and root tree only, one copy of each block'
+complete -c btrfs-walk -n '__btrfs_walk_is check' -l data -d 'also read all data that have checksums'
+complete -c btrfs-walk -n '__btrfs_walk_is check' -l all -d 'print every finding, not only 20 of a kind'
+complete -c btrfs-walk -n '__btrfs_walk_is check' -l threads -x -d 'number of threads'
 complete -c btrfs-walk -n __fish_is_first_arg -a devices -d 'Lists the devices of a file system, with those that are missing.'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -s o -l output -x -a '(__btrfs_walk_list id state size allocated generation uuid path path_bytes partition)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1
 
-order="base format record probe graph xlators btree fs replay recovery data select walk api export cmd"
+order="base format record probe graph xlators btree fs replay recovery data select walk check api export cmd"
 rank() {
     local n=0 folder
     for folder in $order; do
@@ -35,7 +35,7 @@ rule() { if [ -z "$2" ]; then pass; else fail "$1: $(head -n 5 <<< "$2")"; fi; }
 
 rule "public headers include only public headers" "$(grep -n '#include "' include/btrfs-walk/*.h | grep -v '"btrfs-walk/')"
 rule "commands and exports include only public headers and base/" \
-    "$(grep -rnE '#include "(format|record|probe|graph|xlators|btree|fs|recovery|data|select|walk|api)/' src/cmd src/export)"
+    "$(grep -rnE '#include "(format|record|probe|graph|xlators|btree|fs|recovery|data|select|walk|check|api)/' src/cmd src/export)"
 rule "reads only in storage" "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' src --include=*.c | grep -v '^src/xlators/storage/')"
 rule "no printing and no exit below the commands" \
     "$(grep -rnE '(^|[^a-z_])(printf|fprintf|puts|perror|exit|abort)\(' src --include=*.c --include=*.h | grep -v '^src/cmd/')"

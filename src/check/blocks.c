@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reading and judging all copies of tree blocks. They are read below features/verify, which would
+ * hide a bad copy behind a good one.
+ */
+#include "check/blocks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "fs/image.h"
+#include "graph/wind.h"
+#include "xlators/classes.h"
+
+/* A batch of copies that is being read. */
+struct batch {
+    struct bw_check *check;
+    struct bw_copy_buffers *buffers;
+    const struct bw_tree *tree;
+    struct bw_checked_block *blocks;
+    unsigned count;
+    unsigned copies[BW_BATCH];     /* how many of each block are stored */
+    unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
+    unsigned bad[BW_BATCH];        /* how many are bad */
+};
+
+/* Why a copy is bad. */
+struct verdict {
+    enum bw_code_number code;
+    struct bw_error *error; /* NULL: it is good */
+};
+
+struct bw_subject bw_block_subject(const struct bw_tree *tree,
+                                   const struct bw_block_pointer *pointer)
+{
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
+                             (pointer->expectation.has_first_key ? BW_KNOWN_KEY : 0),
+                    .tree = tree->id,
+                    .key = pointer->expectation.first_key,
+                    .logical = pointer->bytenr},
+        .touches = BW_TOUCHES_KEYS,
+        .end_key = pointer->expectation.end_key};
+}
+
+static bool is_known_fsid(const struct bw_fs *fs, const uint8_t *fsid)
+{
+    if (memcmp(fs->superblock.metadata_uuid, fsid, BW_UUID_SIZE) == 0)
+        return true;
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].role == BW_IMAGE_SEED &&
+            memcmp(fs->images[i].superblock.metadata_uuid, fsid, BW_UUID_SIZE) == 0)
+            return true;
+    return false;
+}
+
+/* The kind of finding that a contradiction to the parent is. */
+static enum bw_code_number code_of(const uint8_t *block, const struct bw_block_pointer *pointer)
+{
+    const struct bw_disk_header *header = (const void *)block;
+    if (bw_get64(header->bytenr) != pointer->bytenr || header->level != pointer->expectation.level)
+        return BW_CODE_block_foreign;
+    if (bw_get64(header->generation) != pointer->expectation.generation)
+        return BW_CODE_block_stale;
+    return BW_CODE_block_keys;
+}
+
+static struct verdict judge(const struct bw_check *check, const uint8_t *block,
+                            const struct bw_block_pointer *pointer)
+{
+    const struct bw_fs *fs = check->fs;
+    const struct bw_disk_header *header = (const void *)block;
+    if (!bw_checksum_matches_block(fs->superblock.checksum_type, block, fs->reader.nodesize))
+        return (struct verdict){BW_CODE_block_checksum,
+                                bw_error_create(BW_ERROR_CORRUPT, "%s checksum mismatch",
+                                                bw_checksum_name(fs->superblock.checksum_type))};
+    if (!is_known_fsid(fs, header->fsid))
+        return (struct verdict){BW_CODE_block_foreign,
+                                bw_error_create(BW_ERROR_CORRUPT, "block of another file system")};
+    struct bw_error *error =
+        bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
+    return (struct verdict){error ? code_of(block, pointer) : 0, error};
+}
+
+static void report(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
+                   bool mendable, const char *message)
+{
+    struct bw_subject subject = bw_block_subject(batch->tree, &batch->blocks[i].pointer);
+    subject.finding.length = batch->check->fs->reader.nodesize;
+    subject.finding.mendable = mendable;
+    bw_check_place(batch->check, subject.finding.logical, copy, &subject.finding);
+    bw_check_find(batch->check, code, &subject, "%s", message);
+}
+
+/* Whether any of the copies from `from` on is good; it is left in the buffer of the block. */
+static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
+{
+    struct bw_checked_block *block = &batch->blocks[i];
+    const struct bw_tree_reader *reader = &batch->check->fs->reader;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    frame.metadata = true;
+    for (unsigned copy = from; !block->good && copy <= batch->all_copies[i]; copy++) {
+        struct bw_request request = bw_block_request(reader, &block->pointer, block->buffer);
+        request.kind = BW_REQUEST_RAW;
+        request.copy = (uint8_t)copy;
+        bw_wind(&frame, reader->top, &request, 1);
+        if (request.error) {
+            bw_error_free(request.error);
+            continue;
+        }
+        struct verdict verdict = judge(batch->check, block->buffer, &block->pointer);
+        block->good = !verdict.error;
+        bw_error_free(verdict.error);
+    }
+    return block->good;
+}
+
+/* A copy is bad, or could not be read. If no good one is known yet, a later one may be: it is
+ * looked for at once, so that the finding can say whether it can be mended. */
+static void take_bad(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
+{
+    BW_AUTO_ERROR struct bw_error *error = verdict.error;
+    if (error->code == BW_ERROR_MISSING_DEVICE) {
+        has_good_copy(batch, i, copy + 1);
+        return;
+    }
+    batch->bad[i]++;
+    bool mendable = has_good_copy(batch, i, copy + 1);
+    report(batch, i, copy, verdict.code, mendable, error->message);
+}
+
+static void take_copy(struct batch *batch, unsigned i, struct bw_request *request)
+{
+    struct bw_checked_block *block = &batch->blocks[i];
+    const unsigned copy = request->copy;
+    const uint32_t nodesize = batch->check->fs->reader.nodesize;
+    if (request->error) {
+        take_bad(batch, i, copy, (struct verdict){BW_CODE_block_unreadable, request->error});
+        return;
+    }
+    if (block->good && memcmp(block->buffer, request->buffer, nodesize) == 0)
+        return;
+    struct verdict verdict = judge(batch->check, request->buffer, &block->pointer);
+    if (verdict.error) {
+        take_bad(batch, i, copy, verdict);
+    } else if (block->good) {
+        report(batch, i, copy, BW_CODE_block_differs, true, "valid, but not the same as copy 1");
+    } else {
+        if (request->buffer != block->buffer)
+            memcpy(block->buffer, request->buffer, nodesize);
+        block->good = true;
+    }
+}
+
+/* Reads one copy of each block that has it. The first goes into the buffer of the block, others
+ * into memory beside it. */
+static void read_copies(struct batch *batch, unsigned copy)
+{
+    const struct bw_tree_reader *reader = &batch->check->fs->reader;
+    struct bw_request requests[BW_BATCH];
+    unsigned numbers[BW_BATCH], wanted = 0;
+    for (unsigned i = 0; i < batch->count; i++) {
+        struct bw_checked_block *block = &batch->blocks[i];
+        if (block->skipped || copy > batch->copies[i])
+            continue;
+        requests[wanted] = bw_block_request(
+            reader, &block->pointer,
+            copy == 1 ? block->buffer : batch->buffers->copies + (size_t)i * reader->nodesize);
+        requests[wanted].kind = BW_REQUEST_RAW;
+        requests[wanted].copy = (uint8_t)copy;
+        numbers[wanted++] = i;
+    }
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    frame.metadata = true;
+    bw_wind(&frame, reader->top, requests, wanted);
+    for (unsigned i = 0; i < wanted; i++)
+        take_copy(batch, numbers[i], &requests[i]);
+}
+
+static unsigned most_copies(struct batch *batch)
+{
+    unsigned most = 1;
+    for (unsigned i = 0; i < batch->count; i++) {
+        const struct bw_checked_chunk *chunk =
+            bw_check_chunk(batch->check, batch->blocks[i].pointer.bytenr);
+        batch->copies[i] = chunk ? chunk->copies : 1;
+        batch->all_copies[i] = chunk ? chunk->all_copies : 1;
+        most = batch->copies[i] > most ? batch->copies[i] : most;
+    }
+    return batch->check->options->quick ? 1 : most;
+}
+
+/* Blocks without a good copy: those with bad ones have been reported already. */
+static void report_missing(struct batch *batch)
+{
+    for (unsigned i = 0; i < batch->count; i++) {
+        const struct bw_checked_block *block = &batch->blocks[i];
+        batch->check->blocks += !block->skipped;
+        if (!block->good && !block->skipped && !batch->bad[i]) {
+            struct bw_subject subject = bw_block_subject(batch->tree, &block->pointer);
+            subject.finding.length = batch->check->fs->reader.nodesize;
+            bw_check_find(batch->check, BW_CODE_block_missing, &subject, "%s",
+                          bw_check_chunk(batch->check, block->pointer.bytenr)
+                              ? "all copies are on missing devices"
+                              : "no chunk has its address");
+        }
+    }
+}
+
+bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
+                     const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
+{
+    struct batch batch = {check, buffers, tree, blocks, count, {0}, {0}, {0}};
+    const unsigned copies = most_copies(&batch);
+    if (copies > 1 && !buffers->copies)
+        buffers->copies = bw_block_buffer(&check->fs->reader, bw_block_batch(&check->fs->reader));
+    if (copies > 1 && !buffers->copies)
+        return false;
+    for (unsigned copy = 1; copy <= copies; copy++)
+        read_copies(&batch, copy);
+    report_missing(&batch);
+    return true;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Tree blocks with all their copies, each judged by itself; and which blocks have been seen. */
+#ifndef BW_CHECK_BLOCKS_H
+#define BW_CHECK_BLOCKS_H
+
+#include "check/check.h"
+#include "check/inode_sums.h"
+
+/** A tree block to be read. */
+struct bw_checked_block {
+    struct bw_block_pointer pointer; /**< set by the caller, and so is `buffer` */
+    uint8_t *buffer;                 /**< receives a good copy: nodesize bytes */
+    bool good;                       /**< result: there is one */
+    bool skipped;                    /**< set by the caller: it is not to be read */
+};
+
+/** Memory for reading copies that are compared; one thread at a time uses it. */
+struct bw_copy_buffers {
+    uint8_t *copies; /**< BW_BATCH blocks at most; NULL: not yet allocated */
+};
+
+/**
+ * Reads all copies of up to bw_block_batch() blocks of a tree, or with a quick check the first that
+ * is good, and reports those that are bad. False if memory ran out. Safe from any thread.
+ */
+bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
+                     const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count);
+
+/** A subject: a tree block, reached from a tree. */
+struct bw_subject bw_block_subject(const struct bw_tree *tree,
+                                   const struct bw_block_pointer *pointer);
+
+/** What is known of a block that is reached. */
+enum bw_visit {
+    BW_VISIT_FIRST,   /**< it has not been reached before */
+    BW_VISIT_SHARED,  /**< it has, and its sums are known */
+    BW_VISIT_CROSSED, /**< it has, in a place that cannot share it with this one */
+    BW_VISIT_FAILED,  /**< memory ran out */
+};
+
+/** Blocks that have been reached, by address. One bit each, and for those that may be shared, what
+ * they add up to. Safe from any thread. NULL if memory runs out. */
+struct bw_visited *bw_visited_create(void);
+void bw_visited_destroy(struct bw_visited *visited);
+
+/** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set. */
+enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums);
+
+/** Keeps what a block that may be shared adds up to; false if memory runs out. */
+bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A check under way: what its passes share, and how they say what they find. passes.c has the table
+ * of passes; each of them is a file.
+ */
+#ifndef BW_CHECK_CHECK_H
+#define BW_CHECK_CHECK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/map.h"
+#include "base/pool.h"
+#include "btrfs-walk/check.h"
+#include "check/codes.h"
+#include "fs/fs.h"
+
+/** A tree of the file system, as its root item describes it. */
+struct bw_checked_tree {
+    struct bw_tree tree;
+    struct bw_key root_key;      /**< of its ROOT_ITEM; all zeros: the superblock points to it */
+    uint32_t references;         /**< of the root item; 0: the subvolume is being deleted */
+    struct bw_key drop_progress; /**< keys before it are gone, unless it is all zeros */
+    uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
+    bool is_subvolume;           /**< it holds inodes that users see */
+    bool incomplete;             /**< part of it is lost: what it adds up to means nothing */
+    uint64_t total;              /**< of bw_inode_sums; 0: its inodes are consistent */
+};
+
+/** A chunk, for what the passes ask most often. */
+struct bw_checked_chunk {
+    uint64_t logical, length, type;
+    unsigned copies;     /**< that are stored as they are */
+    unsigned all_copies; /**< and those that can be computed from parity */
+};
+
+/** What a finding touches, to be named by paths. */
+enum bw_touch {
+    BW_TOUCHES_NOTHING,
+    BW_TOUCHES_INODE, /**< finding.inode of finding.tree */
+    BW_TOUCHES_DATA,  /**< the files that have data at finding.logical, finding.length bytes */
+    BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
+};
+
+/** What a finding is about: of `finding`, code, message and paths are set by bw_check_find(). */
+struct bw_subject {
+    struct bw_finding finding;
+    enum bw_touch touches;
+    struct bw_key end_key;
+};
+
+struct bw_ledger;
+struct bw_sectors;
+struct bw_visited;
+
+/** Findings that wait until their pass has ended. */
+struct bw_held_findings {
+    pthread_mutex_t lock;
+    struct bw_held_finding *held;
+    size_t count, capacity;
+    struct bw_finding_count counts[BW_CODES]; /**< of the whole check */
+    uint64_t in_pass[BW_CODES];               /**< of the present pass */
+    bool no_memory;                           /**< one could not be kept */
+};
+
+/** A check under way. Passes run one after the other; within a pass, threads of the pool may use
+ * what is marked as safe. */
+struct bw_check {
+    struct bw_fs *fs;
+    const struct bw_error *why; /**< it could not be opened: only images are known; NULL: it could
+                                 */
+    const struct bw_check_options *options;
+    struct bw_pool *pool;
+    unsigned workers;
+    struct bw_held_findings findings;
+    enum bw_pass_number pass;
+    atomic_bool stopped;             /**< the user wants no more */
+    atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
+    atomic_uint_fast64_t blocks;     /**< checked so far */
+    atomic_uint_fast64_t data_bytes; /**< checked so far */
+    uint64_t expected;               /**< bytes that all passes will read; 0: not known */
+
+    struct bw_checked_chunk *chunks; /**< ascending; do not change once the check has begun */
+    size_t chunk_count, chunk_capacity;
+    struct bw_checked_tree *trees; /**< those of the superblock, then by key */
+    size_t tree_count, tree_capacity;
+    struct bw_visited *visited; /**< tree blocks that have been checked */
+
+    /* Left by `space` for `trees` and `extents`. */
+    struct bw_ledger *references; /**< references to extents: those that the extent tree has, less
+                                     those that exist */
+    struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
+                                     address, not by tree */
+    struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
+    bool extents_known;           /**< nothing of the extent tree is lost */
+    bool checksums_known;         /**< nothing of the checksum trees is lost */
+};
+
+/**
+ * Says that something was found. `format` is the message: what is wrong, with the values, in the
+ * words of the format, without a full stop. Safe from any thread.
+ */
+void bw_check_find(struct bw_check *check, enum bw_code_number code,
+                   const struct bw_subject *subject, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/** Says that something could not be checked: the check is not finished. Takes the error, whose
+ * message becomes a finding. Safe from any thread. */
+void bw_check_unable(struct bw_check *check, struct bw_error *error);
+
+/** Whether to go on. Passes ask for each piece of work; worker 0 also tells the user how far the
+ * check is. Safe from any thread. */
+bool bw_check_goes_on(struct bw_check *check, unsigned worker);
+
+/** The chunk that holds a logical address; NULL if there is none. */
+const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical);
+
+/** The first tree with an id; NULL if there is none. */
+struct bw_checked_tree *bw_check_tree(struct bw_check *check, uint64_t id);
+
+/** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
+void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
+                    struct bw_finding *finding);
+
+/* shared.c */
+/** Prepares what passes share; and frees it, whether or not that was complete. */
+struct bw_error *bw_check_begin(struct bw_check *check);
+void bw_check_end(struct bw_check *check);
+
+/* findings.c */
+void bw_findings_init(struct bw_check *check);
+void bw_findings_free(struct bw_check *check);
+/** Hands out what the pass has found, with the paths. */
+struct bw_error *bw_findings_flush(struct bw_check *check);
+
+/* paths.c */
+
+/** A finding that waits, with what it needs. */
+struct bw_held_finding {
+    struct bw_subject subject; /**< its message is owned */
+    struct bw_bytes *paths;    /**< owned, and so are their bytes; set by bw_check_name() */
+};
+
+/** Finds the paths of what the findings touch: subject.finding.paths and the members after it. */
+struct bw_error *bw_check_name(struct bw_check *check, struct bw_held_finding *findings,
+                               size_t count);
+
+/* The passes. They return an error only if the check cannot go on. */
+struct bw_error *bw_pass_superblocks(struct bw_check *check);
+struct bw_error *bw_pass_chunks(struct bw_check *check);
+struct bw_error *bw_pass_space(struct bw_check *check);
+struct bw_error *bw_pass_trees(struct bw_check *check);
+struct bw_error *bw_pass_extents(struct bw_check *check);
+struct bw_error *bw_pass_inodes(struct bw_check *check);
+struct bw_error *bw_pass_roots(struct bw_check *check);
+struct bw_error *bw_pass_quota(struct bw_check *check);
+struct bw_error *bw_pass_log(struct bw_check *check);
+struct bw_error *bw_pass_parity(struct bw_check *check);
+struct bw_error *bw_pass_data(struct bw_check *check);
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The items of a leaf: their keys ascend, their bytes fill the leaf from its end without a gap, and
+ * what is in each is judged by items.c. */
+#include "check/leaf.h"
+
+#include <inttypes.h>
+
+#include "check/blocks.h"
+#include "check/items.h"
+
+static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_key *key)
+{
+    struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
+    subject.finding.length = leaf->node.nodesize;
+    subject.finding.key = *key;
+    subject.finding.known |= BW_KNOWN_KEY;
+    return subject;
+}
+
+/* The subject of a finding about an item: it touches the inode that the item belongs to. */
+static struct bw_subject subject_of_item(const struct bw_reached_block *leaf,
+                                         const struct bw_key *key)
+{
+    struct bw_subject subject = subject_of(leaf, key);
+    subject.touches = leaf->tree->is_subvolume ? BW_TOUCHES_INODE : BW_TOUCHES_NOTHING;
+    subject.finding.inode = key->objectid;
+    subject.finding.known |= leaf->tree->is_subvolume ? BW_KNOWN_INODE : 0;
+    return subject;
+}
+
+static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, uint32_t *end)
+{
+    const struct bw_disk_item *disk = bw_node_disk_item(&leaf->node, slot);
+    const uint64_t offset = bw_get32(disk->offset), size = bw_get32(disk->size);
+    const bool right = offset + size == *end;
+    *end = (uint32_t)offset;
+    return right;
+}
+
+static void judge(const struct bw_reached_block *leaf, const struct bw_item *item,
+                  const struct bw_item *previous)
+{
+    const struct bw_superblock *superblock = &leaf->check->fs->superblock;
+    const struct bw_item_rules rules = {
+        .sectorsize = superblock->sectorsize,
+        .nodesize = superblock->nodesize,
+        .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
+        .generation = superblock->generation,
+        .incompat = superblock->incompat_flags,
+        .compat_ro = superblock->compat_ro_flags,
+        .in_log = leaf->in_log,
+        .owner = leaf->owner,
+        .previous = previous,
+    };
+    struct bw_item_fault fault;
+    if (!bw_item_judge(&rules, item, &fault))
+        return;
+    const struct bw_subject subject = subject_of_item(leaf, &item->key);
+    bw_check_find(leaf->check, fault.code, &subject, "%s", fault.message);
+}
+
+void bw_check_leaf(const struct bw_reached_block *leaf)
+{
+    uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
+    struct bw_item items[2], *previous = NULL;
+    for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
+        struct bw_item *item = &items[slot % 2];
+        const bool inside = bw_leaf_item(&leaf->node, slot, item);
+        const struct bw_subject subject = subject_of(leaf, &item->key);
+        if (previous && bw_key_compare(&previous->key, &item->key) >= 0)
+            bw_check_find(leaf->check, BW_CODE_block_keys, &subject,
+                          "keys out of order, slot %" PRIu32, slot);
+        if (!has_right_place(leaf, slot, &end))
+            bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                          "slot %" PRIu32 " does not end where the one before it begins", slot);
+        else if (!inside)
+            bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                          "slot %" PRIu32 " reaches into the table of items", slot);
+        if (inside)
+            judge(leaf, item, previous);
+        previous = item;
+    }
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The check: its passes in their order, and what each needs of those before it. A pass whose needs
+ * are not met is left out, and so are all passes but the first on images that cannot be opened.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "base/struct_size.h"
+#include "check/check.h"
+
+/* What passes leave for later ones. */
+enum {
+    NEEDS_NOTHING = 0,
+    NEEDS_TREES = 1 << 0,  /* the list of trees, and what their inodes add up to */
+    NEEDS_EXTENTS = 1 << 1 /* the balance of references */
+};
+
+static const struct pass {
+    struct bw_error *(*run)(struct bw_check *check);
+    unsigned needs, leaves;
+} passes[BW_PASSES] = {
+    [BW_PASS_superblocks] = {bw_pass_superblocks, NEEDS_NOTHING, 0},
+    [BW_PASS_chunks] = {bw_pass_chunks, NEEDS_NOTHING, 0},
+    [BW_PASS_space] = {bw_pass_space, NEEDS_NOTHING, NEEDS_EXTENTS},
+    [BW_PASS_trees] = {bw_pass_trees, NEEDS_NOTHING, NEEDS_TREES},
+    [BW_PASS_extents] = {bw_pass_extents, NEEDS_TREES | NEEDS_EXTENTS, 0},
+    [BW_PASS_inodes] = {bw_pass_inodes, NEEDS_TREES, 0},
+    [BW_PASS_roots] = {bw_pass_roots, NEEDS_TREES, 0},
+    [BW_PASS_quota] = {bw_pass_quota, NEEDS_TREES, 0},
+    [BW_PASS_log] = {bw_pass_log, NEEDS_NOTHING, 0},
+    [BW_PASS_data] = {bw_pass_data, NEEDS_NOTHING, 0},
+    [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
+};
+
+static bool is_wanted(const struct bw_check_options *options, const struct bw_check_pass *pass)
+{
+    return options->quick ? pass->quick : options->data || !pass->data;
+}
+
+static struct bw_error *run_passes(struct bw_check *check, unsigned count)
+{
+    size_t known;
+    const struct bw_check_pass *described = bw_check_passes(&known);
+    unsigned left = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (!is_wanted(check->options, &described[i]) || (passes[i].needs & ~left))
+            continue;
+        check->pass = i;
+        if (!bw_check_goes_on(check, 0))
+            return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+        struct bw_error *error = passes[i].run(check);
+        struct bw_error *later = bw_findings_flush(check);
+        bw_error_add_cause(error, later);
+        BW_TRY(error ? error : later);
+        left |= passes[i].leaves;
+    }
+    return check->stopped ? bw_error_create(BW_ERROR_STOPPED, "the check was stopped") : NULL;
+}
+
+/* The counts of kinds that occurred, behind the summary itself. */
+static struct bw_check_summary *summarize(const struct bw_check *check, bool ended)
+{
+    struct bw_check_summary *summary =
+        calloc(1, sizeof *summary + BW_CODES * sizeof *summary->counts);
+    if (!summary)
+        return NULL;
+    struct bw_finding_count *counts = (struct bw_finding_count *)(summary + 1);
+    for (unsigned code = 0; code < BW_CODES; code++) {
+        const struct bw_finding_count *count = &check->findings.counts[code];
+        if (!count->count)
+            continue;
+        counts[summary->count++] = *count;
+        summary->totals[count->code->severity] += count->count;
+        if (count->code->severity == BW_FINDING_ERROR)
+            summary->mendable += count->mendable;
+    }
+    summary->counts = counts;
+    summary->finished = ended && !check->unfinished;
+    summary->blocks = check->blocks;
+    summary->data_bytes = check->data_bytes;
+    return summary;
+}
+
+static struct bw_error *check_with(struct bw_check *check, unsigned pass_count,
+                                   struct bw_check_summary **summary)
+{
+    struct bw_error *error = bw_check_begin(check);
+    if (!error)
+        error = run_passes(check, pass_count);
+    *summary = summarize(check, !error);
+    bw_check_end(check);
+    return error || *summary ? error : bw_error_no_memory();
+}
+
+struct bw_error *bw_check(struct bw_fs *fs, const struct bw_check_options *options,
+                          struct bw_check_summary **summary)
+{
+    *summary = NULL;
+    struct bw_check_options own = {0};
+    BW_TRY(BW_TAKE_OPTIONS(&own, options));
+    struct bw_check check = {.fs = fs, .options = &own};
+    return check_with(&check, BW_PASSES, summary);
+}
+
+struct bw_error *bw_check_images(struct bw_fs *fs, const struct bw_error *why,
+                                 const struct bw_check_options *options,
+                                 struct bw_check_summary **summary)
+{
+    *summary = NULL;
+    struct bw_check_options own = {0};
+    BW_TRY(BW_TAKE_OPTIONS(&own, options));
+    struct bw_check check = {.fs = fs, .options = &own, .why = why};
+    return check_with(&check, BW_PASS_superblocks + 1, summary);
+}
+
+void bw_check_summary_free(struct bw_check_summary *summary)
+{
+    free(summary);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the passes share: the threads, the list of chunks, how far the check is. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "check/blocks.h"
+#include "check/check.h"
+#include "check/ledger.h"
+#include "check/sectors.h"
+
+/* Parity comes after the copies that are stored as they are. */
+static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
+{
+    for (unsigned copy = 1; copy <= all; copy++) {
+        struct bw_mapping mapping = {0};
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(fs, logical, fs->superblock.sectorsize, copy, &mapping);
+        if (error || mapping.rebuilt)
+            return copy > 1 ? copy - 1 : 1;
+    }
+    return all;
+}
+
+static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *info)
+{
+    struct bw_check *check = context;
+    struct bw_mapping mapping = {0};
+    if (!BW_ARRAY_RESERVE(check->chunks, check->chunk_count, check->chunk_capacity))
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *unmapped =
+        bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
+    const unsigned all = mapping.copies ? mapping.copies : 1;
+    check->chunks[check->chunk_count++] = (struct bw_checked_chunk){
+        info->logical, info->length, info->type, stored_copies(check->fs, info->logical, all), all};
+    return NULL;
+}
+
+struct bw_error *bw_check_begin(struct bw_check *check)
+{
+    bw_findings_init(check);
+    check->workers = bw_pool_workers(check->options->threads);
+    check->pool = bw_pool_create(check->workers);
+    check->visited = bw_visited_create();
+    if (!check->pool || !check->visited)
+        return bw_error_no_memory();
+    return check->why ? NULL : bw_fs_chunks(check->fs, take_chunk, check);
+}
+
+void bw_check_end(struct bw_check *check)
+{
+    bw_findings_free(check);
+    bw_pool_destroy(check->pool);
+    bw_visited_destroy(check->visited);
+    bw_ledger_destroy(check->references);
+    bw_sectors_destroy(check->unsummed);
+    bw_map_free(&check->full_backrefs);
+    free(check->chunks);
+    free(check->trees);
+}
+
+bool bw_check_goes_on(struct bw_check *check, unsigned worker)
+{
+    const struct bw_check_options *options = check->options;
+    if (worker == 0 && options->progress && !check->stopped) {
+        size_t count;
+        struct bw_check_progress progress = {
+            .pass = bw_check_passes(&count)[check->pass].name,
+            .bytes = bw_fs_bytes_read(check->fs),
+            .expected = check->expected,
+        };
+        for (unsigned code = 0; code < BW_CODES; code++)
+            progress.counts[check->findings.counts[code].code->severity] +=
+                check->findings.counts[code].count;
+        if (!options->progress(options->context, &progress))
+            check->stopped = true;
+    }
+    return !check->stopped;
+}
+
+void bw_check_unable(struct bw_check *check, struct bw_error *error)
+{
+    atomic_store(&check->unfinished, true);
+    bw_check_find(check, BW_CODE_unfinished, &(struct bw_subject){0}, "%s", error->message);
+    bw_error_free(error);
+}
+
+const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical)
+{
+    size_t after = BW_FIRST_INDEX(i, check->chunk_count, check->chunks[i].logical > logical);
+    const struct bw_checked_chunk *chunk = after ? &check->chunks[after - 1] : NULL;
+    return chunk && logical - chunk->logical < chunk->length ? chunk : NULL;
+}
+
+struct bw_checked_tree *bw_check_tree(struct bw_check *check, uint64_t id)
+{
+    for (size_t i = 0; i < check->tree_count; i++)
+        if (check->trees[i].tree.id == id)
+            return &check->trees[i];
+    return NULL;
+}
+
+void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
+                    struct bw_finding *finding)
+{
+    struct bw_mapping mapping = {0};
+    BW_AUTO_ERROR struct bw_error *error = bw_fs_map(check->fs, logical, 1, copy, &mapping);
+    finding->copy = copy;
+    finding->known |= BW_KNOWN_COPY;
+    if (error)
+        return;
+    finding->devid = mapping.devid;
+    finding->offset = mapping.offset;
+    finding->known |= BW_KNOWN_DEVICE | BW_KNOWN_OFFSET;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The trees of the file system, and walking some of them. */
+#ifndef BW_CHECK_TREE_LIST_H
+#define BW_CHECK_TREE_LIST_H
+
+#include "check/check.h"
+
+/** Fills check->trees: those that the superblock points to, then one for each ROOT_ITEM. */
+struct bw_error *bw_tree_list_load(struct bw_check *check);
+
+/** Decodes a ROOT_ITEM for the list; false if it is cut off. */
+bool bw_tree_list_decode(const struct bw_item *item, struct bw_checked_tree *tree);
+
+/** Checks all blocks of trees, as the pass `trees` does, and sets what they add up to (trees.c). */
+struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_checked_tree *trees, size_t count,
+                               bool in_log);
+
+#endif

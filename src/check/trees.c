@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The pass over all trees: every tree block that a root leads to is read once, in all copies, and
+ * handed to those who check what it says. What its inodes add up to goes upwards, to the root.
+ *
+ * The nodes of level 1 below a node are the tasks of the threads. Blocks that snapshots share are
+ * met again: then their sums are known already.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "check/blocks.h"
+#include "check/leaf.h"
+#include "check/tree_list.h"
+#include "xlators/classes.h"
+
+/* The memory of a thread. */
+struct worker {
+    uint8_t *node, *leaves;
+    struct bw_copy_buffers copies;
+    struct bw_last_inode last_inode;
+};
+
+/* A tree that is being walked. */
+struct walk {
+    struct bw_check *check;
+    struct bw_checked_tree *tree;
+    struct worker *workers;
+    bool in_log;
+    atomic_bool no_memory;
+};
+
+static const struct bw_inode_sums lost_sums = {.incomplete = true};
+
+/* Whether the block is to be read; otherwise `*sums` is what it adds up to. */
+static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
+                   struct bw_inode_sums *sums)
+{
+    *sums = lost_sums;
+    if (!bw_check_chunk(walk->check, pointer->bytenr))
+        return true;
+    switch (bw_visit(walk->check->visited, pointer->bytenr, sums)) {
+    case BW_VISIT_FIRST:
+        return true;
+    case BW_VISIT_SHARED:
+        return false;
+    case BW_VISIT_CROSSED: {
+        const struct bw_subject subject = bw_block_subject(&walk->tree->tree, pointer);
+        bw_check_find(walk->check, BW_CODE_block_crossed, &subject,
+                      "block was reached before, and cannot be shared");
+        return false;
+    }
+    case BW_VISIT_FAILED:
+        walk->no_memory = true;
+        return false;
+    }
+    return false;
+}
+
+static void keep(struct walk *walk, const struct bw_block_pointer *pointer,
+                 const struct bw_inode_sums *sums)
+{
+    if (pointer->expectation.generation <= walk->tree->tree.shared_until &&
+        !bw_visited_keep(walk->check->visited, pointer->bytenr, sums))
+        walk->no_memory = true;
+}
+
+static struct bw_reached_block reached(struct walk *walk, const struct bw_block_pointer *pointer,
+                                       const uint8_t *block)
+{
+    const struct bw_disk_header *header = (const void *)block;
+    return (struct bw_reached_block){
+        .check = walk->check,
+        .tree = walk->tree,
+        .pointer = pointer,
+        .node = bw_node_view(block, walk->check->fs->reader.nodesize),
+        .owner = bw_get64(header->owner),
+        .generation = bw_get64(header->generation),
+        .in_log = walk->in_log,
+    };
+}
+
+static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
+                                       const struct bw_block_pointer *pointer, const uint8_t *block)
+{
+    const struct bw_reached_block leaf = reached(walk, pointer, block);
+    bw_check_leaf(&leaf);
+    bw_check_references(&leaf, 0);
+    if (!walk->tree->is_subvolume)
+        return (struct bw_inode_sums){0};
+    bw_check_checksummed(&leaf, &worker->last_inode);
+    return bw_inode_sums_of_leaf(walk->check, &leaf.node);
+}
+
+/* The slots of a node that are left of a subvolume that is being deleted: those before are gone. */
+static uint32_t first_slot(const struct walk *walk, const struct bw_node *node)
+{
+    static const struct bw_key nothing;
+    const struct bw_checked_tree *tree = walk->tree;
+    if (bw_key_compare(&tree->drop_progress, &nothing) == 0 || node->level < tree->drop_level)
+        return 0;
+    const uint32_t until = bw_node_count_until(node, &tree->drop_progress);
+    return until ? until - 1 : 0;
+}
+
+/* Up to a batch of leaves below a node. */
+static void check_leaves(struct walk *walk, struct worker *worker, struct bw_checked_block *leaves,
+                         unsigned count, struct bw_inode_sums *sums)
+{
+    struct bw_inode_sums known[BW_BATCH];
+    for (unsigned i = 0; i < count; i++)
+        leaves[i].skipped = !is_new(walk, &leaves[i].pointer, &known[i]);
+    if (!bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, leaves, count))
+        walk->no_memory = true;
+    for (unsigned i = 0; i < count; i++) {
+        const struct bw_checked_block *leaf = &leaves[i];
+        if (leaf->good)
+            known[i] = check_leaf(walk, worker, &leaf->pointer, leaf->buffer);
+        if (!leaf->skipped)
+            keep(walk, &leaf->pointer, &known[i]);
+        bw_inode_sums_append(sums, &known[i]);
+    }
+}
+
+static void announce(struct walk *walk, const struct bw_node *node)
+{
+    struct bw_range ranges[BW_MAX_CHILDREN];
+    for (uint32_t slot = 0; slot < node->item_count; slot++)
+        ranges[slot] = (struct bw_range){bw_node_pointer_at(node, slot).bytenr, node->nodesize};
+    bw_blocks_advise(&walk->check->fs->reader, ranges, node->item_count);
+}
+
+static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
+                                           const struct bw_block_pointer *pointer,
+                                           const struct bw_node *node)
+{
+    struct worker *worker = &walk->workers[number];
+    const unsigned batch = bw_block_batch(&walk->check->fs->reader);
+    struct bw_checked_block leaves[BW_BATCH];
+    struct bw_inode_sums sums = {0};
+    announce(walk, node);
+    for (uint32_t slot = first_slot(walk, node); slot < node->item_count;) {
+        unsigned count = 0;
+        for (; count < batch && slot < node->item_count; count++, slot++)
+            leaves[count] = (struct bw_checked_block){
+                bw_tree_child_pointer(pointer, node, slot),
+                worker->leaves + (size_t)count * node->nodesize, false, false};
+        if (!bw_check_goes_on(walk->check, number))
+            return lost_sums;
+        check_leaves(walk, worker, leaves, count, &sums);
+    }
+    return sums;
+}
+
+/* Reads a node and checks what it says by itself. False: it is lost, or was met before. */
+static bool read_node(struct walk *walk, struct worker *worker,
+                      const struct bw_block_pointer *pointer, uint8_t *buffer,
+                      struct bw_inode_sums *sums)
+{
+    struct bw_checked_block block = {*pointer, buffer, false, false};
+    if (!is_new(walk, pointer, sums))
+        return false;
+    if (!bw_check_blocks(walk->check, &worker->copies, &walk->tree->tree, &block, 1))
+        walk->no_memory = true;
+    return block.good;
+}
+
+/* A node of level 1, with its leaves. */
+static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
+                                         const struct bw_block_pointer *pointer)
+{
+    struct worker *worker = &walk->workers[number];
+    struct bw_inode_sums sums;
+    if (!read_node(walk, worker, pointer, worker->node, &sums))
+        return sums;
+    const struct bw_reached_block node = reached(walk, pointer, worker->node);
+    bw_check_references(&node, first_slot(walk, &node.node));
+    sums = check_children(walk, number, pointer, &node.node);
+    keep(walk, pointer, &sums);
+    return sums;
+}
+
+/* The tasks below a node of level 2. */
+struct parents {
+    struct walk *walk;
+    const struct bw_block_pointer *pointer;
+    const struct bw_node *node;
+    uint32_t first;
+    struct bw_inode_sums *sums;
+};
+
+static void run_parent(void *context, unsigned worker, size_t task)
+{
+    const struct parents *parents = context;
+    const struct bw_block_pointer pointer =
+        bw_tree_child_pointer(parents->pointer, parents->node, parents->first + (uint32_t)task);
+    parents->sums[task] = check_parent(parents->walk, worker, &pointer);
+}
+
+static struct bw_inode_sums check_parents(struct walk *walk, const struct bw_block_pointer *pointer,
+                                          const struct bw_node *node)
+{
+    struct bw_inode_sums sums = {0};
+    const uint32_t first = first_slot(walk, node), count = node->item_count - first;
+    BW_AUTO_FREE struct bw_inode_sums *each = calloc(count + 1, sizeof *each);
+    if (!each) {
+        walk->no_memory = true;
+        return lost_sums;
+    }
+    struct parents parents = {walk, pointer, node, first, each};
+    bw_pool_run(walk->check->pool, count, run_parent, &parents);
+    for (uint32_t i = 0; i < count; i++)
+        bw_inode_sums_append(&sums, &each[i]);
+    return sums;
+}
+
+/* A node of level 2 or more. */
+static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_pointer *pointer)
+{
+    struct bw_inode_sums sums;
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&walk->check->fs->reader, 1);
+    if (!buffer)
+        walk->no_memory = true;
+    if (!buffer || !read_node(walk, &walk->workers[0], pointer, buffer, &sums))
+        return buffer ? sums : lost_sums;
+    const struct bw_reached_block node = reached(walk, pointer, buffer);
+    const uint32_t first = first_slot(walk, &node.node);
+    bw_check_references(&node, first);
+    if (node.node.level == 2) {
+        sums = check_parents(walk, pointer, &node.node);
+    } else {
+        sums = (struct bw_inode_sums){0};
+        for (uint32_t slot = first; slot < node.node.item_count; slot++) {
+            const struct bw_block_pointer child = bw_tree_child_pointer(pointer, &node.node, slot);
+            const struct bw_inode_sums more = check_node(walk, &child);
+            bw_inode_sums_append(&sums, &more);
+        }
+    }
+    keep(walk, pointer, &sums);
+    return sums;
+}
+
+static struct bw_inode_sums check_root(struct walk *walk)
+{
+    const struct bw_block_pointer root = bw_tree_root_pointer(&walk->tree->tree, false);
+    if (root.expectation.level > 1)
+        return check_node(walk, &root);
+    if (root.expectation.level == 1)
+        return check_parent(walk, 0, &root);
+    struct bw_checked_block leaf = {root, walk->workers[0].leaves, false, false};
+    struct bw_inode_sums sums = {0};
+    check_leaves(walk, &walk->workers[0], &leaf, 1, &sums);
+    return sums;
+}
+
+static void free_workers(struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; workers && i < count; i++) {
+        free(workers[i].node);
+        free(workers[i].leaves);
+        free(workers[i].copies.copies);
+    }
+    free(workers);
+}
+
+static struct worker *make_workers(const struct bw_check *check)
+{
+    const struct bw_tree_reader *reader = &check->fs->reader;
+    struct worker *workers = calloc(check->workers, sizeof *workers);
+    bool complete = workers != NULL;
+    for (unsigned i = 0; complete && i < check->workers; i++) {
+        workers[i].node = bw_block_buffer(reader, 1);
+        workers[i].leaves = bw_block_buffer(reader, bw_block_batch(reader));
+        complete = workers[i].node && workers[i].leaves;
+    }
+    if (complete)
+        return workers;
+    free_workers(workers, check->workers);
+    return NULL;
+}
+
+static struct bw_error *walk_trees(struct bw_check *check, struct bw_checked_tree *trees,
+                                   size_t count, bool in_log, struct worker *workers)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bw_checked_tree *tree = &trees[i];
+        if (check->options->quick && tree->root_key.type)
+            continue;
+        if (!bw_check_goes_on(check, 0))
+            return NULL;
+        struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
+        const struct bw_inode_sums sums = check_root(&walk);
+        tree->incomplete = sums.incomplete;
+        tree->total = sums.overlaps ? sums.total | 1 : sums.total;
+        if (walk.no_memory)
+            return bw_error_no_memory();
+    }
+    return NULL;
+}
+
+struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_checked_tree *trees, size_t count,
+                               bool in_log)
+{
+    struct worker *workers = make_workers(check);
+    if (!workers)
+        return bw_error_no_memory();
+    struct bw_error *error = walk_trees(check, trees, count, in_log, workers);
+    free_workers(workers, check->workers);
+    return error;
+}
+
+struct bw_error *bw_pass_trees(struct bw_check *check)
+{
+    BW_TRY(bw_tree_list_load(check));
+    return bw_walk_trees(check, check->trees, check->tree_count, false);
+}

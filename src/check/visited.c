@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which tree blocks have been reached. A word of the map has the bits of 16 places of the smallest
+ * block size; sums are kept beside it. */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "check/blocks.h"
+
+enum { PLACES = 16 };
+
+struct bw_visited {
+    pthread_mutex_t lock;
+    struct bw_map places; /* address / (PLACES blocks) to bits */
+    struct bw_map shared; /* address to number of the sums */
+    struct bw_inode_sums *sums;
+    size_t count, capacity;
+};
+
+struct bw_visited *bw_visited_create(void)
+{
+    struct bw_visited *visited = calloc(1, sizeof *visited);
+    if (visited)
+        pthread_mutex_init(&visited->lock, NULL);
+    return visited;
+}
+
+void bw_visited_destroy(struct bw_visited *visited)
+{
+    if (!visited)
+        return;
+    bw_map_free(&visited->places);
+    bw_map_free(&visited->shared);
+    free(visited->sums);
+    pthread_mutex_destroy(&visited->lock);
+    free(visited);
+}
+
+static enum bw_visit visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+{
+    const uint64_t place = bytenr / BW_MIN_SECTORSIZE;
+    const uint32_t bit = UINT32_C(1) << place % PLACES;
+    uint32_t known = bw_map_get(&visited->places, place / PLACES);
+    known = known == UINT32_MAX ? 0 : known;
+    if (!(known & bit))
+        return bw_map_put(&visited->places, place / PLACES, known | bit) ? BW_VISIT_FIRST
+                                                                         : BW_VISIT_FAILED;
+    const uint32_t number = bw_map_get(&visited->shared, bytenr);
+    if (number == UINT32_MAX)
+        return BW_VISIT_CROSSED;
+    *sums = visited->sums[number];
+    return BW_VISIT_SHARED;
+}
+
+enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums)
+{
+    pthread_mutex_lock(&visited->lock);
+    enum bw_visit result = visit(visited, bytenr, sums);
+    pthread_mutex_unlock(&visited->lock);
+    return result;
+}
+
+static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+{
+    if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
+        visited->count >= UINT32_MAX ||
+        !bw_map_put(&visited->shared, bytenr, (uint32_t)visited->count))
+        return false;
+    visited->sums[visited->count++] = *sums;
+    return true;
+}
+
+bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
+{
+    pthread_mutex_lock(&visited->lock);
+    bool kept = keep(visited, bytenr, sums);
+    pthread_mutex_unlock(&visited->lock);
+    return kept;
+}
