@@ -92,6 +92,7 @@ const struct command cmd_check = {
     .operands = "IMAGE...",
     .summary = "check a file system and all its copies",
     .details = "",
+    .examples = "  btrfs-walk check disk.img\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct check_state),
