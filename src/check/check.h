@@ -91,6 +91,7 @@ struct bw_check {
                                      those that exist */
     struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
                                      address, not by tree */
+    struct bw_map shared_blocks; /**< addresses of tree blocks with more than one reference */
     struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
     bool extents_known;           /**< nothing of the extent tree is lost */
     bool checksums_known;         /**< nothing of the checksum trees is lost */

@@ -57,6 +57,7 @@ void bw_check_end(struct bw_check *check)
     bw_ledger_destroy(check->references);
     bw_sectors_destroy(check->unsummed);
     bw_map_free(&check->full_backrefs);
+    bw_map_free(&check->shared_blocks);
     free(check->chunks);
     free(check->trees);
 }

@@ -47,15 +47,6 @@ static struct bw_error *take_item(void *context, const struct bw_item *item)
     return add(context, &tree);
 }
 
-/* While a balance moves tree blocks, its trees share blocks of any age with those of subvolumes. */
-static void share_with_relocation(struct bw_check *check)
-{
-    for (size_t i = 0; i < check->tree_count; i++)
-        if (check->trees[i].tree.id == BW_TREE_RELOC)
-            for (size_t k = 0; k < check->tree_count; k++)
-                check->trees[k].tree.shared_until = UINT64_MAX;
-}
-
 struct bw_error *bw_tree_list_load(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
@@ -65,7 +56,5 @@ struct bw_error *bw_tree_list_load(struct bw_check *check)
         BW_TRY(add(check,
                    &(struct bw_checked_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
                                              .references = 1}));
-    BW_TRY(bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, check));
-    share_with_relocation(check);
-    return NULL;
+    return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, check);
 }

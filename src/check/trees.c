@@ -59,10 +59,20 @@ static bool is_new(struct walk *walk, const struct bw_block_pointer *pointer,
     return false;
 }
 
+/* Whether other trees may lead to the block, too. Generations do not tell: balancing writes blocks
+ * anew that snapshots go on sharing. */
+static bool may_be_shared(const struct walk *walk, uint64_t bytenr)
+{
+    const struct bw_check *check = walk->check;
+    if (!walk->tree->is_subvolume && walk->tree->tree.id != BW_TREE_RELOC)
+        return false;
+    return !check->extents_known || bw_map_get(&check->shared_blocks, bytenr) != UINT32_MAX;
+}
+
 static void keep(struct walk *walk, const struct bw_block_pointer *pointer,
                  const struct bw_inode_sums *sums)
 {
-    if (pointer->expectation.generation <= walk->tree->tree.shared_until &&
+    if (may_be_shared(walk, pointer->bytenr) &&
         !bw_visited_keep(walk->check->visited, pointer->bytenr, sums))
         walk->no_memory = true;
 }
