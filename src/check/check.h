@@ -32,6 +32,9 @@ struct bw_checked_chunk {
     uint64_t logical, length, type;
     unsigned copies;     /**< that are stored as they are */
     unsigned all_copies; /**< and those that can be computed from parity */
+    bool striped;        /**< it is stored in pieces of one stripe length on several devices */
+    uint8_t parity;      /**< parity stripes of a row */
+    uint16_t stripes;    /**< of a row, or copies */
 };
 
 /** What a finding touches, to be named by paths. */
@@ -78,7 +81,10 @@ struct bw_check {
     atomic_bool unfinished;          /**< something could not be checked; see bw_check_summary */
     atomic_uint_fast64_t blocks;     /**< checked so far */
     atomic_uint_fast64_t data_bytes; /**< checked so far */
-    uint64_t expected;               /**< bytes that all passes will read; 0: not known */
+    pthread_mutex_t bad_lock;
+    struct bw_map bad_places; /**< 4 KiB of logical addresses each, with a bad copy that has been
+                                 reported; under the lock */
+    uint64_t expected;        /**< bytes that all passes will read; 0: not known */
 
     struct bw_checked_chunk *chunks; /**< ascending; do not change once the check has begun */
     size_t chunk_count, chunk_capacity;
@@ -122,6 +128,11 @@ struct bw_checked_tree *bw_check_tree(struct bw_check *check, uint64_t id);
 /** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
 void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
                     struct bw_finding *finding);
+
+/** Notes that a bad copy of a range is reported, so that its parity is not; and asks for it. Safe
+ * from any thread. */
+void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length);
+bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length);
 
 /* shared.c */
 /** Prepares what passes share; and frees it, whether or not that was complete. */

@@ -1,9 +1,412 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `data`. */
-#include "check/check.h"
+/*
+ * The pass `data`: the checksum trees are read in the order of addresses, and every stored copy of
+ * every sector they know is read and compared. Copies are read below features/verify, which would
+ * hide a bad one behind a good one.
+ *
+ * A window of ranges is cut into pieces, which are read with one request each, and the pieces of
+ * each copy into tasks. Two copies on one device are read one after the other, so that its head
+ * stays where it is; otherwise the devices are read side by side.
+ */
+#include "check/data.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/block.h"
+#include "check/bad_ranges.h"
+#include "format/checksum.h"
+#include "graph/wind.h"
+
+enum {
+    PIECE = 256 << 10,       /* bytes of a request at most */
+    PIECE_SECTORS = 64,      /* and sectors: bits of a mask */
+    BATCH = 512 << 10,       /* bytes read at once: they are still in the cache when compared */
+    TASK = 4 << 20,          /* bytes of a task */
+    WINDOW = 256 << 20,      /* bytes of a window */
+    WINDOW_PIECES = 1 << 16, /* and pieces: data may lie scattered */
+};
+
+/* Data that are read with one request. */
+struct piece {
+    const struct bw_checked_chunk *chunk;
+    uint64_t logical;
+    uint32_t length;
+    size_t checksums; /* where they begin in the window */
+};
+
+/* Some pieces, in one copy. */
+struct task {
+    size_t first, count;
+    unsigned copy;
+    bool same_device; /* the other copies are on the same device as this one */
+};
+
+struct worker {
+    uint8_t *bytes; /* BATCH of them */
+    uint8_t *other; /* PIECE: of another copy */
+};
+
+struct bw_data_check {
+    struct bw_check *check;
+    uint32_t sectorsize;
+    size_t checksum_size;
+    struct piece *pieces;
+    size_t piece_count, piece_capacity;
+    uint8_t *checksums;
+    size_t checksums_used, checksums_capacity;
+    uint64_t bytes; /* of all pieces */
+    struct task *tasks;
+    size_t task_count, task_capacity;
+    struct worker *workers;
+    struct bw_bad_ranges bad;
+};
+
+static uint64_t sectors_of(const struct bw_data_check *data, const struct piece *piece)
+{
+    const uint32_t count = piece->length / data->sectorsize;
+    return count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1;
+}
+
+/* Those of the sectors in `wanted` that match their checksums. `bytes` begin with sector `first`.
+ */
+static uint64_t matching(const struct bw_data_check *data, const struct piece *piece,
+                         uint64_t wanted, unsigned first, const uint8_t *bytes)
+{
+    const uint8_t *expected = data->checksums + piece->checksums;
+    const enum bw_checksum_type type = data->check->fs->superblock.checksum_type;
+    uint8_t found[32];
+    uint64_t good = 0;
+    for (unsigned i = first; i < PIECE_SECTORS && wanted >> i; i++) {
+        if (!(wanted >> i & 1))
+            continue;
+        bw_checksum_compute(type, bytes + (size_t)(i - first) * data->sectorsize, data->sectorsize,
+                            found);
+        if (memcmp(found, expected + i * data->checksum_size, data->checksum_size) == 0)
+            good |= UINT64_C(1) << i;
+    }
+    return good;
+}
+
+static struct bw_request request_of(const struct piece *piece, unsigned copy, uint8_t *bytes)
+{
+    return (struct bw_request){.kind = BW_REQUEST_RAW,
+                               .copy = (uint8_t)copy,
+                               .length = piece->length,
+                               .address = piece->logical,
+                               .buffer = bytes};
+}
+
+/* Reads a run of sectors; if that fails, one by one. Returns those that are good. */
+static uint64_t read_run(struct bw_data_check *data, struct worker *worker,
+                         const struct piece *piece, unsigned copy, unsigned first, unsigned count,
+                         uint64_t *unreadable)
+{
+    const struct bw_tree_reader *reader = &data->check->fs->reader;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    const uint64_t mask = (count == PIECE_SECTORS ? UINT64_MAX : (UINT64_C(1) << count) - 1)
+                          << first;
+    struct bw_request request = request_of(piece, copy, worker->other);
+    uint64_t good = 0;
+    request.address += (uint64_t)first * data->sectorsize;
+    request.length = count * data->sectorsize;
+    bw_wind(&frame, reader->top, &request, 1);
+    if (!request.error)
+        return matching(data, piece, mask, first, worker->other);
+    const bool divide = count > 1 && request.error->code != BW_ERROR_MISSING_DEVICE;
+    bw_error_free(request.error);
+    if (!divide)
+        *unreadable |= mask;
+    for (unsigned i = 0; divide && i < count; i++)
+        good |= read_run(data, worker, piece, copy, first + i, 1, unreadable);
+    return good;
+}
+
+/* Those of the sectors in `wanted` that are good in a copy. */
+static uint64_t good_in_copy(struct bw_data_check *data, struct worker *worker,
+                             const struct piece *piece, unsigned copy, uint64_t wanted,
+                             uint64_t *unreadable)
+{
+    uint64_t good = 0;
+    for (unsigned i = 0, count; i < PIECE_SECTORS; i += count) {
+        const bool is_wanted = wanted >> i & 1;
+        for (count = 1; i + count < PIECE_SECTORS && (wanted >> (i + count) & 1) == is_wanted;)
+            count++;
+        if (is_wanted)
+            good |= read_run(data, worker, piece, copy, i, count, unreadable);
+    }
+    return good;
+}
+
+/* Those of the bad sectors of a copy that are good in another one. */
+static uint64_t mendable(struct bw_data_check *data, struct worker *worker,
+                         const struct piece *piece, unsigned copy, uint64_t bad)
+{
+    uint64_t good = 0, unreadable = 0;
+    for (unsigned other = 1; other <= piece->chunk->all_copies && bad & ~good; other++)
+        if (other != copy)
+            good |= good_in_copy(data, worker, piece, other, bad & ~good, &unreadable);
+    return good;
+}
+
+/* Adds runs of sectors to what is reported when the window ends. */
+static void add_bad(struct bw_data_check *data, const struct piece *piece,
+                    const struct bw_bad_range *like, uint64_t sectors)
+{
+    for (unsigned i = 0; i < PIECE_SECTORS && sectors >> i; i++) {
+        if (!(sectors >> i & 1))
+            continue;
+        struct bw_bad_range range = *like;
+        range.logical = piece->logical + (uint64_t)i * data->sectorsize;
+        range.length = data->sectorsize;
+        bw_bad_ranges_add(data->check, &data->bad, &range);
+    }
+}
+
+/* Adds bad sectors of a copy: those that can be mended and those that cannot. */
+static void add_copy(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
+                     struct bw_bad_range like, uint64_t bad)
+{
+    const uint64_t good = bad ? mendable(data, worker, piece, like.copy, bad) : 0;
+    add_bad(data, piece, &like, bad & ~good);
+    like.mendable = true;
+    add_bad(data, piece, &like, good);
+}
+
+/* A copy is on a missing device. That is bad only if no other one is stored and parity does not
+ * give the data, and is found out with the first copy. */
+static void take_missing(struct bw_data_check *data, struct worker *worker,
+                         const struct piece *piece, unsigned copy)
+{
+    uint64_t good = 0, unreadable = 0;
+    for (unsigned other = 1; other <= piece->chunk->copies; other++) {
+        struct bw_mapping mapping = {0};
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(data->check->fs, piece->logical, piece->length, other, &mapping);
+        if (copy > 1 || (!error && mapping.present))
+            return;
+    }
+    const uint64_t all = sectors_of(data, piece);
+    for (unsigned other = piece->chunk->copies + 1; other <= piece->chunk->all_copies; other++)
+        good |= good_in_copy(data, worker, piece, other, all & ~good, &unreadable);
+    const struct bw_bad_range like = {BW_CODE_data_unreadable, .copy = copy,
+                                      .message =
+                                          "on missing devices, and no copy or parity is left"};
+    add_bad(data, piece, &like, all & ~good);
+}
+
+static void take_reply(struct bw_data_check *data, struct worker *worker, const struct piece *piece,
+                       const struct bw_request *request)
+{
+    const uint64_t all = sectors_of(data, piece);
+    BW_AUTO_ERROR struct bw_error *error = request->error;
+    uint64_t unreadable = 0, good;
+    if (error && error->code == BW_ERROR_MISSING_DEVICE) {
+        take_missing(data, worker, piece, request->copy);
+        return;
+    }
+    data->check->data_bytes += piece->length;
+    good = error ? good_in_copy(data, worker, piece, request->copy, all, &unreadable)
+                 : matching(data, piece, all, 0, request->buffer);
+    const struct bw_bad_range like = {BW_CODE_data_checksum, .copy = request->copy,
+                                      .message = "checksum mismatch"};
+    const struct bw_bad_range unread = {BW_CODE_data_unreadable, .copy = request->copy,
+                                        .message = "cannot be read"};
+    add_copy(data, worker, piece, like, all & ~good & ~unreadable);
+    add_copy(data, worker, piece, unread, unreadable);
+}
+
+/* Reads as many pieces from `first` on as fit; returns how many those are. */
+static size_t read_batch(struct bw_data_check *data, struct worker *worker, size_t first,
+                         size_t count, unsigned copy)
+{
+    const struct bw_tree_reader *reader = &data->check->fs->reader;
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    struct bw_request requests[BW_BATCH];
+    size_t used = 0, wanted = 0;
+    for (; wanted < count && wanted < BW_BATCH; wanted++) {
+        const struct piece *piece = &data->pieces[first + wanted];
+        if (used + piece->length > BATCH)
+            break;
+        requests[wanted] = request_of(piece, copy, worker->bytes + used);
+        used += piece->length;
+    }
+    bw_wind(&frame, reader->top, requests, wanted);
+    for (size_t i = 0; i < wanted; i++)
+        take_reply(data, worker, &data->pieces[first + i], &requests[i]);
+    return wanted;
+}
+
+static void run_task(void *context, unsigned number, size_t index)
+{
+    struct bw_data_check *data = context;
+    const struct task *task = &data->tasks[index];
+    for (size_t done = 0; done < task->count && bw_check_goes_on(data->check, number);)
+        done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
+                           task->copy);
+}
+
+/* The pieces from `first` on that make a task: of chunks with the same number of copies. */
+static size_t pieces_of_task(const struct bw_data_check *data, size_t first)
+{
+    uint64_t bytes = 0;
+    size_t count = 0;
+    for (; first + count < data->piece_count && bytes < TASK; count++) {
+        const struct piece *piece = &data->pieces[first + count];
+        if (piece->chunk != data->pieces[first].chunk)
+            break;
+        bytes += piece->length;
+    }
+    return count;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const struct task *left = a, *right = b;
+    const unsigned left_round = left->same_device ? left->copy : 1;
+    const unsigned right_round = right->same_device ? right->copy : 1;
+    if (left_round != right_round)
+        return left_round < right_round ? -1 : 1;
+    if (left->first != right->first)
+        return left->first < right->first ? -1 : 1;
+    return left->copy < right->copy ? -1 : left->copy > right->copy;
+}
+
+static struct bw_error *make_tasks(struct bw_data_check *data)
+{
+    data->task_count = 0;
+    for (size_t first = 0, count; first < data->piece_count; first += count) {
+        const struct bw_checked_chunk *chunk = data->pieces[first].chunk;
+        count = pieces_of_task(data, first);
+        for (unsigned copy = 1; copy <= chunk->copies; copy++) {
+            if (!BW_ARRAY_RESERVE(data->tasks, data->task_count, data->task_capacity))
+                return bw_error_no_memory();
+            data->tasks[data->task_count++] =
+                (struct task){first, count, copy, chunk->type & BW_GROUP_DUP};
+        }
+    }
+    if (data->task_count)
+        qsort(data->tasks, data->task_count, sizeof *data->tasks, compare_tasks);
+    return NULL;
+}
+
+/* Works off the window, and empties it. */
+static struct bw_error *work_off(struct bw_data_check *data)
+{
+    BW_TRY(make_tasks(data));
+    bw_pool_run(data->check->pool, data->task_count, run_task, data);
+    const struct piece *last = data->piece_count ? &data->pieces[data->piece_count - 1] : NULL;
+    bw_bad_ranges_report(data->check, &data->bad, last ? last->logical + last->length : 0);
+    data->piece_count = data->checksums_used = 0;
+    data->bytes = 0;
+    return data->bad.no_memory ? bw_error_no_memory() : NULL;
+}
+
+/* How much of a range from `logical` on is read in one piece. */
+static uint32_t piece_length(const struct bw_data_check *data, const struct bw_summed *range,
+                             uint64_t logical)
+{
+    const uint64_t whole = PIECE_SECTORS * (uint64_t)data->sectorsize;
+    uint64_t unit = range->chunk->striped ? BW_STRIPE_LENGTH : PIECE;
+    unit = whole < unit ? whole : unit;
+    const uint64_t left = unit - (logical - range->chunk->logical) % unit;
+    const uint64_t rest = range->logical + range->length - logical;
+    return (uint32_t)(rest < left ? rest : left);
+}
+
+static bool add_piece(struct bw_data_check *data, const struct bw_summed *range, uint64_t logical,
+                      uint32_t length)
+{
+    const size_t skipped = (logical - range->logical) / data->sectorsize * data->checksum_size;
+    const size_t size = length / data->sectorsize * data->checksum_size;
+    void *grown =
+        bw_array_grown(data->checksums, data->checksums_used + size, &data->checksums_capacity, 1);
+    data->checksums = grown ? grown : data->checksums;
+    if (!grown || !BW_ARRAY_RESERVE(data->pieces, data->piece_count, data->piece_capacity))
+        return false;
+    data->pieces[data->piece_count++] =
+        (struct piece){range->chunk, logical, length, data->checksums_used};
+    memcpy(data->checksums + data->checksums_used, range->checksums + skipped, size);
+    data->checksums_used += size;
+    data->bytes += length;
+    return true;
+}
+
+struct bw_error *bw_data_check_take(void *context, const struct bw_summed *range)
+{
+    struct bw_data_check *data = context;
+    const uint64_t end = range->logical + range->length;
+    for (uint64_t next = range->logical; next < end;) {
+        const uint32_t length = piece_length(data, range, next);
+        if (!add_piece(data, range, next, length))
+            return bw_error_no_memory();
+        next += length;
+        if (data->bytes >= WINDOW || data->piece_count >= WINDOW_PIECES)
+            BW_TRY(work_off(data));
+    }
+    return bw_check_goes_on(data->check, 0)
+               ? NULL
+               : bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
+}
+
+static void release(struct bw_data_check *data)
+{
+    for (unsigned i = 0; data->workers && i < data->check->workers; i++) {
+        free(data->workers[i].bytes);
+        free(data->workers[i].other);
+    }
+    free(data->workers);
+    free(data->pieces);
+    free(data->checksums);
+    free(data->tasks);
+    bw_bad_ranges_free(&data->bad);
+    free(data);
+}
+
+struct bw_data_check *bw_data_check_begin(struct bw_check *check)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    struct bw_data_check *data = calloc(1, sizeof *data);
+    if (!data)
+        return NULL;
+    *data = (struct bw_data_check){.check = check,
+                                   .sectorsize = superblock->sectorsize,
+                                   .checksum_size = bw_checksum_size(superblock->checksum_type),
+                                   .workers = calloc(check->workers, sizeof *data->workers)};
+    bool complete = data->workers != NULL;
+    bw_bad_ranges_init(&data->bad);
+    for (unsigned i = 0; complete && i < check->workers; i++) {
+        data->workers[i] = (struct worker){malloc(BATCH), malloc(PIECE)};
+        complete = data->workers[i].bytes && data->workers[i].other;
+    }
+    if (complete)
+        return data;
+    release(data);
+    return NULL;
+}
+
+struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *error)
+{
+    if (!data)
+        return error;
+    if (!error)
+        error = work_off(data);
+    bw_bad_ranges_report(data->check, &data->bad, 0);
+    release(data);
+    return error;
+}
 
 struct bw_error *bw_pass_data(struct bw_check *check)
 {
-    (void)check;
-    return NULL;
+    if (check->fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2)) {
+        bw_check_find(check, BW_CODE_data_absent, &(struct bw_subject){0},
+                      "the image was restored from a metadata dump");
+        return NULL;
+    }
+    struct bw_data_check *data = bw_data_check_begin(check);
+    return data ? bw_data_check_end(data, bw_summed_scan(check, bw_data_check_take, data))
+                : bw_error_no_memory();
 }

@@ -10,6 +10,7 @@
 #include "check/check.h"
 #include "check/ledger.h"
 #include "check/sectors.h"
+#include "format/chunk.h"
 
 /* Parity comes after the copies that are stored as they are. */
 static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
@@ -24,6 +25,22 @@ static unsigned stored_copies(struct bw_fs *fs, uint64_t logical, unsigned all)
     return all;
 }
 
+static struct bw_checked_chunk describe(const struct bw_chunk_info *info)
+{
+    const struct bw_raid_profile *profile = bw_raid_profile_of(info->type);
+    const unsigned copies = profile->copies ? profile->copies : info->stripe_count;
+    const unsigned computed =
+        profile->parity_stripes == 2 ? info->stripe_count - 1u : profile->parity_stripes;
+    return (struct bw_checked_chunk){.logical = info->logical,
+                                     .length = info->length,
+                                     .type = info->type,
+                                     .copies = copies,
+                                     .all_copies = copies + computed,
+                                     .striped = profile->striped,
+                                     .parity = profile->parity_stripes,
+                                     .stripes = (uint16_t)info->stripe_count};
+}
+
 static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *info)
 {
     struct bw_check *check = context;
@@ -32,15 +49,19 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *in
         return bw_error_no_memory();
     BW_AUTO_ERROR struct bw_error *unmapped =
         bw_fs_map(check->fs, info->logical, check->fs->superblock.sectorsize, 1, &mapping);
-    const unsigned all = mapping.copies ? mapping.copies : 1;
-    check->chunks[check->chunk_count++] = (struct bw_checked_chunk){
-        info->logical, info->length, info->type, stored_copies(check->fs, info->logical, all), all};
+    struct bw_checked_chunk *chunk = &check->chunks[check->chunk_count++];
+    *chunk = describe(info);
+    if (!unmapped && mapping.copies != chunk->all_copies) { /* it was moved to another chunk */
+        chunk->copies = stored_copies(check->fs, info->logical, mapping.copies);
+        chunk->all_copies = mapping.copies;
+    }
     return NULL;
 }
 
 struct bw_error *bw_check_begin(struct bw_check *check)
 {
     bw_findings_init(check);
+    pthread_mutex_init(&check->bad_lock, NULL);
     check->workers = bw_pool_workers(check->options->threads);
     check->pool = bw_pool_create(check->workers);
     check->visited = bw_visited_create();
@@ -58,6 +79,8 @@ void bw_check_end(struct bw_check *check)
     bw_sectors_destroy(check->unsummed);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
+    bw_map_free(&check->bad_places);
+    pthread_mutex_destroy(&check->bad_lock);
     free(check->chunks);
     free(check->trees);
 }
@@ -115,4 +138,29 @@ void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
     finding->devid = mapping.devid;
     finding->offset = mapping.offset;
     finding->known |= BW_KNOWN_DEVICE | BW_KNOWN_OFFSET;
+}
+
+/* So that a device full of errors does not fill the memory. */
+enum { MOST_BAD_PLACES = 1 << 20 };
+
+void bw_check_note_bad(struct bw_check *check, uint64_t logical, uint64_t length)
+{
+    pthread_mutex_lock(&check->bad_lock);
+    for (uint64_t at = logical / BW_MIN_SECTORSIZE;
+         at * BW_MIN_SECTORSIZE < logical + length && check->bad_places.count < MOST_BAD_PLACES;
+         at++)
+        if (!bw_map_put(&check->bad_places, at, 1))
+            break;
+    pthread_mutex_unlock(&check->bad_lock);
+}
+
+bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length)
+{
+    bool found = false;
+    pthread_mutex_lock(&check->bad_lock);
+    for (uint64_t at = logical / BW_MIN_SECTORSIZE;
+         !found && at * BW_MIN_SECTORSIZE < logical + length; at++)
+        found = bw_map_get(&check->bad_places, at) != UINT32_MAX;
+    pthread_mutex_unlock(&check->bad_lock);
+    return found;
 }
