@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/decimal.h"
+#include "base/json_string.h"
 #include "base/utf8.h"
 
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent)
@@ -27,30 +28,46 @@ static void append_text(struct bw_json *json, const char *text)
     bw_buffer_append(json->buffer, text, strlen(text));
 }
 
-/* A character below U+0100 that a string cannot hold as it is, or that a terminal would obey: the
- * quote, the backslash and the control characters, of which U+0080 to U+009F have two bytes. */
-static void append_escaped(struct bw_json *json, uint8_t code)
+/* \u00.. of a character below U+0100. */
+static char *write_code(char *at, uint8_t code)
 {
-    bool is_short = code == '"' || code == '\\';
-    bw_buffer_format(json->buffer, is_short ? "\\%c" : "\\u%04x", code);
+    memcpy(at, "\\u00", 4);
+    at[4] = "0123456789abcdef"[code >> 4];
+    at[5] = "0123456789abcdef"[code & 15];
+    return at + 6;
+}
+
+/* Terminals obey the control characters U+0080 to U+009F, too, which have two bytes. */
+char *bw_json_escape(char *at, const void *text, size_t length)
+{
+    const uint8_t *bytes = text;
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] == '"' || bytes[i] == '\\') {
+            *at++ = '\\';
+            *at++ = (char)bytes[i];
+        } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
+            at = write_code(at, bytes[i]);
+        } else if (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
+            at = write_code(at, bytes[++i]);
+        } else {
+            *at++ = (char)bytes[i];
+        }
+    }
+    return at;
 }
 
 /* Valid UTF-8. */
-static void append_string(struct bw_json *json, const uint8_t *bytes, size_t length)
+static void append_string(struct bw_json *json, const char *text, size_t length)
 {
-    bw_buffer_append_byte(json->buffer, '"');
-    size_t done = 0;
-    for (size_t i = 0; i < length; i++) {
-        bool is_pair = bytes[i] == 0xc2 && bytes[i + 1] < 0xa0;
-        if (bytes[i] >= 0x20 && bytes[i] != '"' && bytes[i] != '\\' && bytes[i] != 0x7f && !is_pair)
-            continue;
-        bw_buffer_append(json->buffer, bytes + done, i - done);
-        i += is_pair;
-        append_escaped(json, bytes[i]);
-        done = i + 1;
-    }
-    bw_buffer_append(json->buffer, bytes + done, length - done);
-    bw_buffer_append_byte(json->buffer, '"');
+    struct bw_buffer *buffer = json->buffer;
+    if (!bw_buffer_reserve(buffer, 6 * length + sizeof "\"1234567\""))
+        return;
+    char *at = buffer->data + buffer->length;
+    *at++ = '"';
+    size_t plain = bw_json_copy_plain(at, text, length);
+    at = bw_json_escape(at + plain, text + plain, length - plain);
+    *at++ = '"';
+    buffer->length = (size_t)(at - buffer->data);
 }
 
 /* What comes before a value: comma, new line, name. */
@@ -64,7 +81,7 @@ static void begin_value(struct bw_json *json, const char *name, const char *suff
     new_line(json);
     if (!name)
         return;
-    append_string(json, (const uint8_t *)name, strlen(name));
+    append_string(json, name, strlen(name));
     if (*suffix) {
         json->buffer->length -= !json->buffer->failed;
         append_text(json, suffix);

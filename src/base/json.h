@@ -24,31 +24,42 @@ struct bw_json {
  * follows it. */
 struct bw_json bw_json_start(struct bw_buffer *buffer, bool indent);
 
-enum { BW_JSON_NAME_ROOM = 32 };
+enum { BW_JSON_LEAD_ROOM = 32 };
 
 /**
- * Writes the name of a member, for what is written a million times: without indentation, and from
- * BW_JSON_NAME_ROOM bytes of which the first `length` are the name in quotes and a colon. The next
- * value, without a name, is that of the member.
+ * Begins a member that its writer puts together, for what is written a million times: without
+ * indentation, and from BW_JSON_LEAD_ROOM bytes of which the first `length` are a comma, the name
+ * in quotes and a colon. Returns where the value goes, with `room` bytes; NULL if memory ran out.
+ * bw_json_member_end() takes the end of the value.
  */
-static inline void bw_json_name(struct bw_json *json, const char quoted[BW_JSON_NAME_ROOM],
-                                size_t length)
+static inline char *bw_json_member(struct bw_json *json, const char lead[BW_JSON_LEAD_ROOM],
+                                   size_t length, size_t room)
 {
     struct bw_buffer *buffer = json->buffer;
-    if (!bw_buffer_reserve(buffer, BW_JSON_NAME_ROOM + 1) || !json->depth)
-        return;
-    buffer->data[buffer->length] = ',';
-    buffer->length += !json->empty[json->depth - 1];
-    memcpy(buffer->data + buffer->length, quoted, BW_JSON_NAME_ROOM);
-    buffer->length += length;
-    json->empty[json->depth - 1] = true;
+    if (!bw_buffer_reserve(buffer, BW_JSON_LEAD_ROOM + room) || !json->depth)
+        return NULL;
+    bool *empty = &json->empty[json->depth - 1];
+    const size_t comma = *empty;
+    char *at = buffer->data + buffer->length;
+    memcpy(at, lead + comma, BW_JSON_LEAD_ROOM - 1);
+    *empty = false;
+    return at + length - comma;
 }
 
-/** The same for a name that is a literal. */
-#define BW_JSON_NAME(json, name)                                          \
-    do {                                                                  \
-        static const char bw_quoted[BW_JSON_NAME_ROOM] = "\"" name "\":"; \
-        bw_json_name((json), bw_quoted, sizeof(name) + 2);                \
-    } while (0)
+static inline void bw_json_member_end(struct bw_json *json, const char *end)
+{
+    json->buffer->length = (size_t)(end - json->buffer->data);
+}
+
+/** Writes the name of a member in the same way. The next value, without a name, is its value. */
+static inline void bw_json_name(struct bw_json *json, const char lead[BW_JSON_LEAD_ROOM],
+                                size_t length)
+{
+    const char *at = bw_json_member(json, lead, length, 0);
+    if (!at)
+        return;
+    bw_json_member_end(json, at);
+    json->empty[json->depth - 1] = true;
+}
 
 #endif

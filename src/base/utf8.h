@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /** Length of the valid UTF-8 sequence at `bytes`, of which there are `left`, at least one; 0 if
  * there is none. Overlong forms, surrogates and anything beyond U+10FFFF are not valid. */
@@ -26,10 +27,15 @@ static inline size_t bw_utf8_length(const uint8_t *bytes, size_t left)
     return length;
 }
 
-/** Whether all bytes are valid. */
+/** Whether all bytes are valid. Most are ASCII: eight at a time. */
 static inline bool bw_utf8_is_valid(const void *bytes, size_t length)
 {
     const uint8_t *next = bytes;
+    for (uint64_t word; length >= sizeof word; next += sizeof word, length -= sizeof word) {
+        memcpy(&word, next, sizeof word);
+        if (word & UINT64_C(0x8080808080808080))
+            break;
+    }
     for (size_t step; length; next += step, length -= step) {
         step = bw_utf8_length(next, length);
         if (!step)

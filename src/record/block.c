@@ -81,44 +81,47 @@ void bw_block_print_header(const struct bw_block_print *block)
     print_uuid(text, "chunk", header->chunk_tree_uuid);
 }
 
-/* The members that all objects begin with. */
-static void begin_object(const struct bw_block_print *block, uint32_t slot,
-                         const struct bw_key *key)
+/* What stands before the printed structure, at most: names, numbers, a key. */
+enum { LINE_ROOM = 256 + BW_JSON_KEY_ROOM };
+
+/* The members that all lines of JSON begin with. */
+static char *begin_object(const struct bw_block_print *block, char *at, uint32_t slot,
+                          const struct bw_key *key)
 {
-    struct bw_json *json = block->printer->json;
-    bw_json_begin_object(json, NULL);
-    BW_JSON_NAME(json, "tree");
-    bw_json_number(json, NULL, block->tree);
-    BW_JSON_NAME(json, "block");
-    bw_json_number(json, NULL, block->bytenr);
-    BW_JSON_NAME(json, "level");
-    bw_json_number(json, NULL, block->node.level);
-    BW_JSON_NAME(json, "slot");
-    bw_json_number(json, NULL, slot);
+    at = bw_decimal(stpcpy(at, "{\"tree\":"), block->tree);
+    at = bw_decimal(stpcpy(at, ",\"block\":"), block->bytenr);
+    at = bw_decimal(stpcpy(at, ",\"level\":"), block->node.level);
+    at = bw_decimal(stpcpy(at, ",\"slot\":"), slot);
     if (block->damaged)
-        bw_json_bool(json, "damaged", true);
-    BW_JSON_NAME(json, "key");
-    bw_json_key(json, key);
+        at = stpcpy(at, ",\"damaged\":true");
+    return bw_json_key(stpcpy(at, ",\"key\":"), key);
 }
 
-static void end_line(const struct bw_block_print *block)
+/* The structure is an object of its own inside of the line. */
+static void print_item_json(const struct bw_block_print *block, uint32_t slot,
+                            const struct bw_item *item, bool inside)
 {
-    if (block->printer->json)
+    struct bw_buffer *text = block->printer->text;
+    if (!bw_buffer_reserve(text, LINE_ROOM))
+        return;
+    char *at = begin_object(block, text->data + text->length, slot, &item->key);
+    at = bw_decimal(stpcpy(at, ",\"size\":"), item->size);
+    if (inside)
+        at = stpcpy(at, ",\"item\":");
+    text->length = (size_t)(at - text->data);
+    if (inside) {
+        bw_json_begin_object(block->printer->json, NULL);
+        bw_item_print(block->printer, item);
         bw_json_end(block->printer->json);
-    bw_buffer_append_byte(block->printer->text, '\n');
+    }
+    bw_buffer_append(text, "}\n", 2);
 }
 
-static void begin_item(const struct bw_block_print *block, uint32_t slot,
-                       const struct bw_item *item)
+static void print_item_text(const struct bw_block_print *block, uint32_t slot,
+                            const struct bw_item *item, bool inside)
 {
     const struct bw_disk_item *disk = bw_node_disk_item(&block->node, slot);
     struct bw_buffer *text = block->printer->text;
-    if (block->printer->json) {
-        begin_object(block, slot, &item->key);
-        BW_JSON_NAME(block->printer->json, "size");
-        bw_json_number(block->printer->json, NULL, item->size);
-        return;
-    }
     bw_buffer_append(text, "\titem ", 6);
     bw_decimal_append(text, slot);
     bw_buffer_append_byte(text, ' ');
@@ -127,23 +130,19 @@ static void begin_item(const struct bw_block_print *block, uint32_t slot,
     bw_decimal_append(text, bw_get32(disk->offset));
     bw_buffer_append(text, " itemsize ", 10);
     bw_decimal_append(text, item->size);
+    if (inside)
+        bw_item_print(block->printer, item);
+    bw_buffer_append_byte(text, '\n');
 }
 
 bool bw_block_print_item(const struct bw_block_print *block, uint32_t slot)
 {
     struct bw_item item;
     bool inside = bw_leaf_item(&block->node, slot, &item);
-    struct bw_json *json = block->printer->json;
-    begin_item(block, slot, &item);
-    if (inside && json) {
-        BW_JSON_NAME(json, "item");
-        bw_json_begin_object(json, NULL);
-        bw_item_print(block->printer, &item);
-        bw_json_end(json);
-    } else if (inside) {
-        bw_item_print(block->printer, &item);
-    }
-    end_line(block);
+    if (block->printer->json)
+        print_item_json(block, slot, &item, inside);
+    else
+        print_item_text(block, slot, &item, inside);
     return inside;
 }
 
@@ -151,18 +150,17 @@ void bw_block_print_pointer(const struct bw_block_print *block, uint32_t slot)
 {
     const struct bw_node_pointer pointer = bw_node_pointer_at(&block->node, slot);
     struct bw_buffer *text = block->printer->text;
-    struct bw_json *json = block->printer->json;
-    if (json) {
-        begin_object(block, slot, &pointer.key);
-        BW_JSON_NAME(json, "child");
-        bw_json_number(json, NULL, pointer.bytenr);
-        BW_JSON_NAME(json, "generation");
-        bw_json_number(json, NULL, pointer.generation);
+    if (!bw_buffer_reserve(text, LINE_ROOM))
+        return;
+    if (block->printer->json) {
+        char *end = begin_object(block, text->data + text->length, slot, &pointer.key);
+        text->length = (size_t)(end - text->data);
+        bw_buffer_format(text, ",\"child\":%" PRIu64 ",\"generation\":%" PRIu64 "}\n",
+                         pointer.bytenr, pointer.generation);
     } else {
         bw_buffer_append_byte(text, '\t');
         bw_print_key(text, &pointer.key);
-        bw_buffer_format(text, " block %" PRIu64 " gen %" PRIu64, pointer.bytenr,
+        bw_buffer_format(text, " block %" PRIu64 " gen %" PRIu64 "\n", pointer.bytenr,
                          pointer.generation);
     }
-    end_line(block);
 }

@@ -1,77 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Rows as JSON objects. The lead of a member is a comma, its name, a colon and, before a string, a
- * quote. Strings look as those of src/base/json.c, but most of them are plain, and are copied eight
- * bytes at a time.
+ * quote.
  */
 #include <uuid/uuid.h>
 
 #include "base/base64.h"
 #include "base/decimal.h"
+#include "base/json_string.h"
 #include "base/utf8.h"
 #include "btrfs-walk/xlator.h"
 #include "record/row.h"
-
-static const uint64_t ones = UINT64_C(0x0101010101010101);
-
-static bool is_plain(uint8_t byte)
-{
-    return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-}
-
-/* Whether eight bytes are plain. May be false for plain bytes, but only next to one that is not: a
- * byte too small for a subtraction borrows from the next. */
-static inline bool are_plain(uint64_t word)
-{
-    uint64_t less = word - ones * 0x20;           /* control characters */
-    uint64_t quote = (word ^ ones * '"') - ones;  /* zero becomes 0xff */
-    uint64_t slash = (word ^ ones * '\\') - ones; /* and so does this one's */
-    uint64_t delete = word + ones;                /* 0x7f becomes 0x80 */
-    return !((less | quote | slash | delete | word) & ones * 0x80);
-}
-
-/* Copies the plain bytes at the beginning; may write seven bytes more. */
-static inline size_t copy_plain(char *at, const char *bytes, size_t length)
-{
-    size_t done = 0;
-    for (uint64_t word; length - done >= sizeof word; done += sizeof word) {
-        memcpy(&word, bytes + done, sizeof word);
-        memcpy(at + done, &word, sizeof word);
-        if (!are_plain(word))
-            break;
-    }
-    for (; done < length && is_plain((uint8_t)bytes[done]); done++)
-        at[done] = bytes[done];
-    return done;
-}
-
-/* \u00.. of a character below U+0100. */
-static char *write_code(char *at, uint8_t code)
-{
-    memcpy(at, "\\u00", 4);
-    at[4] = "0123456789abcdef"[code >> 4];
-    at[5] = "0123456789abcdef"[code & 15];
-    return at + 6;
-}
-
-/* Writes valid UTF-8 as part of a string; at most six times as long. Terminals obey the control
- * characters U+0080 to U+009F, too. */
-static char *write_awkward(char *at, const uint8_t *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; i++) {
-        if (bytes[i] == '"' || bytes[i] == '\\') {
-            *at++ = '\\';
-            *at++ = (char)bytes[i];
-        } else if (bytes[i] < 0x20 || bytes[i] == 0x7f) {
-            at = write_code(at, bytes[i]);
-        } else if (bytes[i] == 0xc2 && bytes[i + 1] < 0xa0) {
-            at = write_code(at, bytes[++i]);
-        } else {
-            *at++ = (char)bytes[i];
-        }
-    }
-    return at;
-}
 
 /* Lead, base64, quote. */
 static char *write_as_base64(const struct bw_rows *rows, const struct bw_lead *lead,
@@ -94,7 +33,7 @@ static char *write_slowly(const struct bw_rows *rows, const struct bw_column *co
     if (!at)
         return NULL;
     at = bw_lead_write(at, &column->lead);
-    at = write_awkward(at, (const uint8_t *)bytes->data, bytes->length);
+    at = bw_json_escape(at, bytes->data, bytes->length);
     *at++ = '"';
     return at;
 }
@@ -109,7 +48,7 @@ static char *write_string(const struct bw_rows *rows, const struct bw_column *co
     if (!at)
         return NULL;
     char *text = bw_lead_write(at, &column->lead);
-    if (copy_plain(text, bytes->data, bytes->length) < bytes->length)
+    if (bw_json_copy_plain(text, bytes->data, bytes->length) < bytes->length)
         return write_slowly(rows, column, bytes, at, buffer);
     text += bytes->length;
     *text++ = '"';

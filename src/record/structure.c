@@ -99,7 +99,7 @@ static void print_choice(struct bw_printer *printer, const struct bw_field *memb
 static void begin_json(struct bw_printer *printer, const struct bw_field *member,
                        void (*begin)(struct bw_json *json, const char *name))
 {
-    bw_json_name(printer->json, member->quoted, member->quoted_length);
+    bw_json_name(printer->json, member->json, member->json_length);
     begin(printer->json, NULL);
 }
 

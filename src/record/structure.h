@@ -77,9 +77,9 @@ struct bw_field {
     const char *name; /**< in JSON and in the documentation; NULL: only in the text */
     uint8_t kind;     /**< enum bw_field_kind */
     bool quiet;       /**< only in JSON */
-    uint8_t lead_length, quoted_length;
-    char lead[BW_LEAD_ROOM];        /**< what stands before the value in the text */
-    char quoted[BW_JSON_NAME_ROOM]; /**< the name as bw_json_name() wants it */
+    uint8_t lead_length, json_length;
+    char lead[BW_LEAD_ROOM];      /**< what stands before the value in the text */
+    char json[BW_JSON_LEAD_ROOM]; /**< and in JSON, as bw_json_member() wants it */
     uint16_t offset, size;
     union {
         const struct bw_value_names *words;
@@ -136,6 +136,8 @@ const struct bw_structure *bw_item_structure(const struct bw_key *key);
 
 /* Used by the interpreter and by special members. */
 
+enum { BW_JSON_KEY_ROOM = 128 };
+
 /** A number of 1, 2, 4 or 8 bytes; 0 for other sizes. */
 uint64_t bw_field_number(const struct bw_field *member, const uint8_t *start);
 /** A member that is a value of its own. */
@@ -150,8 +152,8 @@ void bw_print_key(struct bw_buffer *text, const struct bw_key *key);
 void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
 /** The object id of a name that bw_print_objectid() writes for any type; false if there is none. */
 bool bw_objectid_parse(const char *name, uint64_t *objectid);
-/** An object, as the next value. */
-void bw_json_key(struct bw_json *json, const struct bw_key *key);
+/** A key as an object, at most BW_JSON_KEY_ROOM bytes; returns the end. */
+char *bw_json_key(char *at, const struct bw_key *key);
 /** The name of a number; appended, with the number if that is how unknown ones are named. */
 void bw_print_word(struct bw_buffer *text, const struct bw_value_names *words, uint64_t value);
 /** The names of bits, with '|' between. */
@@ -160,7 +162,7 @@ void bw_print_flags(struct bw_buffer *text, const struct bw_value_names *words, 
 /* The tables. A structure is an array of members and BW_STRUCTURE(name, ...) after it. */
 
 #define BW_LEAD(text) .lead = text, .lead_length = sizeof(text) - 1
-#define BW_NAME(text) .name = text, .quoted = "\"" text "\":", .quoted_length = sizeof(text) + 2
+#define BW_NAME(text) .name = text, .json = ",\"" text "\":", .json_length = sizeof(text) + 3
 #define BW_DISK_AT(type, member)                       \
     .offset = offsetof(struct bw_disk_##type, member), \
     .size = sizeof(((struct bw_disk_##type *)0)->member)

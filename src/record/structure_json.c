@@ -5,32 +5,33 @@
 #include <stdio.h>
 #include <uuid/uuid.h>
 
+#include "base/decimal.h"
 #include "record/structure.h"
 
-void bw_json_key(struct bw_json *json, const struct bw_key *key)
+/* The longest value that is written at once: a key. */
+enum { VALUE_ROOM = BW_JSON_KEY_ROOM };
+
+char *bw_json_key(char *at, const struct bw_key *key)
 {
-    char unknown[16];
     const char *type = bw_key_type_find(key->type);
-    bw_json_begin_object(json, NULL);
-    BW_JSON_NAME(json, "objectid");
-    bw_json_number(json, NULL, key->objectid);
-    BW_JSON_NAME(json, "type");
-    if (!type) {
-        snprintf(unknown, sizeof unknown, "UNKNOWN.%u", key->type);
-        type = unknown;
-    }
-    bw_json_text(json, NULL, type);
-    BW_JSON_NAME(json, "offset");
-    bw_json_number(json, NULL, key->offset);
-    bw_json_end(json);
+    at = bw_decimal(stpcpy(at, "{\"objectid\":"), key->objectid);
+    at = stpcpy(stpcpy(at, ",\"type\":\""), type ? type : "UNKNOWN.");
+    if (!type)
+        at = bw_decimal(at, key->type);
+    at = bw_decimal(stpcpy(at, "\",\"offset\":"), key->offset);
+    *at++ = '}';
+    return at;
 }
 
-static void write_word(struct bw_json *json, const struct bw_field *member, uint64_t value)
+/* Words are plain. */
+static char *write_word(char *at, const struct bw_field *member, uint64_t value)
 {
-    char text[64];
-    struct bw_buffer word = {.data = text, .capacity = sizeof text, .fixed = true};
+    struct bw_buffer word = {.data = at + 1, .capacity = VALUE_ROOM - 2, .fixed = true};
+    *at = '"';
     bw_print_word(&word, member->words, value);
-    bw_json_bytes(json, NULL, text, word.length);
+    at = word.data + word.length;
+    *at = '"';
+    return at + 1;
 }
 
 static void write_flags(struct bw_json *json, const struct bw_field *member, uint64_t flags)
@@ -43,65 +44,67 @@ static void write_flags(struct bw_json *json, const struct bw_field *member, uin
     }
     for (const struct bw_value_name *word = member->words->words; word->name; word++)
         flags &= ~word->value;
-    snprintf(rest, sizeof rest, "0x%" PRIx64, flags);
-    if (flags)
+    if (flags) {
+        snprintf(rest, sizeof rest, "0x%" PRIx64, flags);
         bw_json_text(json, NULL, rest);
+    }
     bw_json_end(json);
 }
 
-static void write_time(struct bw_json *json, const uint8_t *bytes)
+static char *write_time(char *at, const uint8_t *bytes)
 {
     const struct bw_disk_timespec *time = (const void *)bytes;
-    bw_json_begin_object(json, NULL);
-    BW_JSON_NAME(json, "sec");
-    bw_json_signed(json, NULL, (int64_t)bw_get64(time->seconds));
-    BW_JSON_NAME(json, "nsec");
-    bw_json_number(json, NULL, bw_get32(time->nanoseconds));
-    bw_json_end(json);
+    at = bw_decimal_signed(stpcpy(at, "{\"sec\":"), (int64_t)bw_get64(time->seconds));
+    at = bw_decimal(stpcpy(at, ",\"nsec\":"), bw_get32(time->nanoseconds));
+    *at++ = '}';
+    return at;
 }
 
-static void write_uuid(struct bw_json *json, const uint8_t *bytes)
+static char *write_uuid(char *at, const uint8_t *bytes)
 {
-    char text[UUID_STR_LEN];
-    uuid_unparse_lower(bytes, text);
-    bw_json_bytes(json, NULL, text, sizeof text - 1);
+    *at = '"';
+    uuid_unparse_lower(bytes, at + 1);
+    at[UUID_STR_LEN] = '"';
+    return at + UUID_STR_LEN + 1;
+}
+
+/* A value of at most VALUE_ROOM bytes. */
+static char *write_value(char *at, const struct bw_field *member, const uint8_t *start)
+{
+    const uint64_t number = bw_field_number(member, start);
+    switch (member->kind) {
+    case BW_KIND_SIGNED:
+        return bw_decimal_signed(at, (int64_t)number);
+    case BW_KIND_NAMED:
+    case BW_KIND_NUMBER_NAMED:
+        return write_word(at, member, number);
+    case BW_KIND_TIME:
+        return write_time(at, start + member->offset);
+    case BW_KIND_UUID:
+        return write_uuid(at, start + member->offset);
+    case BW_KIND_KEY: {
+        struct bw_key key = bw_key_decode((const void *)(start + member->offset));
+        return bw_json_key(at, &key);
+    }
+    default:
+        return bw_decimal(at, number);
+    }
 }
 
 void bw_field_json(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start)
 {
     struct bw_json *json = printer->json;
-    const uint64_t number = bw_field_number(member, start);
-    const uint8_t *at = start + member->offset;
     if (!member->name)
         return;
-    bw_json_name(json, member->quoted, member->quoted_length);
-    switch (member->kind) {
-    case BW_KIND_SIGNED:
-        bw_json_signed(json, NULL, (int64_t)number);
-        break;
-    case BW_KIND_NAMED:
-    case BW_KIND_NUMBER_NAMED:
-        write_word(json, member, number);
-        break;
-    case BW_KIND_FLAGS:
-    case BW_KIND_HEX_FLAGS:
-        write_flags(json, member, number);
-        break;
-    case BW_KIND_TIME:
-        write_time(json, at);
-        break;
-    case BW_KIND_UUID:
-        write_uuid(json, at);
-        break;
-    case BW_KIND_KEY: {
-        struct bw_key key = bw_key_decode((const void *)at);
-        bw_json_key(json, &key);
-        break;
-    }
-    case BW_KIND_BYTES:
-        bw_json_hex(json, NULL, at, member->size);
-        break;
-    default:
-        bw_json_number(json, NULL, number);
+    if (member->kind == BW_KIND_FLAGS || member->kind == BW_KIND_HEX_FLAGS) {
+        bw_json_name(json, member->json, member->json_length);
+        write_flags(json, member, bw_field_number(member, start));
+    } else if (member->kind == BW_KIND_BYTES) {
+        bw_json_name(json, member->json, member->json_length);
+        bw_json_hex(json, NULL, start + member->offset, member->size);
+    } else {
+        char *at = bw_json_member(json, member->json, member->json_length, VALUE_ROOM);
+        if (at)
+            bw_json_member_end(json, write_value(at, member, start));
     }
 }

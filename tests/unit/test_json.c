@@ -43,6 +43,27 @@ static void test_structure(void **state)
                 "\"after\":\"x\"}");
 }
 
+/* Members that are put together by hand stand beside others. */
+static void test_members(void **state)
+{
+    static const char lead[BW_JSON_LEAD_ROOM] = ",\"hand\":";
+    (void)state;
+    struct bw_json json = start(false);
+    bw_json_begin_object(&json, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        char *at = bw_json_member(&json, lead, strlen(lead), 1);
+        assert_non_null(at);
+        *at = '1';
+        bw_json_member_end(&json, at + 1);
+    }
+    bw_json_number(&json, "after", 2);
+    bw_json_name(&json, lead, strlen(lead));
+    bw_json_begin_array(&json, NULL);
+    bw_json_end(&json);
+    bw_json_end(&json);
+    expect_text("{\"hand\":1,\"hand\":1,\"after\":2,\"hand\":[]}");
+}
+
 static void test_lines(void **state)
 {
     (void)state;
@@ -72,6 +93,12 @@ static void test_text(void **state)
         {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
          "{\"a\":\"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\"}"},
         {"\xf4\x8f\xbf\xbf", "{\"a\":\"\xf4\x8f\xbf\xbf\"}"},
+        /* Beyond the first eight bytes. */
+        {"plain bytes", "{\"a\":\"plain bytes\"}"},
+        {"0123456\"89", "{\"a\":\"0123456\\\"89\"}"},
+        {"01234567\n9", "{\"a\":\"01234567\\u000a9\"}"},
+        {"0123456\xc2\x85", "{\"a\":\"0123456\\u0085\"}"},
+        {"01234567\xff", "{\"a_bytes\":\"MDEyMzQ1Njf/\"}"},
         /* No UTF-8: a byte alone, one cut off, too long a form, a surrogate, behind the last
            character. */
         {"\xff", "{\"a_bytes\":\"/w==\"}"},
@@ -112,9 +139,8 @@ static void test_too_deep(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_structure),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_structure), cmocka_unit_test(test_members),
+        cmocka_unit_test(test_lines),     cmocka_unit_test(test_text),
         cmocka_unit_test(test_too_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

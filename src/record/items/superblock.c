@@ -199,13 +199,20 @@ FLAG_WRITER(write_incompat, incompat_flags, bw_incompat_name)
 
 /* The array of chunks: keys, each with a chunk. */
 
+static void write_chunk_key(struct bw_json *json, const struct bw_key *key)
+{
+    static const char lead[BW_JSON_LEAD_ROOM] = ",\"key\":";
+    char *at = bw_json_member(json, lead, strlen(lead), BW_JSON_KEY_ROOM);
+    if (at)
+        bw_json_member_end(json, bw_json_key(at, key));
+}
+
 static void write_chunk(struct bw_printer *printer, const struct bw_key *key, uint32_t number,
                         struct bw_cursor *cursor)
 {
     if (printer->json) {
         bw_json_begin_object(printer->json, NULL);
-        BW_JSON_NAME(printer->json, "key");
-        bw_json_key(printer->json, key);
+        write_chunk_key(printer->json, key);
     } else {
         bw_buffer_format(printer->text, "\n\titem %" PRIu32 " ", number);
         bw_print_key(printer->text, key);
