@@ -47,11 +47,11 @@ void bw_escape_append(struct bw_buffer *buffer, const void *bytes, size_t length
 void bw_escape_line(struct bw_buffer *buffer, const void *bytes, size_t length)
 {
     const uint8_t *next = bytes, *end = next + length;
-    while (next < end) {
-        const uint8_t *plain = next;
+    while (next < end && bw_buffer_reserve(buffer, (size_t)(end - next))) {
+        char *at = buffer->data + buffer->length;
         while (next < end && *next >= ' ' && *next < 0x7f && *next != '\\')
-            next++;
-        bw_buffer_append(buffer, plain, (size_t)(next - plain));
+            *at++ = (char)*next++;
+        buffer->length = (size_t)(at - buffer->data);
         const uint8_t *rest = next;
         while (next < end && (*next < ' ' || *next >= 0x7f || *next == '\\'))
             next++;

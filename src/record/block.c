@@ -82,7 +82,7 @@ void bw_block_print_header(const struct bw_block_print *block)
 }
 
 /* What stands before the printed structure, at most: names, numbers, a key. */
-enum { LINE_ROOM = 256 + BW_JSON_KEY_ROOM };
+enum { LINE_ROOM = 256 + BW_KEY_ROOM };
 
 /* The members that all lines of JSON begin with. */
 static char *begin_object(const struct bw_block_print *block, char *at, uint32_t slot,
@@ -122,14 +122,14 @@ static void print_item_text(const struct bw_block_print *block, uint32_t slot,
 {
     const struct bw_disk_item *disk = bw_node_disk_item(&block->node, slot);
     struct bw_buffer *text = block->printer->text;
-    bw_buffer_append(text, "\titem ", 6);
-    bw_decimal_append(text, slot);
-    bw_buffer_append_byte(text, ' ');
-    bw_print_key(text, &item->key);
-    bw_buffer_append(text, " itemoff ", 9);
-    bw_decimal_append(text, bw_get32(disk->offset));
-    bw_buffer_append(text, " itemsize ", 10);
-    bw_decimal_append(text, item->size);
+    if (!bw_buffer_reserve(text, LINE_ROOM))
+        return;
+    char *at = bw_decimal(stpcpy(text->data + text->length, "\titem "), slot);
+    *at++ = ' ';
+    at = bw_write_key(at, &item->key);
+    at = bw_decimal(stpcpy(at, " itemoff "), bw_get32(disk->offset));
+    at = bw_decimal(stpcpy(at, " itemsize "), item->size);
+    text->length = (size_t)(at - text->data);
     if (inside)
         bw_item_print(block->printer, item);
     bw_buffer_append_byte(text, '\n');

@@ -2,6 +2,7 @@
 /* Keys and object ids as btrfs-progs write them: what a number is called depends on the type of
  * the key that it is in. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <strings.h>
 
 #include "base/decimal.h"
@@ -37,60 +38,49 @@ static const struct bw_value_name objects[] = {
     {0, NULL, false},
 };
 
-static void append(struct bw_buffer *text, const char *word)
+static char *write_qgroup(char *at, uint64_t id)
 {
-    bw_buffer_append(text, word, strlen(word));
+    at = bw_decimal(at, id >> BW_QGROUP_LEVEL_SHIFT);
+    *at++ = '/';
+    return bw_decimal(at, id & ((UINT64_C(1) << BW_QGROUP_LEVEL_SHIFT) - 1));
 }
 
-static void append_qgroup(struct bw_buffer *text, uint64_t id)
+/* Half of a uuid, as the number that it is in keys. */
+static char *write_half(char *at, uint64_t half)
 {
-    bw_decimal_append(text, id >> BW_QGROUP_LEVEL_SHIFT);
-    bw_buffer_append_byte(text, '/');
-    bw_decimal_append(text, id & ((UINT64_C(1) << BW_QGROUP_LEVEL_SHIFT) - 1));
+    return at + sprintf(at, "0x%016" PRIx64, half);
 }
 
 /* Names of ids from 0 to 13, and of those near 2^64. */
-static void append_object(struct bw_buffer *text, uint64_t objectid)
+static char *write_object(char *at, uint64_t objectid)
 {
-    if (objectid > BW_REMAP_TREE && objectid <= BW_LAST_SUBVOLUME) {
-        bw_decimal_append(text, objectid);
-        return;
-    }
+    if (objectid > BW_REMAP_TREE && objectid <= BW_LAST_SUBVOLUME)
+        return bw_decimal(at, objectid);
     for (const struct bw_value_name *object = objects; object->name; object++) {
-        if (object->value == objectid) {
-            append(text, object->name);
-            return;
-        }
+        if (object->value == objectid)
+            return stpcpy(at, object->name);
     }
-    bw_decimal_append(text, objectid);
+    return bw_decimal(at, objectid);
 }
 
-void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type)
+char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type)
 {
     switch (type) {
     case BW_PERSISTENT_ITEM:
-        if (objectid == BW_DEVICE_STATS)
-            append(text, "DEV_STATS");
-        else
-            bw_decimal_append(text, objectid);
-        break;
+        return objectid == BW_DEVICE_STATS ? stpcpy(at, "DEV_STATS") : bw_decimal(at, objectid);
     case BW_DEVICE_EXTENT:
-        bw_decimal_append(text, objectid);
-        break;
+        return bw_decimal(at, objectid);
     case BW_QGROUP_RELATION:
-        append_qgroup(text, objectid);
-        break;
+        return write_qgroup(at, objectid);
     case BW_UUID_SUBVOLUME:
     case BW_UUID_RECEIVED:
-        bw_buffer_format(text, "0x%016" PRIx64, objectid);
-        break;
+        return write_half(at, objectid);
     default:
         if (type == BW_DEVICE_ITEM && objectid == BW_DEVICE_ITEMS)
-            append(text, "DEV_ITEMS");
-        else if (type == BW_CHUNK_ITEM && objectid == BW_FIRST_CHUNK)
-            append(text, "FIRST_CHUNK_TREE");
-        else
-            append_object(text, objectid);
+            return stpcpy(at, "DEV_ITEMS");
+        if (type == BW_CHUNK_ITEM && objectid == BW_FIRST_CHUNK)
+            return stpcpy(at, "FIRST_CHUNK_TREE");
+        return write_object(at, objectid);
     }
 }
 
@@ -111,50 +101,53 @@ bool bw_objectid_parse(const char *name, uint64_t *objectid)
     return find_name(objects, name, objectid) || find_name(of_one_type, name, objectid);
 }
 
-static void append_type(struct bw_buffer *text, const struct bw_key *key)
+static char *write_type(char *at, const struct bw_key *key)
 {
     const char *name = bw_key_type_find(key->type);
     if (key->type == BW_UNTYPED && key->objectid == BW_FREE_SPACE_OBJECT)
-        append(text, "UNTYPED");
-    else if (name)
-        append(text, name);
-    else
-        bw_buffer_format(text, "UNKNOWN.%u", key->type);
+        return stpcpy(at, "UNTYPED");
+    return name ? stpcpy(at, name) : bw_decimal(stpcpy(at, "UNKNOWN."), key->type);
 }
 
-static void append_offset(struct bw_buffer *text, const struct bw_key *key)
+static char *write_offset(char *at, const struct bw_key *key)
 {
     switch (key->type) {
     case BW_QGROUP_RELATION:
     case BW_QGROUP_INFO:
     case BW_QGROUP_LIMIT:
-        append_qgroup(text, key->offset);
-        break;
+        return write_qgroup(at, key->offset);
     case BW_UUID_SUBVOLUME:
     case BW_UUID_RECEIVED:
-        bw_buffer_format(text, "0x%016" PRIx64, key->offset);
-        break;
+        return write_half(at, key->offset);
     case BW_ROOT_ITEM: /* the id of a tree, if it is a copy for relocation */
         if (key->objectid == BW_TREE_RELOC)
-            append_object(text, key->offset);
-        else
-            bw_decimal_append(text, key->offset);
-        break;
+            return write_object(at, key->offset);
+        return bw_decimal(at, key->offset);
     default:
-        if (key->offset == UINT64_MAX)
-            append(text, "-1");
-        else
-            bw_decimal_append(text, key->offset);
+        return key->offset == UINT64_MAX ? stpcpy(at, "-1") : bw_decimal(at, key->offset);
     }
+}
+
+char *bw_write_key(char *at, const struct bw_key *key)
+{
+    at = bw_write_objectid(stpcpy(at, "key ("), key->objectid, key->type);
+    *at++ = ' ';
+    at = write_type(at, key);
+    *at++ = ' ';
+    at = write_offset(at, key);
+    *at++ = ')';
+    return at;
+}
+
+void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type)
+{
+    if (bw_buffer_reserve(text, BW_KEY_ROOM))
+        text->length =
+            (size_t)(bw_write_objectid(text->data + text->length, objectid, type) - text->data);
 }
 
 void bw_print_key(struct bw_buffer *text, const struct bw_key *key)
 {
-    bw_buffer_append(text, "key (", 5);
-    bw_print_objectid(text, key->objectid, key->type);
-    bw_buffer_append_byte(text, ' ');
-    append_type(text, key);
-    bw_buffer_append_byte(text, ' ');
-    append_offset(text, key);
-    bw_buffer_append_byte(text, ')');
+    if (bw_buffer_reserve(text, BW_KEY_ROOM))
+        text->length = (size_t)(bw_write_key(text->data + text->length, key) - text->data);
 }

@@ -136,7 +136,8 @@ const struct bw_structure *bw_item_structure(const struct bw_key *key);
 
 /* Used by the interpreter and by special members. */
 
-enum { BW_JSON_KEY_ROOM = 128 };
+/** Bytes of the longest key, as text or as an object; longer than any word of a table. */
+enum { BW_KEY_ROOM = 128 };
 
 /** A number of 1, 2, 4 or 8 bytes; 0 for other sizes. */
 uint64_t bw_field_number(const struct bw_field *member, const uint8_t *start);
@@ -145,17 +146,20 @@ void bw_field_text(struct bw_printer *printer, const struct bw_field *member, co
 void bw_field_json(struct bw_printer *printer, const struct bw_field *member, const uint8_t *start);
 /** The lead of a member, in text. */
 void bw_print_lead(struct bw_printer *printer, const struct bw_field *member);
-/** "key (256 INODE_ITEM 0)" */
+/** "key (256 INODE_ITEM 0)". With room for BW_KEY_ROOM bytes; returns the end. */
+char *bw_write_key(char *at, const struct bw_key *key);
 void bw_print_key(struct bw_buffer *text, const struct bw_key *key);
 /** The name of a tree or of a special object, or a number. `type` is that of the key it is in, or
  * 0. */
+char *bw_write_objectid(char *at, uint64_t objectid, uint8_t type);
 void bw_print_objectid(struct bw_buffer *text, uint64_t objectid, uint8_t type);
 /** The object id of a name that bw_print_objectid() writes for any type; false if there is none. */
 bool bw_objectid_parse(const char *name, uint64_t *objectid);
-/** A key as an object, at most BW_JSON_KEY_ROOM bytes; returns the end. */
+/** The key as an object, in the same room. */
 char *bw_json_key(char *at, const struct bw_key *key);
-/** The name of a number; appended, with the number if that is how unknown ones are named. */
-void bw_print_word(struct bw_buffer *text, const struct bw_value_names *words, uint64_t value);
+/** The name of a number, with the number if that is how unknown ones are named. At most BW_KEY_ROOM
+ * bytes, without quotes; returns the end. */
+char *bw_write_word(char *at, const struct bw_value_names *words, uint64_t value);
 /** The names of bits, with '|' between. */
 void bw_print_flags(struct bw_buffer *text, const struct bw_value_names *words, uint64_t flags);
 

@@ -8,8 +8,8 @@
 #include "base/decimal.h"
 #include "record/structure.h"
 
-/* The longest value that is written at once: a key. */
-enum { VALUE_ROOM = BW_JSON_KEY_ROOM };
+/* The longest value that is written at once: a key, or a word with its quotes. */
+enum { VALUE_ROOM = BW_KEY_ROOM + 2 };
 
 char *bw_json_key(char *at, const struct bw_key *key)
 {
@@ -23,15 +23,12 @@ char *bw_json_key(char *at, const struct bw_key *key)
     return at;
 }
 
-/* Words are plain. */
+/* Words need no escapes. */
 static char *write_word(char *at, const struct bw_field *member, uint64_t value)
 {
-    struct bw_buffer word = {.data = at + 1, .capacity = VALUE_ROOM - 2, .fixed = true};
-    *at = '"';
-    bw_print_word(&word, member->words, value);
-    at = word.data + word.length;
-    *at = '"';
-    return at + 1;
+    at = bw_write_word(stpcpy(at, "\""), member->words, value);
+    *at++ = '"';
+    return at;
 }
 
 static void write_flags(struct bw_json *json, const struct bw_field *member, uint64_t flags)

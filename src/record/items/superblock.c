@@ -202,7 +202,7 @@ FLAG_WRITER(write_incompat, incompat_flags, bw_incompat_name)
 static void write_chunk_key(struct bw_json *json, const struct bw_key *key)
 {
     static const char lead[BW_JSON_LEAD_ROOM] = ",\"key\":";
-    char *at = bw_json_member(json, lead, strlen(lead), BW_JSON_KEY_ROOM);
+    char *at = bw_json_member(json, lead, strlen(lead), BW_KEY_ROOM);
     if (at)
         bw_json_member_end(json, bw_json_key(at, key));
 }
