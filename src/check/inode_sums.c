@@ -2,27 +2,226 @@
 /* The sums of leaves, and how they are put together. */
 #include "check/inode_sums.h"
 
+#include "check/inode_facts.h"
+
+#define NONE UINT64_MAX
+
+/* A leaf that is being summed up. */
+struct summing {
+    const struct bw_check *check;
+    struct bw_fact_secrets secrets;
+    struct bw_inode_sums sums;
+    /* Of the present inode: what it has in excess of what it says. */
+    uint64_t size, bytes;
+};
+
+/* Whether the last inode is also the one that the range begins with: its size is not known. */
+static bool is_open(const struct bw_inode_sums *sums)
+{
+    return sums->first_inode && sums->first_inode == sums->last_inode;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The extents of the last inode have a gap. */
+static void take_gap(struct bw_inode_sums *sums, uint64_t at)
+{
+    if (is_open(sums))
+        sums->first_gap = least(sums->first_gap, at);
+    else if (at < sums->last_size)
+        sums->broken = true;
+}
+
+/* The last inode has an extent. What comes before the first one of a range is not known. */
+static void take_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end)
+{
+    if (is_open(sums) && sums->first_start == NONE)
+        sums->first_start = start;
+    else if (start < sums->last_end)
+        sums->broken = true;
+    else if (start > sums->last_end)
+        take_gap(sums, sums->last_end);
+    sums->last_end = end > start ? end : start;
+}
+
+/* The last inode has no more items. */
+static void end_inode(struct bw_inode_sums *sums)
+{
+    take_gap(sums, sums->last_end);
+}
+
+static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
+{
+    if (next->first_start != NONE)
+        take_extent(sums, next->first_start, next->first_start);
+    if (next->first_gap != NONE)
+        take_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
+    if (!is_open(next))
+        sums->last_size = next->last_size;
+    if (!is_open(next) || next->first_start != NONE)
+        sums->last_end = next->last_end;
+}
+
 void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
 {
-    if (sums->last_inode && sums->last_inode == next->first_inode &&
-        next->first_start < sums->last_end)
-        sums->overlaps = true;
-    sums->total += next->total;
-    sums->incomplete |= next->incomplete;
-    sums->overlaps |= next->overlaps;
-    if (!sums->first_inode) {
-        sums->first_inode = next->first_inode;
-        sums->first_start = next->first_start;
-    }
-    if (next->last_inode) {
+    const uint64_t total = sums->total + next->total;
+    const bool incomplete = sums->incomplete || next->incomplete;
+    if (!sums->last_inode) {
+        const bool broken = sums->broken;
+        *sums = *next;
+        sums->broken |= broken;
+    } else if (next->last_inode) {
+        if (sums->last_inode == next->first_inode) {
+            go_on(sums, next);
+        } else {
+            end_inode(sums);
+            sums->broken |= next->first_inode != 0;
+            sums->last_end = next->last_end;
+            sums->last_size = next->last_size;
+        }
         sums->last_inode = next->last_inode;
-        sums->last_end = next->last_end;
+        sums->broken |= next->broken;
+    }
+    sums->total = total;
+    sums->incomplete = incomplete;
+}
+
+uint64_t bw_inode_sums_total(const struct bw_inode_sums *sums)
+{
+    struct bw_inode_sums ended = *sums;
+    end_inode(&ended);
+    return ended.broken || ended.first_inode ? ended.total | 1 : ended.total;
+}
+
+/* The facts of items. */
+
+static void settle(struct summing *summing)
+{
+    const uint64_t inode = summing->sums.last_inode;
+    if (summing->size)
+        summing->sums.total +=
+            summing->size * bw_fact_of_inode(&summing->secrets, inode, BW_FACT_SIZE);
+    if (summing->bytes)
+        summing->sums.total +=
+            summing->bytes * bw_fact_of_inode(&summing->secrets, inode, BW_FACT_BYTES);
+    summing->size = summing->bytes = 0;
+}
+
+/* The items of another number begin. */
+static void begin_inode(struct summing *summing, const struct bw_key *key)
+{
+    struct bw_inode_sums *sums = &summing->sums;
+    const bool has_item = key->type == BW_INODE_ITEM || !bw_is_inode_number(key->objectid);
+    settle(summing);
+    if (sums->last_inode) {
+        end_inode(sums);
+        sums->broken |= !has_item;
+    } else if (!has_item) {
+        sums->first_inode = key->objectid;
+        sums->first_start = sums->first_gap = NONE;
+    }
+    sums->last_inode = key->objectid;
+    sums->last_end = sums->last_size = 0;
+}
+
+static void take_inode(struct summing *summing, const struct bw_item *item)
+{
+    const uint64_t number = item->key.objectid;
+    const struct bw_fact_secrets *secrets = &summing->secrets;
+    struct bw_inode_sums *sums = &summing->sums;
+    struct bw_inode inode;
+    if (!bw_inode_decode(item, &inode))
+        return;
+    const uint8_t type = bw_file_type_of_mode(inode.mode);
+    sums->total -= bw_names_of(number, &inode) *
+                   bw_fact_of_inode(secrets, number, BW_FACT_LINK + type);
+    if (!inode.link_count)
+        sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
+    if (number == BW_SUBVOLUME_ROOT_INODE)
+        sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_TOP);
+    summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
+    summing->bytes -= bw_has_extents(inode.mode) ? inode.bytes : 0;
+    sums->last_size = bw_size_to_cover(summing->check->fs, &inode);
+}
+
+static void take_references(struct summing *summing, const struct bw_item *item)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref))
+        if (bw_is_top_reference(item->key.objectid, &ref))
+            summing->sums.total +=
+                bw_fact_of_inode(&summing->secrets, item->key.objectid, BW_FACT_TOP);
+        else
+            summing->sums.total -= bw_fact_reference(
+                &summing->secrets,
+                bw_fact_name(&summing->secrets, ref.parent, ref.name, ref.name_length), ref.index,
+                item->key.objectid);
+}
+
+static void take_entries(struct summing *summing, const struct bw_item *item)
+{
+    const struct bw_fact_secrets *secrets = &summing->secrets;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    while (bw_dir_entry_next(&cursor, &entry)) {
+        const uint64_t name =
+            bw_fact_name(secrets, item->key.objectid, entry.name, entry.name_length);
+        const uint64_t inode = entry.location.objectid, fact = bw_fact_entry(secrets, name, &entry);
+        summing->size += entry.name_length;
+        summing->sums.total += item->key.type == BW_DIR_ITEM ? fact : -fact;
+        if (item->key.type == BW_DIR_INDEX && bw_is_inode_entry(&entry))
+            summing->sums.total += bw_fact_reference(secrets, name, item->key.offset, inode) +
+                                   bw_fact_of_inode(secrets, inode, BW_FACT_LINK + entry.type);
+    }
+}
+
+static void take_file_extent(struct summing *summing, const struct bw_item *item)
+{
+    struct bw_extent_fact fact;
+    if (!bw_extent_fact_of(item, summing->check->fs->superblock.sectorsize, &fact))
+        return;
+    summing->bytes += fact.bytes;
+    take_extent(&summing->sums, item->key.offset, fact.end);
+}
+
+static void take_item(struct summing *summing, const struct bw_item *item)
+{
+    switch (item->key.type) {
+    case BW_INODE_ITEM:
+        take_inode(summing, item);
+        break;
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        take_references(summing, item);
+        break;
+    case BW_DIR_ITEM:
+    case BW_DIR_INDEX:
+        take_entries(summing, item);
+        break;
+    case BW_EXTENT_DATA:
+        take_file_extent(summing, item);
+        break;
     }
 }
 
 struct bw_inode_sums bw_inode_sums_of_leaf(const struct bw_check *check, const struct bw_node *leaf)
 {
-    (void)check;
-    (void)leaf;
-    return (struct bw_inode_sums){0};
+    struct summing summing = {.check = check, .secrets = bw_fact_secrets_of(check->fs)};
+    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
+        struct bw_item item;
+        const bool inside = bw_leaf_item(leaf, slot, &item);
+        if (item.key.objectid != summing.sums.last_inode || !slot)
+            begin_inode(&summing, &item.key);
+        if (inside && bw_is_inode_number(item.key.objectid))
+            take_item(&summing, &item);
+        else if (item.key.objectid == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM)
+            summing.sums.total +=
+                bw_fact_of_inode(&summing.secrets, item.key.offset, BW_FACT_ORPHAN);
+    }
+    settle(&summing);
+    return summing.sums;
 }

@@ -303,7 +303,7 @@ static struct bw_error *walk_trees(struct bw_check *check, struct bw_checked_tre
         struct walk walk = {.check = check, .tree = tree, .workers = workers, .in_log = in_log};
         const struct bw_inode_sums sums = check_root(&walk);
         tree->incomplete = sums.incomplete;
-        tree->total = sums.overlaps ? sums.total | 1 : sums.total;
+        tree->total = bw_inode_sums_total(&sums);
         if (walk.no_memory)
             return bw_error_no_memory();
     }
