@@ -37,6 +37,21 @@ struct bw_checked_chunk {
     uint16_t stripes;    /**< of a row, or copies */
 };
 
+/** A block group. */
+struct bw_checked_group {
+    uint64_t start, length, used, flags;
+    uint64_t counted; /**< by `space`: bytes of extents in it */
+    bool unsure;      /**< by `space`: extents in it may be lost */
+};
+
+/** All block groups. */
+struct bw_group_list {
+    struct bw_checked_group *groups; /**< ascending */
+    size_t count, capacity;
+    bool incomplete; /**< some may be lost */
+    bool loaded;
+};
+
 /** What a finding touches, to be named by paths. */
 enum bw_touch {
     BW_TOUCHES_NOTHING,
@@ -90,6 +105,7 @@ struct bw_check {
     size_t chunk_count, chunk_capacity;
     struct bw_checked_tree *trees; /**< those of the superblock, then by key */
     size_t tree_count, tree_capacity;
+    struct bw_group_list groups; /**< see groups.h */
     struct bw_visited *visited; /**< tree blocks that have been checked */
 
     /* Left by `space` for `trees` and `extents`. */

@@ -82,6 +82,7 @@ void bw_check_end(struct bw_check *check)
     bw_map_free(&check->bad_places);
     pthread_mutex_destroy(&check->bad_lock);
     free(check->chunks);
+    free(check->groups.groups);
     free(check->trees);
 }
 

@@ -1,9 +1,304 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `space`. */
-#include "check/check.h"
+/*
+ * The pass `space`: one way through the extent tree in the order of addresses, and beside it
+ * through the block groups, the free space tree and the checksum trees. It leaves the references
+ * that are promised, and the data that have no checksums, for the passes after it.
+ */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "check/checksum_runs.h"
+#include "check/free_space.h"
+#include "check/groups.h"
+#include "check/item_stream.h"
+#include "check/ledger.h"
+#include "check/references.h"
+#include "check/sectors.h"
+#include "check/tree_list.h"
+
+/* Where the pass is. */
+struct space {
+    struct bw_check *check;
+    struct bw_item_stream extents;
+    struct bw_free_space free_space;
+    struct bw_checksum_runs checksums;
+    size_t next_group;              /* after the present one */
+    struct bw_checked_group *group; /* the present one; NULL: none has begun */
+    uint64_t position;              /* what is before is accounted for */
+    bool unsure;                    /* extents since the one before may be lost */
+
+    struct bw_extent_entry extent;        /* the one whose references are counted */
+    bool has_extent;
+    struct bw_key extent_key;
+    uint64_t counted;               /* its references */
+};
+
+static struct bw_subject subject_of(const struct space *space, const struct bw_key *key,
+                                    uint64_t logical, uint64_t length)
+{
+    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
+                                                    BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                                           .tree = space->extents.tree,
+                                           .key = *key,
+                                           .logical = logical,
+                                           .length = length}};
+}
+
+/* A finding about the present extent touches the files that use it. */
+static struct bw_subject subject_of_extent(const struct space *space)
+{
+    const struct bw_extent_entry *extent = &space->extent;
+    struct bw_subject subject =
+        subject_of(space, &space->extent_key, extent->bytenr, extent->length);
+    subject.touches = extent->is_block ? BW_TOUCHES_NOTHING : BW_TOUCHES_DATA;
+    return subject;
+}
+
+/* Block groups. */
+
+static void leave_group(struct space *space)
+{
+    struct bw_check *check = space->check;
+    struct bw_checked_group *group = space->group;
+    const uint64_t end = group->start + group->length;
+    const struct bw_key key = {group->start, BW_BLOCK_GROUP_ITEM, group->length};
+    group->unsure |= space->unsure;
+    if (space->position < end)
+        bw_free_space_expect(&space->free_space, space->position, end);
+    bw_free_space_leave(&space->free_space, group->unsure);
+    /* Of the remap tree, the extent tree knows nothing. */
+    if (group->unsure || group->counted == group->used ||
+        (group->flags & (BW_GROUP_METADATA_REMAP | BW_GROUP_REMAPPED)))
+        return;
+    struct bw_subject subject = subject_of(space, &key, group->start, group->length);
+    if (check->fs->block_group_tree.id)
+        subject.finding.tree = BW_BLOCK_GROUP_TREE;
+    bw_check_find(check, BW_CODE_group_used, &subject,
+                  "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used,
+                  group->counted);
+}
+
+static void enter_group(struct space *space)
+{
+    space->group = &space->check->groups.groups[space->next_group++];
+    space->position = space->group->start;
+    bw_free_space_enter(&space->free_space, space->group);
+}
+
+/* Goes on to the block group that holds an address, or to the last one before it. */
+static void advance(struct space *space, uint64_t address)
+{
+    const struct bw_group_list *list = &space->check->groups;
+    while (space->next_group < list->count && list->groups[space->next_group].start <= address) {
+        if (space->group)
+            leave_group(space);
+        enter_group(space);
+    }
+    if (space->group && space->unsure)
+        space->group->unsure = true;
+}
+
+/* Extents. */
+
+static void check_kind(struct space *space)
+{
+    const uint64_t flags = space->group->flags;
+    const bool is_block = space->extent.is_block;
+    const bool right = is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)
+                                : flags & BW_GROUP_DATA;
+    const struct bw_subject subject = subject_of_extent(space);
+    if (!right)
+        bw_check_find(space->check, BW_CODE_extent_kind, &subject,
+                      is_block ? "a tree block in a block group of data"
+                               : "data in a block group of tree blocks");
+}
+
+/* Whether an extent lies inside the present block group. */
+static bool is_inside(const struct space *space)
+{
+    const struct bw_checked_group *group = space->group;
+    const uint64_t start = space->extent.bytenr, length = space->extent.length;
+    return group && start - group->start < group->length &&
+           length <= group->length - (start - group->start);
+}
+
+static void account(struct space *space)
+{
+    const struct bw_extent_entry *extent = &space->extent;
+    const uint64_t end = extent->bytenr + extent->length;
+    const struct bw_subject subject = subject_of_extent(space);
+    if (extent->bytenr < space->position)
+        bw_check_find(space->check, BW_CODE_extent_overlap, &subject,
+                      "the extent before it ends at %" PRIu64, space->position);
+    else if (space->position < extent->bytenr)
+        bw_free_space_expect(&space->free_space, space->position, extent->bytenr);
+    space->group->counted += extent->length;
+    space->position = end > space->position ? end : space->position;
+    check_kind(space);
+}
+
+static struct bw_error *place_extent(struct space *space)
+{
+    const struct bw_extent_entry *extent = &space->extent;
+    advance(space, extent->bytenr);
+    bw_checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
+    space->unsure = false;
+    if (is_inside(space)) {
+        account(space);
+    } else if (!space->check->groups.incomplete) {
+        const struct bw_subject subject = subject_of_extent(space);
+        bw_check_find(space->check, BW_CODE_extent_outside, &subject,
+                      "the extent is not inside a block group");
+    }
+    return extent->is_block || bw_checksum_runs_cover(&space->checksums, extent->bytenr,
+                                                      extent->bytenr + extent->length)
+               ? NULL
+               : bw_error_no_memory();
+}
+
+/* References. */
+
+static void take_reference(struct space *space, const struct bw_reference *reference)
+{
+    space->counted += reference->count;
+    if (reference->count)
+        bw_reference_promised(space->check, reference);
+}
+
+/* All references of the extent have been counted, unless some are lost. */
+static void end_extent(struct space *space, bool complete)
+{
+    const struct bw_extent_entry *extent = &space->extent;
+    const struct bw_subject subject = subject_of_extent(space);
+    if (space->has_extent && complete && space->counted != extent->references)
+        bw_check_find(space->check, BW_CODE_extent_count, &subject,
+                      "%" PRIu64 " references, the extent tree has %" PRIu64, extent->references,
+                      space->counted);
+    else if (space->has_extent && complete && !extent->references)
+        bw_check_find(space->check, BW_CODE_extent_count, &subject, "no references");
+    space->has_extent = false;
+}
+
+static struct bw_error *begin_extent(struct space *space)
+{
+    struct bw_extent_entry *extent = &space->extent;
+    struct bw_check *check = space->check;
+    struct bw_reference reference;
+    if (!bw_extent_entry_decode(check, &space->extents.item, extent) ||
+        extent->bytenr + extent->length < extent->bytenr) {
+        check->extents_known = false; /* items.c says what is wrong */
+        space->unsure = true;
+        return NULL;
+    }
+    space->has_extent = true;
+    space->extent_key = space->extents.item.key;
+    space->counted = 0;
+    while (bw_extent_reference_step(extent, &reference))
+        take_reference(space, &reference);
+    if (extent->is_block) {
+        reference = bw_extent_itself(extent);
+        bw_reference_promised(check, &reference);
+    }
+    if (extent->shared_children && !bw_map_put(&check->full_backrefs, extent->bytenr, 1))
+        return bw_error_no_memory();
+    return place_extent(space);
+}
+
+static void take_keyed(struct space *space)
+{
+    const struct bw_item *item = &space->extents.item;
+    const bool mine = space->has_extent && space->extent.bytenr == item->key.objectid;
+    struct bw_reference reference;
+    if (!bw_extent_keyed(&space->extent, item, &reference))
+        return;
+    if (!mine)
+        reference.length = 0;
+    const struct bw_subject subject = subject_of(space, &item->key, item->key.objectid, 0);
+    if (!mine && !space->unsure)
+        bw_check_find(space->check, BW_CODE_reference_alone, &subject,
+                      "a reference to an extent that has no item");
+    take_reference(space, &reference);
+}
+
+/* In a block group tree or beside one, items of block groups have been read. */
+static void take_group(struct space *space)
+{
+    const struct bw_item *item = &space->extents.item;
+    const struct bw_checked_group *group = bw_check_group(space->check, item->key.objectid);
+    const struct bw_subject subject =
+        subject_of(space, &item->key, item->key.objectid, item->key.offset);
+    if (!group || group->length != item->key.offset)
+        bw_check_find(space->check, BW_CODE_group_alone, &subject, "no chunk has its address");
+}
+
+static struct bw_error *take_item(struct space *space)
+{
+    const struct bw_key *key = &space->extents.item.key;
+    const bool is_extent = key->type == BW_EXTENT_ITEM || key->type == BW_METADATA_ITEM;
+    if (is_extent || space->extents.after_loss)
+        end_extent(space, !space->extents.after_loss);
+    space->unsure |= space->extents.after_loss;
+    if (is_extent)
+        return begin_extent(space);
+    if (key->type == BW_BLOCK_GROUP_ITEM)
+        take_group(space);
+    else
+        take_keyed(space);
+    return NULL;
+}
+
+static struct bw_error *take_items(struct space *space)
+{
+    for (unsigned i = 0; !space->extents.ended; i++) {
+        if (i % 4096 == 0 && !bw_check_goes_on(space->check, 0))
+            return NULL;
+        BW_TRY(take_item(space));
+        bw_item_stream_next(&space->extents);
+    }
+    end_extent(space, !space->extents.after_loss);
+    space->unsure |= space->extents.after_loss;
+    advance(space, UINT64_MAX);
+    if (space->group)
+        leave_group(space);
+    bw_checksum_runs_skip(&space->checksums, UINT64_MAX, space->unsure);
+    return NULL;
+}
+
+static void check_sum(struct bw_check *check)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < check->groups.count; i++)
+        sum += check->groups.groups[i].used;
+    if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)
+        bw_check_find(check, BW_CODE_super_used, &(struct bw_subject){0},
+                      "%" PRIu64 " bytes used, the block groups have %" PRIu64,
+                      check->fs->superblock.bytes_used, sum);
+}
+
+static struct bw_error *run(struct space *space)
+{
+    struct bw_check *check = space->check;
+    BW_TRY(bw_item_stream_begin(&space->extents, check, BW_EXTENT_TREE));
+    BW_TRY(bw_free_space_begin(&space->free_space, check));
+    BW_TRY(bw_checksum_runs_begin(&space->checksums, check));
+    check->extents_known = bw_check_tree(check, BW_EXTENT_TREE);
+    space->unsure = !check->extents_known;
+    BW_TRY(take_items(space));
+    check->extents_known &= !space->extents.lost;
+    check_sum(check);
+    return NULL;
+}
 
 struct bw_error *bw_pass_space(struct bw_check *check)
 {
-    (void)check;
-    return NULL;
+    struct space space = {.check = check};
+    check->references = bw_ledger_create();
+    check->unsummed = bw_sectors_create();
+    if (!check->references || !check->unsummed)
+        return bw_error_no_memory();
+    BW_TRY(bw_check_load_groups(check));
+    struct bw_error *error = run(&space);
+    error = bw_checksum_runs_end(&space.checksums, error);
+    error = bw_free_space_end(&space.free_space, error);
+    return bw_item_stream_end(&space.extents, error);
 }

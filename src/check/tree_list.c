@@ -50,6 +50,8 @@ static struct bw_error *take_item(void *context, const struct bw_item *item)
 struct bw_error *bw_tree_list_load(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
+    if (check->tree_count)
+        return NULL;
     BW_TRY(add(check, &(struct bw_checked_tree){.tree = fs->root_tree, .references = 1}));
     BW_TRY(add(check, &(struct bw_checked_tree){.tree = fs->chunk_tree, .references = 1}));
     if (fs->superblock.remap_root.bytenr)

@@ -128,7 +128,8 @@ enum {
 #define BW_ROOT_DEAD      (UINT64_C(1) << 48)
 
 /* Extent item flags. */
-#define BW_EXTENT_TREE_BLOCK (UINT64_C(1) << 1)
+#define BW_EXTENT_TREE_BLOCK   (UINT64_C(1) << 1)
+#define BW_EXTENT_FULL_BACKREF (UINT64_C(1) << 8)
 
 struct bw_disk_key {
     bw_le64 objectid;

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Reading the block groups. Those in the extent tree are searched for, as a mount does: between
+ * them lie the items of all extents. */
+#include "check/groups.h"
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "check/item_stream.h"
+#include "check/tree_list.h"
+#include "format/disk_items.h"
+
+static struct bw_error *add(struct bw_check *check, const struct bw_item *item)
+{
+    struct bw_group_list *list = &check->groups;
+    const struct bw_disk_block_group *disk = (const void *)item->data;
+    if (item->key.type != BW_BLOCK_GROUP_ITEM || item->size < sizeof *disk)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(list->groups, list->count, list->capacity))
+        return bw_error_no_memory();
+    list->groups[list->count++] = (struct bw_checked_group){
+        .start = item->key.objectid,
+        .length = item->key.offset,
+        .used = bw_get64(disk->used),
+        .flags = bw_get64(disk->flags),
+    };
+    return NULL;
+}
+
+static struct bw_error *read_tree(struct bw_check *check)
+{
+    struct bw_item_stream stream;
+    struct bw_error *error = bw_item_stream_begin(&stream, check, BW_BLOCK_GROUP_TREE);
+    for (; !error && !stream.ended; bw_item_stream_next(&stream))
+        error = add(check, &stream.item);
+    check->groups.incomplete = stream.lost;
+    return bw_item_stream_end(&stream, error);
+}
+
+/* Adds the block group of a chunk, if it is in the tree of the finder. */
+static struct bw_error *search(struct bw_check *check, struct bw_leaf_finder *finder,
+                               uint64_t logical)
+{
+    const struct bw_key key = {logical, BW_BLOCK_GROUP_ITEM, UINT64_MAX};
+    struct bw_item item;
+    BW_TRY(bw_find_leaf(finder, &key));
+    if (finder->lost) {
+        check->groups.incomplete = true;
+        return NULL;
+    }
+    int64_t slot = bw_leaf_last_until(finder, &key);
+    return slot >= 0 && bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&
+                   item.key.objectid == logical
+               ? add(check, &item)
+               : NULL;
+}
+
+static struct bw_error *search_tree(struct bw_check *check, const struct bw_tree *tree)
+{
+    struct bw_leaf_finder finder;
+    struct bw_tree_reader reader = check->fs->reader;
+    struct bw_error *error = NULL;
+    reader.adopter = NULL;
+    bw_leaf_finder_init(&finder, &reader, tree);
+    finder.advised = BW_KEY_MAX; /* the next leaves have extents */
+    for (size_t i = 0; !error && i < check->chunk_count; i++)
+        error = search(check, &finder, check->chunks[i].logical);
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct bw_checked_group *a = left, *b = right;
+    return a->start < b->start ? -1 : a->start > b->start;
+}
+
+/* A conversion that was interrupted leaves some in either tree. */
+static struct bw_error *read_all(struct bw_check *check)
+{
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    const bool own_tree = (superblock->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE) ||
+                          (superblock->incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
+    if (!bw_check_tree(check, own_tree ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE))
+        check->groups.incomplete = true;
+    if (bw_check_tree(check, BW_BLOCK_GROUP_TREE))
+        BW_TRY(read_tree(check));
+    for (size_t i = 0; !own_tree && i < check->tree_count; i++)
+        if (check->trees[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(search_tree(check, &check->trees[i].tree));
+    return NULL;
+}
+
+struct bw_error *bw_check_load_groups(struct bw_check *check)
+{
+    struct bw_group_list *list = &check->groups;
+    if (list->loaded)
+        return NULL;
+    BW_TRY(bw_tree_list_load(check));
+    BW_TRY(read_all(check));
+    if (list->count)
+        qsort(list->groups, list->count, sizeof *list->groups, compare);
+    list->loaded = true;
+    return NULL;
+}
+
+struct bw_checked_group *bw_check_group(const struct bw_check *check, uint64_t start)
+{
+    struct bw_checked_group *groups = check->groups.groups;
+    size_t i = BW_FIRST_INDEX(k, check->groups.count, groups[k].start >= start);
+    return i < check->groups.count && groups[i].start == start ? &groups[i] : NULL;
+}
