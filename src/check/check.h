@@ -106,7 +106,7 @@ struct bw_check {
     struct bw_checked_tree *trees; /**< those of the superblock, then by key */
     size_t tree_count, tree_capacity;
     struct bw_group_list groups; /**< see groups.h */
-    struct bw_visited *visited; /**< tree blocks that have been checked */
+    struct bw_visited *visited;  /**< tree blocks that have been checked */
 
     /* Left by `space` for `trees` and `extents`. */
     struct bw_ledger *references; /**< references to extents: those that the extent tree has, less

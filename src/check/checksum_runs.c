@@ -11,12 +11,12 @@
 static struct bw_subject subject_of(const struct bw_checksum_runs *self, uint64_t logical,
                                     uint64_t length)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                    BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                                           .tree = BW_CSUM_TREE,
-                                           .key = self->stream.item.key,
-                                           .logical = logical,
-                                           .length = length}};
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_CSUM_TREE,
+                    .key = self->stream.item.key,
+                    .logical = logical,
+                    .length = length}};
 }
 
 /* Whether the present item adds checksums to those before it. */

@@ -9,9 +9,9 @@
 struct bw_checksum_runs {
     struct bw_check *check;
     struct bw_item_stream stream;
-    uint64_t start, end;  /* what is left of the present item: for which bytes it has checksums */
-    uint64_t item_end;    /* where the items so far end */
-    bool after_loss;      /* checksums between the item before and this one may be lost */
+    uint64_t start, end; /* what is left of the present item: for which bytes it has checksums */
+    uint64_t item_end;   /* where the items so far end */
+    bool after_loss;     /* checksums between the item before and this one may be lost */
 };
 
 /** Begins. To be ended, whatever is returned. */

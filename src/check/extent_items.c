@@ -3,7 +3,7 @@
 #include "check/references.h"
 
 bool bw_extent_entry_decode(const struct bw_check *check, const struct bw_item *item,
-                      struct bw_extent_entry *extent)
+                            struct bw_extent_entry *extent)
 {
     struct bw_tree_extent block;
     struct bw_cursor cursor = bw_cursor_of(item);
@@ -14,8 +14,8 @@ bool bw_extent_entry_decode(const struct bw_check *check, const struct bw_item *
         return false;
     *extent = (struct bw_extent_entry){
         .bytenr = item->key.objectid,
-        .length = item->key.type == BW_EXTENT_ITEM ? item->key.offset
-                                                   : check->fs->superblock.nodesize,
+        .length =
+            item->key.type == BW_EXTENT_ITEM ? item->key.offset : check->fs->superblock.nodesize,
         .references = bw_get64(disk->references),
         .generation = bw_get64(disk->generation),
         .flags = bw_get64(disk->flags),
@@ -42,8 +42,7 @@ static struct bw_reference reference_of(const struct bw_extent_entry *extent, ui
 
 static bool read_data_ref(struct bw_cursor *cursor, struct bw_reference *reference)
 {
-    const struct bw_disk_extent_data_ref *disk =
-        (const void *)bw_cursor_take(cursor, sizeof *disk);
+    const struct bw_disk_extent_data_ref *disk = (const void *)bw_cursor_take(cursor, sizeof *disk);
     if (!disk)
         return false;
     reference->source = bw_get64(disk->root);
@@ -117,8 +116,6 @@ bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item 
 
 struct bw_reference bw_extent_itself(const struct bw_extent_entry *extent)
 {
-    return (struct bw_reference){.bytenr = extent->bytenr,
-                                 .source = extent->generation,
-                                 .inode = extent->level,
-                                 .count = 1};
+    return (struct bw_reference){
+        .bytenr = extent->bytenr, .source = extent->generation, .inode = extent->level, .count = 1};
 }

@@ -46,8 +46,8 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
         uint64_t number = place / BW_STRIPE_LENGTH;
         if (profile->striped && !profile->parity_stripes)
             number = (number * chunk->stripe_count + stripe) / profile->copies;
-        BW_TRY(add_superblock(self, chunk->logical + number * step + place % BW_STRIPE_LENGTH,
-                              step));
+        BW_TRY(
+            add_superblock(self, chunk->logical + number * step + place % BW_STRIPE_LENGTH, step));
     }
     return NULL;
 }
@@ -76,34 +76,29 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
     return NULL;
 }
 
-static struct bw_subject subject_of(const struct bw_free_space *self, const struct bw_key *key,
-                                    uint64_t logical, uint64_t length)
+static struct bw_subject subject_of(const struct bw_key *key, uint64_t logical, uint64_t length)
 {
-    (void)self;
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                    BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                                           .tree = BW_FREE_SPACE_TREE,
-                                           .key = *key,
-                                           .logical = logical,
-                                           .length = length}};
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_FREE_SPACE_TREE,
+                    .key = *key,
+                    .logical = logical,
+                    .length = length}};
 }
 
 static struct bw_subject subject_of_group(const struct bw_free_space *self)
 {
     const struct bw_checked_group *group = self->group;
     const struct bw_key key = {group->start, BW_FREE_SPACE_INFO, group->length};
-    return subject_of(self, &key, group->start, group->length);
+    return subject_of(&key, group->start, group->length);
 }
 
-/* An item in no block group: one finding for the ranges of each block group that is gone. */
+/* An item in no block group: the ranges of a block group are not counted. */
 static void skip_item(struct bw_free_space *self)
 {
     const struct bw_key *key = &self->stream.item.key;
-    if (key->type == BW_FREE_SPACE_INFO) {
-        const struct bw_subject subject = subject_of(self, key, key->objectid, key->offset);
-        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
-                      "there is no such block group");
-    }
+    if (key->type == BW_FREE_SPACE_INFO && !self->extra_count++)
+        self->first_extra = *key;
     bw_item_stream_next(&self->stream);
 }
 
@@ -253,8 +248,8 @@ void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t e
 static void report_difference(const struct bw_free_space *self)
 {
     const struct bw_run *wanted = &self->wanted, *found = &self->found;
-    const bool only_found = wanted->start == wanted->end ||
-                            (found->end && found->start < wanted->start);
+    const bool only_found =
+        wanted->start == wanted->end || (found->end && found->start < wanted->start);
     struct bw_subject subject = subject_of_group(self);
     const struct bw_run *first = only_found ? found : wanted;
     subject.finding.logical = first->start;
@@ -291,6 +286,12 @@ struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *
 {
     while (self->is_used && !error && !self->stream.ended)
         skip_item(self);
+    if (self->extra_count && !error && !self->check->groups.incomplete) {
+        const struct bw_key *key = &self->first_extra;
+        const struct bw_subject subject = subject_of(key, key->objectid, key->offset);
+        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
+                      "%zu block groups from here on do not exist", self->extra_count);
+    }
     free(self->superblocks);
     return bw_item_stream_end(&self->stream, error);
 }

@@ -14,21 +14,23 @@ struct bw_run {
 struct bw_free_space {
     struct bw_check *check;
     struct bw_item_stream stream;
-    bool is_used;                /**< there is a tree, and it is valid */
-    struct bw_run *superblocks;  /**< ascending: stripes in which they lie */
+    bool is_used;               /**< there is a tree, and it is valid */
+    struct bw_run *superblocks; /**< ascending: stripes in which they lie */
     size_t superblock_count, superblock_capacity;
+    size_t extra_count; /**< block groups that do not exist */
+    struct bw_key first_extra;
 
     /* Of the present block group. */
     const struct bw_checked_group *group;
-    bool known;                      /* the tree has it, and what it has can be read */
-    bool has_run, ended;             /* of `run`; and whether there are more */
-    struct bw_run run, next;         /* of the tree, joined; and the one after it */
+    bool known;              /* the tree has it, and what it has can be read */
+    bool has_run, ended;     /* of `run`; and whether there are more */
+    struct bw_run run, next; /* of the tree, joined; and the one after it */
     bool has_next;
-    uint32_t bit;                    /* of the bitmap that is the present item */
-    uint64_t run_count, promised;    /* of runs */
+    uint32_t bit;                 /* of the bitmap that is the present item */
+    uint64_t run_count, promised; /* of runs */
     uint32_t flags;
     bool differs;
-    struct bw_run wanted, found;     /* the first difference; empty: none */
+    struct bw_run wanted, found; /* the first difference; empty: none */
 };
 
 /** Begins. To be ended, whatever is returned. */

@@ -7,11 +7,11 @@
 #include "check/check.h"
 
 struct bw_item_stream {
-    struct bw_item item;    /**< the present item, a view that ends with the next step */
-    uint64_t tree;          /**< id of the tree that it is in */
-    bool ended;             /**< there is no present item */
-    bool after_loss;        /**< items between the one before and this one, or the end, may be lost */
-    bool lost;              /**< so far, anything */
+    struct bw_item item; /**< the present item, a view that ends with the next step */
+    uint64_t tree;       /**< id of the tree that it is in */
+    bool ended;          /**< there is no present item */
+    bool after_loss;     /**< items between the one before and this one, or the end, may be lost */
+    bool lost;           /**< so far, anything */
 
     /* Private. */
     struct bw_stream_part *parts;

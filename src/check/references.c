@@ -13,8 +13,8 @@
 
 static void enter(struct bw_check *check, const struct bw_reference *reference, uint64_t sign)
 {
-    uint64_t fact = bw_ledger_hash(reference->kind, reference->bytenr, reference->length,
-                                   reference->source);
+    uint64_t fact =
+        bw_ledger_hash(reference->kind, reference->bytenr, reference->length, reference->source);
     if (reference->kind == BW_EXTENT_DATA_REF || !reference->kind)
         fact = bw_ledger_hash(fact, reference->inode, reference->offset, 0);
     bw_ledger_enter(check->references, reference->bytenr, fact, reference->count * sign);
@@ -103,8 +103,8 @@ void bw_references_of_block(const struct bw_check *check, const struct bw_node *
                             uint32_t first_slot, bw_reference_taker *take, void *context)
 {
     const struct bw_disk_header *header = (const void *)node->block;
-    struct source source = {node, bw_get64(header->bytenr), bw_get64(header->owner),
-                            false, take, context};
+    struct source source = {node,   bw_get64(header->bytenr), bw_get64(header->owner), false, take,
+                            context};
     source.shared = bw_map_get(&check->full_backrefs, source.bytenr) != UINT32_MAX;
     take(context, &(struct bw_reference){.bytenr = source.bytenr,
                                          .source = bw_get64(header->generation),

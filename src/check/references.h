@@ -49,7 +49,7 @@ struct bw_extent_entry {
     uint64_t references; /**< how many it says that there are */
     uint64_t generation;
     uint64_t flags;
-    bool is_block; /**< a tree block */
+    bool is_block;        /**< a tree block */
     bool shared_children; /**< FULL_BACKREF: what the block refers to is counted by its address */
     uint8_t level;
     struct bw_cursor inside; /**< the references in the item, for bw_extent_reference_step() */
@@ -57,7 +57,7 @@ struct bw_extent_entry {
 
 /** Decodes one; false for other items, and if it is cut off. */
 bool bw_extent_entry_decode(const struct bw_check *check, const struct bw_item *item,
-                      struct bw_extent_entry *extent);
+                            struct bw_extent_entry *extent);
 
 /** Next reference in the item; those that count nothing have no kind. False at the end or at what
  * cannot be read. */

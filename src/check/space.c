@@ -27,21 +27,21 @@ struct space {
     uint64_t position;              /* what is before is accounted for */
     bool unsure;                    /* extents since the one before may be lost */
 
-    struct bw_extent_entry extent;        /* the one whose references are counted */
+    struct bw_extent_entry extent; /* the one whose references are counted */
     bool has_extent;
     struct bw_key extent_key;
-    uint64_t counted;               /* its references */
+    uint64_t counted; /* its references */
 };
 
 static struct bw_subject subject_of(const struct space *space, const struct bw_key *key,
                                     uint64_t logical, uint64_t length)
 {
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                    BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                                           .tree = space->extents.tree,
-                                           .key = *key,
-                                           .logical = logical,
-                                           .length = length}};
+    return (struct bw_subject){
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = space->extents.tree,
+                    .key = *key,
+                    .logical = logical,
+                    .length = length}};
 }
 
 /* A finding about the present extent touches the files that use it. */
@@ -74,8 +74,7 @@ static void leave_group(struct space *space)
     if (check->fs->block_group_tree.id)
         subject.finding.tree = BW_BLOCK_GROUP_TREE;
     bw_check_find(check, BW_CODE_group_used, &subject,
-                  "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used,
-                  group->counted);
+                  "%" PRIu64 " bytes used, its extents have %" PRIu64, group->used, group->counted);
 }
 
 static void enter_group(struct space *space)
@@ -104,8 +103,8 @@ static void check_kind(struct space *space)
 {
     const uint64_t flags = space->group->flags;
     const bool is_block = space->extent.is_block;
-    const bool right = is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)
-                                : flags & BW_GROUP_DATA;
+    const bool right =
+        is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM) : flags & BW_GROUP_DATA;
     const struct bw_subject subject = subject_of_extent(space);
     if (!right)
         bw_check_find(space->check, BW_CODE_extent_kind, &subject,

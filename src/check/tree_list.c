@@ -60,3 +60,24 @@ struct bw_error *bw_tree_list_load(struct bw_check *check)
                                              .references = 1}));
     return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, check);
 }
+
+static bool is_being_dropped(const struct bw_checked_tree *tree, uint8_t level)
+{
+    static const struct bw_key nothing;
+    return bw_key_compare(&tree->drop_progress, &nothing) != 0 && level >= tree->drop_level;
+}
+
+uint32_t bw_tree_first_slot(const struct bw_checked_tree *tree, const struct bw_node *node)
+{
+    if (!node->level || !is_being_dropped(tree, node->level))
+        return 0;
+    const uint32_t until = bw_node_count_until(node, &tree->drop_progress);
+    return until ? until - 1 : 0;
+}
+
+bool bw_tree_has_dropped(const struct bw_checked_tree *tree, const struct bw_block_pointer *pointer)
+{
+    const struct bw_tree_block_expectation *block = &pointer->expectation;
+    return block->level < tree->tree.root.level && is_being_dropped(tree, block->level + 1) &&
+           bw_key_compare(&block->end_key, &tree->drop_progress) <= 0;
+}

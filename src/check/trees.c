@@ -104,17 +104,6 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     return bw_inode_sums_of_leaf(walk->check, &leaf.node);
 }
 
-/* The slots of a node that are left of a subvolume that is being deleted: those before are gone. */
-static uint32_t first_slot(const struct walk *walk, const struct bw_node *node)
-{
-    static const struct bw_key nothing;
-    const struct bw_checked_tree *tree = walk->tree;
-    if (bw_key_compare(&tree->drop_progress, &nothing) == 0 || node->level < tree->drop_level)
-        return 0;
-    const uint32_t until = bw_node_count_until(node, &tree->drop_progress);
-    return until ? until - 1 : 0;
-}
-
 /* Up to a batch of leaves below a node. */
 static void check_leaves(struct walk *walk, struct worker *worker, struct bw_checked_block *leaves,
                          unsigned count, struct bw_inode_sums *sums)
@@ -151,7 +140,7 @@ static struct bw_inode_sums check_children(struct walk *walk, unsigned number,
     struct bw_checked_block leaves[BW_BATCH];
     struct bw_inode_sums sums = {0};
     announce(walk, node);
-    for (uint32_t slot = first_slot(walk, node); slot < node->item_count;) {
+    for (uint32_t slot = bw_tree_first_slot(walk->tree, node); slot < node->item_count;) {
         unsigned count = 0;
         for (; count < batch && slot < node->item_count; count++, slot++)
             leaves[count] = (struct bw_checked_block){
@@ -186,7 +175,7 @@ static struct bw_inode_sums check_parent(struct walk *walk, unsigned number,
     if (!read_node(walk, worker, pointer, worker->node, &sums))
         return sums;
     const struct bw_reached_block node = reached(walk, pointer, worker->node);
-    bw_check_references(&node, first_slot(walk, &node.node));
+    bw_check_references(&node, bw_tree_first_slot(walk->tree, &node.node));
     sums = check_children(walk, number, pointer, &node.node);
     keep(walk, pointer, &sums);
     return sums;
@@ -213,7 +202,7 @@ static struct bw_inode_sums check_parents(struct walk *walk, const struct bw_blo
                                           const struct bw_node *node)
 {
     struct bw_inode_sums sums = {0};
-    const uint32_t first = first_slot(walk, node), count = node->item_count - first;
+    const uint32_t first = bw_tree_first_slot(walk->tree, node), count = node->item_count - first;
     BW_AUTO_FREE struct bw_inode_sums *each = calloc(count + 1, sizeof *each);
     if (!each) {
         walk->no_memory = true;
@@ -236,7 +225,7 @@ static struct bw_inode_sums check_node(struct walk *walk, const struct bw_block_
     if (!buffer || !read_node(walk, &walk->workers[0], pointer, buffer, &sums))
         return buffer ? sums : lost_sums;
     const struct bw_reached_block node = reached(walk, pointer, buffer);
-    const uint32_t first = first_slot(walk, &node.node);
+    const uint32_t first = bw_tree_first_slot(walk->tree, &node.node);
     bw_check_references(&node, first);
     if (node.node.level == 2) {
         sums = check_parents(walk, pointer, &node.node);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* References of both sides, collected for the accounts that do not balance, and what is wrong with
+ * them. */
+#ifndef BW_CHECK_ENTRIES_H
+#define BW_CHECK_ENTRIES_H
+
+#include "check/references.h"
+
+/** A reference, as both sides have it. Of kind BW_EXTENT_ITEM: the extent item itself, with
+ * `promised` references. */
+struct bw_entry {
+    struct bw_reference reference; /**< its count does not matter */
+    uint64_t promised, made;
+    uint64_t tree; /**< through which it was made */
+};
+
+/** A list of them, of the extents in a range of accounts. */
+struct bw_entries {
+    struct bw_check *check;
+    struct bw_entry *entries;
+    size_t count, capacity;
+    uint32_t first, end; /**< accounts; the end moves down if there are too many entries */
+    bool no_memory;
+};
+
+/** Adds an entry, if it belongs to an account of the list that does not balance. */
+void bw_entries_add(struct bw_entries *list, const struct bw_entry *entry);
+
+/** Puts entries of the same reference together, in the order of the extents. Those that agree are
+ * left out. */
+void bw_entries_merge(struct bw_entries *list);
+
+/** Reports what is wrong with merged entries. If not `complete`, a part of some tree is lost, and
+ * references that nothing makes are no findings. */
+void bw_entries_report(const struct bw_entries *list, bool complete);
+
+#endif
