@@ -90,6 +90,7 @@ static void report(struct batch *batch, unsigned i, unsigned copy, enum bw_code_
     struct bw_subject subject = bw_block_subject(batch->tree, &batch->blocks[i].pointer);
     subject.finding.length = batch->check->fs->reader.nodesize;
     subject.finding.mendable = mendable;
+    bw_check_note_bad(batch->check, subject.finding.logical, subject.finding.length);
     bw_check_place(batch->check, subject.finding.logical, copy, &subject.finding);
     bw_check_find(batch->check, code, &subject, "%s", message);
 }

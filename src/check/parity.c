@@ -1,9 +1,359 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `parity`. */
-#include "check/check.h"
+/*
+ * The pass `parity`: the parity of RAID5 and RAID6 is computed from the data of its row and
+ * compared. A row of n data stripes D has P, the sum of all D[i] in GF(2^8), and with RAID6 also Q,
+ * the sum of 2^i D[i]; libisal computes both.
+ *
+ * Some rows that follow each other are read at once, each stripe below the chunk map, from its
+ * device. Where data of a column are bad and have been reported, its parity is not. Otherwise it is
+ * the parity that is bad: what it protects is good now, but would be lost with its device. A crash
+ * while a row was being written can leave it so (the "write hole").
+ */
+#include "check/parity.h"
+
+#include <inttypes.h>
+#include <isa-l/raid.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "check/sectors.h"
+#include "fs/image.h"
+#include "graph/wind.h"
+#include "xlators/classes.h"
+
+enum {
+    MAX_PARTS = 255,
+    BATCH = 1 << 20, /* bytes of rows that are read at once, if there are several */
+    BATCH_ROWS = 16,
+};
+
+/* A stripe of a row, or what is read of it. */
+struct part {
+    struct bw_xlator *storage; /* NULL: the device is missing */
+    uint64_t devid, offset;
+    uint8_t *bytes;
+};
+
+/* A row that is being checked, its parity last. */
+struct row {
+    const struct bw_checked_chunk *chunk;
+    uint64_t logical;    /* of its first data */
+    uint32_t columns;    /* to be compared */
+    uint32_t first, end; /* the columns that are read */
+    unsigned data_parts;
+    struct part parts[MAX_PARTS];
+};
+
+struct worker {
+    uint8_t *bytes;    /* of the rows of a batch */
+    uint8_t *computed; /* two stripes: P and Q */
+    struct row *rows;  /* BATCH_ROWS */
+};
+
+struct parity {
+    struct bw_check *check;
+    uint32_t sectorsize;
+    size_t room; /* bytes of a worker for rows */
+    struct worker *workers;
+    const struct bw_parity_row *rows; /* of the window */
+    size_t row_count;
+    size_t task_rows;
+    atomic_uint_fast64_t unchecked; /* rows with stripes on missing devices */
+};
+
+static struct bw_xlator *storage_of(const struct bw_fs *fs, uint64_t devid)
+{
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].role != BW_IMAGE_UNUSED && fs->images[i].superblock.device.devid == devid)
+            return fs->images[i].storage;
+    return NULL;
+}
+
+/* Finds out where the parts of a row are; false if a device is missing. */
+static bool place(const struct parity *parity, struct row *row)
+{
+    struct bw_fs *fs = parity->check->fs;
+    bool complete = true;
+    for (unsigned i = 0; i < row->chunk->stripes; i++) {
+        const bool is_parity = i >= row->data_parts;
+        const uint64_t logical = row->logical + (is_parity ? 0 : i * (uint64_t)BW_STRIPE_LENGTH);
+        struct bw_mapping mapping = {0};
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_fs_map(fs, logical, 1, is_parity ? 2 + i - row->data_parts : 1, &mapping);
+        if (error || mapping.rebuilt != is_parity)
+            return false;
+        row->parts[i].devid = mapping.devid;
+        row->parts[i].offset = mapping.offset;
+        row->parts[i].storage = mapping.present ? storage_of(fs, mapping.devid) : NULL;
+        complete = complete && row->parts[i].storage;
+    }
+    return complete;
+}
+
+/* Prepares a row, with memory for what is read of it; false if it cannot be checked. */
+static bool begin_row(struct parity *parity, const struct bw_parity_row *wanted, uint8_t *bytes,
+                      struct row *row)
+{
+    const unsigned data_parts = wanted->chunk->stripes - wanted->chunk->parity;
+    row->chunk = wanted->chunk;
+    row->data_parts = data_parts;
+    row->logical = wanted->chunk->logical + wanted->number * data_parts * BW_STRIPE_LENGTH;
+    row->columns = wanted->columns;
+    row->first = (uint32_t)__builtin_ctz(wanted->columns);
+    row->end = 32 - (uint32_t)__builtin_clz(wanted->columns);
+    for (unsigned i = 0; i < wanted->chunk->stripes; i++)
+        row->parts[i].bytes = bytes + (size_t)i * BW_STRIPE_LENGTH;
+    if (place(parity, row))
+        return true;
+    parity->unchecked++;
+    return false;
+}
+
+static struct bw_request request_of(const struct parity *parity, const struct row *row,
+                                    unsigned part, uint32_t first, uint32_t end)
+{
+    return (struct bw_request){
+        .kind = BW_REQUEST_RAW,
+        .length = (end - first) * parity->sectorsize,
+        .address = row->parts[part].offset + (uint64_t)first * parity->sectorsize,
+        .buffer = row->parts[part].bytes + (size_t)first * parity->sectorsize};
+}
+
+static void report(struct parity *parity, const struct row *row, unsigned part, uint32_t first,
+                   uint32_t count, enum bw_code_number code, bool mendable)
+{
+    const uint64_t offset = row->parts[part].offset + (uint64_t)first * parity->sectorsize;
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH | BW_KNOWN_DEVICE | BW_KNOWN_OFFSET,
+                    .mendable = mendable,
+                    .logical = row->logical,
+                    .length = (uint64_t)row->data_parts * BW_STRIPE_LENGTH,
+                    .devid = row->parts[part].devid,
+                    .offset = offset},
+        .touches = row->chunk->type & BW_GROUP_DATA ? BW_TOUCHES_DATA : BW_TOUCHES_NOTHING};
+    bw_check_find(parity->check, code, &subject, "%" PRIu32 " bytes of %s %s",
+                  count * parity->sectorsize, part == row->data_parts ? "P" : "Q",
+                  code == BW_CODE_parity_mismatch ? "are not the parity of the row"
+                                                  : "cannot be read");
+}
+
+/* A part could not be read as a whole: which columns can be? Data have been reported already. */
+static void read_again(struct parity *parity, struct row *row, unsigned part)
+{
+    const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(row->parts[part].storage));
+    for (uint32_t i = row->first; i < row->end; i++) {
+        struct bw_request request = request_of(parity, row, part, i, i + 1);
+        if (!(row->columns >> i & 1))
+            continue;
+        bw_wind(&frame, row->parts[part].storage, &request, 1);
+        if (!request.error)
+            continue;
+        bw_error_free(request.error);
+        row->columns &= ~(UINT32_C(1) << i);
+        if (part >= row->data_parts)
+            report(parity, row, part, i, 1, BW_CODE_parity_unreadable, true);
+    }
+}
+
+/* Reads rows of one chunk, device by device. Stripes of successive rows follow each other there. */
+static void read_rows(struct parity *parity, struct row *rows, size_t count)
+{
+    for (unsigned k = 0; k < rows[0].chunk->stripes; k++) {
+        struct bw_xlator *storage = rows[0].parts[k].storage;
+        const struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(storage));
+        struct bw_request requests[BATCH_ROWS];
+        unsigned parts[BATCH_ROWS];
+        for (size_t i = 0; i < count; i++) {
+            for (parts[i] = 0; rows[i].parts[parts[i]].storage != storage;)
+                parts[i]++;
+            requests[i] = request_of(parity, &rows[i], parts[i], rows[i].first, rows[i].end);
+        }
+        bw_wind(&frame, storage, requests, count);
+        for (size_t i = 0; i < count; i++) {
+            if (requests[i].error)
+                read_again(parity, &rows[i], parts[i]);
+            bw_error_free(requests[i].error);
+        }
+    }
+}
+
+/* Computes the parity of some columns. */
+static void compute(const struct parity *parity, const struct row *row, uint32_t first,
+                    uint32_t count, uint8_t *computed)
+{
+    const size_t at = (size_t)first * parity->sectorsize, length = count * parity->sectorsize;
+    void *vectors[MAX_PARTS];
+    for (unsigned i = 0; i < row->data_parts; i++)
+        vectors[i] = row->parts[i].bytes + at;
+    for (unsigned i = 0; i < row->chunk->parity; i++)
+        vectors[row->data_parts + i] = computed + i * BW_STRIPE_LENGTH + at;
+    if (row->data_parts == 1)
+        for (unsigned i = 0; i < row->chunk->parity; i++)
+            memcpy(vectors[1 + i], vectors[0], length);
+    else if (row->chunk->parity == 1)
+        xor_gen(row->chunk->stripes, (int)length, vectors);
+    else
+        pq_gen(row->chunk->stripes, (int)length, vectors);
+}
+
+/* Whether data of a column are bad, which has been reported. */
+static bool has_bad_data(const struct parity *parity, const struct row *row, uint32_t column)
+{
+    for (unsigned i = 0; i < row->data_parts; i++)
+        if (bw_check_has_bad(parity->check,
+                             row->logical + i * (uint64_t)BW_STRIPE_LENGTH +
+                                 (uint64_t)column * parity->sectorsize,
+                             parity->sectorsize))
+            return true;
+    return false;
+}
+
+/* Whether checksums confirm all data of a column, or nobody uses them. */
+static bool is_confirmed(const struct parity *parity, const struct row *row, uint32_t column)
+{
+    const struct bw_check *check = parity->check;
+    if (!(row->chunk->type & BW_GROUP_DATA))
+        return true;
+    if (!check->options->data || !check->unsummed)
+        return false;
+    for (unsigned i = 0; i < row->data_parts; i++)
+        if (bw_sectors_covered(check->unsummed,
+                               row->logical + i * (uint64_t)BW_STRIPE_LENGTH +
+                                   (uint64_t)column * parity->sectorsize,
+                               parity->sectorsize))
+            return false;
+    return true;
+}
+
+/* Compares one kind of parity; columns that differ and follow each other are one finding. */
+static void compare(struct parity *parity, const struct row *row, unsigned part,
+                    const uint8_t *computed)
+{
+    uint32_t run = 0;
+    bool mendable = true;
+    for (uint32_t i = row->first; i <= row->end; i++) {
+        const size_t at = (size_t)i * parity->sectorsize;
+        const bool differs =
+            i < row->end && row->columns >> i & 1 &&
+            memcmp(row->parts[part].bytes + at, computed + at, parity->sectorsize) != 0 &&
+            !has_bad_data(parity, row, i);
+        if (differs) {
+            run++;
+            mendable = mendable && is_confirmed(parity, row, i);
+        } else if (run) {
+            report(parity, row, part, i - run, run, BW_CODE_parity_mismatch, mendable);
+            run = 0;
+            mendable = true;
+        }
+    }
+}
+
+static void check_row(struct parity *parity, struct worker *worker, const struct row *row)
+{
+    if (!row->columns)
+        return;
+    compute(parity, row, row->first, row->end - row->first, worker->computed);
+    for (unsigned i = 0; i < row->chunk->parity; i++)
+        compare(parity, row, row->data_parts + i, worker->computed + i * BW_STRIPE_LENGTH);
+}
+
+/* Whether two rows lie on the same devices, in whatever order. */
+static bool same_devices(const struct row *a, const struct row *b)
+{
+    for (unsigned i = 0; i < a->chunk->stripes; i++) {
+        unsigned k = 0;
+        while (k < b->chunk->stripes && b->parts[k].storage != a->parts[i].storage)
+            k++;
+        if (k == b->chunk->stripes)
+            return false;
+    }
+    return true;
+}
+
+/* Takes as many rows from `first` on as fit and are of one chunk; returns how many. */
+static size_t check_batch(struct parity *parity, struct worker *worker, size_t first, size_t end)
+{
+    const struct bw_checked_chunk *chunk = parity->rows[first].chunk;
+    const size_t size = (size_t)chunk->stripes * BW_STRIPE_LENGTH;
+    size_t taken = 0, count = 0;
+    while (first + taken < end && count < BATCH_ROWS && (count + 1) * size <= parity->room &&
+           parity->rows[first + taken].chunk == chunk) {
+        const bool begun = begin_row(parity, &parity->rows[first + taken],
+                                     worker->bytes + count * size, &worker->rows[count]);
+        if (begun && !same_devices(&worker->rows[0], &worker->rows[count]))
+            break; /* only in a chunk that was moved */
+        count += begun;
+        taken++;
+    }
+    if (count)
+        read_rows(parity, worker->rows, count);
+    for (size_t i = 0; i < count; i++)
+        check_row(parity, worker, &worker->rows[i]);
+    return taken;
+}
+
+static void run_task(void *context, unsigned number, size_t task)
+{
+    struct parity *parity = context;
+    const size_t first = task * parity->task_rows, rest = parity->row_count - first;
+    const size_t end = first + (rest < parity->task_rows ? rest : parity->task_rows);
+    for (size_t done = first; done < end && bw_check_goes_on(parity->check, number);)
+        done += check_batch(parity, &parity->workers[number], done, end);
+}
+
+static struct bw_error *take_rows(void *context, const struct bw_parity_row *rows, size_t count)
+{
+    struct parity *parity = context;
+    parity->rows = rows;
+    parity->row_count = count;
+    bw_pool_run(parity->check->pool, (count + parity->task_rows - 1) / parity->task_rows, run_task,
+                parity);
+    return NULL;
+}
+
+static void release(struct parity *parity)
+{
+    for (unsigned i = 0; parity->workers && i < parity->check->workers; i++) {
+        free(parity->workers[i].bytes);
+        free(parity->workers[i].computed);
+        free(parity->workers[i].rows);
+    }
+    free(parity->workers);
+}
+
+static bool prepare(struct parity *parity)
+{
+    const struct bw_check *check = parity->check;
+    unsigned most = 1;
+    for (size_t i = 0; i < check->chunk_count; i++)
+        if (check->chunks[i].parity && check->chunks[i].stripes > most)
+            most = check->chunks[i].stripes;
+    parity->room = (size_t)most * BW_STRIPE_LENGTH;
+    parity->room = parity->room > BATCH ? parity->room : BATCH;
+    parity->workers = calloc(check->workers, sizeof *parity->workers);
+    bool complete = parity->workers != NULL;
+    for (unsigned i = 0; complete && i < check->workers; i++) {
+        struct worker *worker = &parity->workers[i];
+        /* libisal wants vectors aligned to 32 bytes. */
+        worker->bytes = aligned_alloc(4096, parity->room);
+        worker->computed = aligned_alloc(4096, (size_t)2 * BW_STRIPE_LENGTH);
+        worker->rows = malloc(BATCH_ROWS * sizeof *worker->rows);
+        complete = worker->bytes && worker->computed && worker->rows;
+    }
+    return complete;
+}
 
 struct bw_error *bw_pass_parity(struct bw_check *check)
 {
-    (void)check;
-    return NULL;
+    struct parity parity = {
+        .check = check, .sectorsize = check->fs->superblock.sectorsize, .task_rows = 64};
+    struct bw_error *error =
+        prepare(&parity) ? bw_parity_rows(check, take_rows, &parity) : bw_error_no_memory();
+    release(&parity);
+    if (!error && parity.unchecked)
+        bw_check_find(check, BW_CODE_parity_unchecked, &(struct bw_subject){0},
+                      "%" PRIu64 " rows have stripes on missing devices",
+                      (uint64_t)parity.unchecked);
+    return error;
 }

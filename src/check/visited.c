@@ -59,6 +59,14 @@ enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_in
     return result;
 }
 
+uint32_t bw_visited_near(struct bw_visited *visited, uint64_t address)
+{
+    pthread_mutex_lock(&visited->lock);
+    const uint32_t known = bw_map_get(&visited->places, address / BW_MIN_SECTORSIZE / PLACES);
+    pthread_mutex_unlock(&visited->lock);
+    return known == UINT32_MAX ? 0 : known;
+}
+
 static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)
 {
     if (!BW_ARRAY_RESERVE(visited->sums, visited->count, visited->capacity) ||
