@@ -201,12 +201,14 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
 static int run(const struct cmd_common *common, void *settings)
 {
     struct extract_state *state = settings;
+    struct cmd_common writing = *common;
+    writing.folder = state->folder;
     if (!state->folder)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "where to? -C DEST is missing"));
     struct extract *extract = calloc(1, sizeof *extract);
     if (!extract)
         return cmd_fail(common, bw_error_no_memory());
-    int status = extract_image(common, state, extract);
+    int status = extract_image(&writing, state, extract);
     free(extract);
     return status;
 }
