@@ -98,8 +98,12 @@ struct cmd_common {
     const char *statedump;       /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
     bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
-    const char *folder;    /**< of a command that writes files: into which; NULL: no others */
-    unsigned sandbox;      /**< enum cmd_sandbox_mode */
+    const char *folder;    /**< of a command that makes files: in which; NULL: it makes none */
+    /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
+     * sandbox it could not be opened. NULL: nothing. */
+    struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);
+    void *outputs;    /**< passed to open_outputs */
+    unsigned sandbox; /**< enum cmd_sandbox_mode */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };

@@ -111,30 +111,18 @@ static int apply_rules(const struct files *files)
 
 #endif
 
-/* A file that a layer will write to is made now, so that it needs no right to make others. */
+/* A file that a layer will write to is made now, so that there is no need to make any later. */
 static struct bw_error *allow_file(void *context, const char *path, bool written)
 {
     struct files *files = context;
     int descriptor;
-    if (written) {
-        files->calls.outputs = true;
+    files->calls.outputs |= written;
+    if (written && access(path, F_OK)) {
         BW_TRY(bw_output_file_open(path, true, &descriptor));
         close(descriptor);
     }
     allow(files, path, written ? APPEND : READ);
     return NULL;
-}
-
-/* The folder of a command is made early, but not if it is clear already that nothing will be
- * written there. */
-static struct bw_error *make_folder(const struct cmd_common *common)
-{
-    for (size_t i = 0; i < common->image_count; i++)
-        if (access(common->images[i], R_OK))
-            return NULL;
-    return !common->folder || mkdir(common->folder, 0777) == 0 || errno == EEXIST
-               ? NULL
-               : bw_error_from_errno(errno, "cannot make %s", common->folder);
 }
 
 static const char *outcome(int problem)
@@ -151,7 +139,6 @@ static void tell(const struct cmd_common *common, struct bw_error *note)
 static struct bw_error *confine(const struct cmd_common *common, const struct bw_fs *fs,
                                 struct files *files)
 {
-    BW_TRY(make_folder(common));
     int landlock = make_rules(files, common->folder), seccomp;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));

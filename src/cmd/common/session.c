@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The file system of a command: opening it with the common options, and closing it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -63,6 +64,15 @@ struct opening {
     struct cmd_session *session;
 };
 
+/* Nothing is made, and nothing emptied, for an image that is not there. */
+static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
+{
+    for (size_t i = 0; common->open_outputs && i < common->image_count; i++)
+        if (access(common->images[i], R_OK))
+            return bw_error_from_errno(errno, "cannot open %s", common->images[i]);
+    return common->open_outputs ? common->open_outputs(common->outputs, fs) : NULL;
+}
+
 /* All files that will be read are known, and none of the images is open. First come the outputs,
  * which the sandbox could not open, and threads come last, because a thread begins in the sandbox
  * that it is started in. */
@@ -73,6 +83,7 @@ static struct bw_error *planned(void *context, const struct bw_fs *fs)
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
     BW_TRY(cmd_probes_open(session->probes, fs));
     BW_TRY(cmd_statedump_open(opening->common, fs, &session->statedump));
+    BW_TRY(open_outputs(opening->common, fs));
     BW_TRY(cmd_sandbox_enter(opening->common, fs));
     return cmd_probes_start(session->probes);
 }
