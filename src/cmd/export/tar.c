@@ -46,7 +46,6 @@ struct tar {
     enum bw_archive_format format;
     int descriptor; /* of what is written; -1: not open */
     const char *name;
-    const char *blackbox;
     struct cmd_output output;  /* if it is stdout */
     struct bw_buffer gathered; /* if it is not */
     struct bw_archive *archive;
@@ -297,7 +296,8 @@ static struct bw_error *open_output(void *context, const struct bw_fs *planned)
     struct tar *tar = context;
     return strcmp(tar->name, "-") == 0
                ? NULL
-               : cmd_open_output(planned, tar->blackbox, tar->name, &tar->descriptor);
+               : cmd_open_output(planned, tar->export.common->probes.blackbox, tar->name,
+                                 &tar->descriptor);
 }
 
 /* Whatever was in a file before is gone. */
@@ -396,10 +396,8 @@ static void free_all(struct tar *tar)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct tar_state *state = settings;
-    struct tar tar = {.descriptor = -1,
-                      .format = state->format,
-                      .name = state->file ? state->file : "-",
-                      .blackbox = common->probes.blackbox};
+    struct tar tar = {
+        .descriptor = -1, .format = state->format, .name = state->file ? state->file : "-"};
     struct cmd_common writing = *common;
     writing.open_outputs = open_output;
     writing.outputs = &tar;
