@@ -173,7 +173,8 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
  * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
-/** How the common options say that a file system is to be opened, without probes and a reporter. */
+/** How the common options say that a file system is to be opened, without probes and a reporter;
+ * the sandbox is entered then. */
 struct bw_fs_options cmd_fs_options(const struct cmd_common *common);
 
 /** Opens the file system and returns STATUS_OK; on failure prints why to stderr and returns the

@@ -166,8 +166,12 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
 {
+    static bool entered; /* by the process */
     struct files files = {.rules = -1, .calls.folder = common->folder};
     const char *reason = lacks_sandbox(common);
+    if (entered)
+        return NULL;
+    entered = true;
     if (reason) {
         tell(common, bw_error_create(BW_ERROR_USAGE, "no sandbox: %s", reason));
         return NULL;

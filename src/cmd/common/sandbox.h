@@ -13,8 +13,8 @@
 /**
  * Confines the process, unless --sandbox=off, as far as the kernel can: to reading the files of a
  * planned file system (NULL: to none) and, if there is a common->folder, to making files below it.
- * Call it once, when the outputs are open and before threads are started. Fails only if an output
- * of a layer cannot be made.
+ * Call it when the outputs are open and before threads are started; only the first call counts.
+ * Fails only if an output of a layer cannot be made.
  */
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs);
 

@@ -88,6 +88,12 @@ static struct bw_error *planned(void *context, const struct bw_fs *fs)
     return cmd_probes_start(session->probes);
 }
 
+/* For commands that open a file system by themselves. */
+static struct bw_error *confine(void *common, const struct bw_fs *planned)
+{
+    return cmd_sandbox_enter(common, planned);
+}
+
 struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
 {
     return (struct bw_fs_options){
@@ -96,6 +102,8 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
         .graph = &common->graph,
+        .planned = confine,
+        .planned_context = (void *)(uintptr_t)common,
         .partition = common->partition,
         .offset = common->offset,
         .log = (enum bw_log_mode)common->log,
