@@ -136,8 +136,8 @@ static void take_inode(struct summing *summing, const struct bw_item *item)
     if (!bw_inode_decode(item, &inode))
         return;
     const uint8_t type = bw_file_type_of_mode(inode.mode);
-    sums->total -= bw_names_of(number, &inode) *
-                   bw_fact_of_inode(secrets, number, BW_FACT_LINK + type);
+    sums->total -=
+        bw_names_of(number, &inode) * bw_fact_of_inode(secrets, number, BW_FACT_LINK + type);
     if (!inode.link_count)
         sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_ORPHAN);
     if (number == BW_SUBVOLUME_ROOT_INODE)
