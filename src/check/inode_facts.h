@@ -106,6 +106,13 @@ static inline bool bw_has_extents(uint32_t mode)
     return type == BW_FILE_REGULAR || type == BW_FILE_SYMLINK;
 }
 
+/** Whether the size of a symbolic link is not that of its target. The target that mkfs.btrfs
+ * writes counts the NUL behind it. */
+static inline bool bw_has_wrong_target(const struct bw_inode *inode)
+{
+    return bw_file_type_of_mode(inode->mode) == BW_FILE_SYMLINK && inode->bytes - inode->size > 1;
+}
+
 /** How much of a file its extents have to cover without a gap; 0: nothing. */
 static inline uint64_t bw_size_to_cover(const struct bw_fs *fs, const struct bw_inode *inode)
 {

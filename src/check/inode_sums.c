@@ -145,6 +145,7 @@ static void take_inode(struct summing *summing, const struct bw_item *item)
     summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
     summing->bytes -= bw_has_extents(inode.mode) ? inode.bytes : 0;
     sums->last_size = bw_size_to_cover(summing->check->fs, &inode);
+    sums->broken |= bw_has_wrong_target(&inode);
 }
 
 static void take_references(struct summing *summing, const struct bw_item *item)
