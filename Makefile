@@ -132,7 +132,8 @@ $(BUILD)/tests/test_plugin: | $(BUILD)/tests/plugin/toys/rot13.so
 $(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
-$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
+# One of the targets is the program, whose main() it includes.
+$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -40,7 +40,7 @@ const struct bw_subvolume *bw_subvolume_by_id(const struct bw_fs *fs, uint64_t i
 const char *bw_subvolume_name(const struct bw_subvolume_table *table,
                               const struct bw_subvolume *subvolume)
 {
-    return table->names.data + subvolume->name_offset;
+    return table->names.data ? table->names.data + subvolume->name_offset : "";
 }
 
 const struct bw_subvolume *bw_subvolume_of_entry(const struct bw_subvolume_table *table,

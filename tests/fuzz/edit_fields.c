@@ -116,6 +116,11 @@ static const struct field extref_fields[] = {FIELD(bw_disk_inode_extref, parent)
                                              FIELD(bw_disk_inode_extref, name_length), END};
 static const struct field device_fields[] = {FIELD(bw_disk_device_item, devid),
                                              FIELD(bw_disk_device_item, uuid[0]), END};
+static const struct field extent_fields[] = {
+    FIELD(bw_disk_file_extent, ram_bytes),      FIELD(bw_disk_file_extent, compression),
+    FIELD(bw_disk_file_extent, type),           FIELD(bw_disk_file_extent, disk_bytenr),
+    FIELD(bw_disk_file_extent, disk_num_bytes), FIELD(bw_disk_file_extent, offset),
+    FIELD(bw_disk_file_extent, num_bytes),      END};
 static const struct field other_fields[] = {{0, 8}, {8, 8}, {16, 8}, {0, 2}, {0, 1}, END};
 
 struct field pick_field(const struct field *table, unsigned number)
@@ -147,6 +152,8 @@ const struct field *fields_of_type(uint8_t type)
         return extref_fields;
     case BW_DEVICE_ITEM:
         return device_fields;
+    case BW_EXTENT_DATA:
+        return extent_fields;
     default:
         return other_fields;
     }
@@ -233,6 +240,11 @@ uint64_t get_number(const uint8_t *at, size_t width)
     return value;
 }
 
+uint64_t interesting_value(uint64_t number)
+{
+    return interesting[number % (sizeof interesting / sizeof *interesting)];
+}
+
 uint64_t edit_value(const struct base_image *base, const struct edit *edit, uint64_t old)
 {
     const uint64_t value = get_number(edit->value, sizeof edit->value);
@@ -241,7 +253,7 @@ uint64_t edit_value(const struct base_image *base, const struct edit *edit, uint
         return value;
     case 1:
     case 2:
-        return interesting[value % (sizeof interesting / sizeof *interesting)];
+        return interesting_value(value);
     case 3:
         return iw_block(base->image, value % base->block_count)->logical;
     case 4:

@@ -34,6 +34,9 @@ void put_number(uint8_t *at, size_t width, uint64_t value);
 /** Reads one. */
 uint64_t get_number(const uint8_t *at, size_t width);
 
+/** A number at which something may go over, or that means something. Any `number` will do. */
+uint64_t interesting_value(uint64_t number);
+
 /** The number that an edit wants to put where `old` stands. */
 uint64_t edit_value(const struct base_image *base, const struct edit *edit, uint64_t old);
 

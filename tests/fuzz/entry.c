@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The entry that libFuzzer calls. FUZZ_TARGET is the name of one of the targets in targets.h. */
+/*
+ * The entry that libFuzzer calls, and the driver of AFL++ as well. FUZZ_TARGET is the name of one
+ * of the targets in targets.h, FUZZ_MUTATE that of its mutator if it has one.
+ */
+#include "fuzz/packed.h"
 #include "fuzz/targets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -9,3 +13,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     FUZZ_TARGET(data, size);
     return 0;
 }
+
+#ifdef FUZZ_MUTATE
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed);
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t room, unsigned seed)
+{
+    return FUZZ_MUTATE(data, size, room, seed);
+}
+#endif

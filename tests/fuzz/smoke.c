@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Runs the fuzz targets without a fuzzer: a few hundred inputs from a generator with a fixed seed,
- * as a test. With arguments TARGET FILE... it runs a target with those inputs instead, to look at
- * what a fuzzer has found with any compiler and under any tool.
+ * as a test. With arguments it does something else: see tool.c.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,6 +18,7 @@
 #include "data/kernel_streams.h"
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
+#include "fuzz/tool.h"
 
 enum { INPUTS = 600, SECONDS_AT_MOST = 120, SECONDS_EACH = 5 };
 
@@ -178,40 +178,6 @@ static void test_filters(void **state)
     }
 }
 
-/* Each target by its name. */
-static const struct {
-    const char *name;
-    void (*run)(const uint8_t *data, size_t size);
-} targets[] = {{"image", fuzz_image},     {"log", fuzz_log},     {"formats", fuzz_formats},
-               {"volfile", fuzz_volfile}, {"codec", fuzz_codec}, {"filter", fuzz_filter}};
-
-static int replay(const char *name, char **paths)
-{
-    static uint8_t input[1 << 20];
-    size_t target = 0;
-    while (target < sizeof targets / sizeof *targets && strcmp(targets[target].name, name) != 0)
-        target++;
-    if (target == sizeof targets / sizeof *targets) {
-        fprintf(stderr, "there is no target %s\n", name);
-        return 1;
-    }
-    for (; *paths; paths++) {
-        FILE *file = fopen(*paths, "rb");
-        if (!file) {
-            perror(*paths);
-            return 1;
-        }
-        size_t size = fread(input, 1, sizeof input, file);
-        fclose(file);
-        double start = seconds();
-        targets[target].run(input, size);
-        printf("%s: %.3f s\n", *paths, seconds() - start);
-    }
-    fuzz_image_cleanup();
-    fuzz_log_cleanup();
-    return 0;
-}
-
 int main(int argument_count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -220,7 +186,7 @@ int main(int argument_count, char **arguments)
         cmocka_unit_test(test_codecs),  cmocka_unit_test(test_filters),
     };
     if (argument_count > 2)
-        return replay(arguments[1], arguments + 2);
+        return tool(argument_count - 1, arguments + 1);
     alarm(SECONDS_AT_MOST);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,9 @@
 /** Opens and walks a small image after the edits that the bytes describe: see edits.h. */
 void fuzz_image(const uint8_t *data, size_t size);
 
+/** Runs a command of the program on a packed image: see packed.h. */
+void fuzz_program(const uint8_t *data, size_t size);
+
 /** Replays a recorded log after the edits that the bytes describe, and lists what there is then. */
 void fuzz_log(const uint8_t *data, size_t size);
 

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The target for the whole program: a packed image with mended checksums, and one of many command
+ * lines, run as main() would. Whatever the image is like, the command ends with one of its exit
+ * statuses, its text is text and its JSON is UTF-8, and no file is left open.
+ */
+#include <fcntl.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+#include "fuzz/packed.h"
+#include "fuzz/targets.h"
+
+/* The program, under another name. */
+#define main program_main
+int program_main(int argc, char **argv);
+#include "cmd/main.c" /* NOLINT(bugprone-suspicious-include) */
+#undef main
+
+/* What stdout has to be. */
+enum output_kind { RAW, TEXT, JSON };
+
+/* One command line. % is the first image, the other ones follow with -d; @ are the paths that the
+ * input names, and + the folder to extract to. */
+static const struct {
+    enum output_kind kind;
+    const char *words;
+} lines[] = {
+    {RAW, "walk -j 1 %"},
+    {JSON, "walk -j 2 --json -v %"},
+    {TEXT, "walk -j 1 --long --sort path --type f,d,l,c,b,p,s %"},
+    {JSON, "walk -j 1 --json=array --type f,d,l --sort size --subvol default %"},
+    {RAW, "walk -j 2 --log ignore --no-snapshots --empty -vv %"},
+    {RAW, "ls -lRai %"},
+    {RAW, "ls -R --log ignore %"},
+    {JSON, "stat --json % @"},
+    {TEXT, "stat -L % @"},
+    {RAW, "readlink % @"},
+    {JSON, "xattr --json % @"},
+    {TEXT, "xattr % @"},
+    {RAW, "cat -j 2 --on-error zero % @"},
+    {RAW, "cat -j 1 --length 100000 --no-checksums % @"},
+    {JSON, "extents --json % @"},
+    {TEXT, "extents % @"},
+    {RAW, "sum -j 2 --algorithm xxh64 %"},
+    {RAW, "sum -j 1 --algorithm md5 --no-checksums %"},
+    {RAW, "tar -j 1 --on-error zero %"},
+    {RAW, "tar -j 2 --format cpio --on-error zero %"},
+    {RAW, "tar -j 1 --format mtree %"},
+    {RAW, "extract -j 2 --preserve -C + %"},
+    {RAW, "extract -j 1 --on-error zero --no-checksums -C + %"},
+    {RAW, "bodyfile -j 1 %"},
+    {TEXT, "info %"},
+    {JSON, "info --json --log ignore %"},
+    {TEXT, "devices %"},
+    {JSON, "devices --json %"},
+    {TEXT, "usage %"},
+    {JSON, "usage --json %"},
+    {TEXT, "subvolumes --tree %"},
+    {JSON, "subvolumes --json %"},
+    {JSON, "subvolumes --json --deleted %"},
+    {TEXT, "qgroups %"},
+    {JSON, "qgroups --json %"},
+    {JSON, "qgroups --status --json %"},
+    {TEXT, "log %"},
+    {JSON, "log --json %"},
+    {TEXT, "super --force %"},
+    {JSON, "super --json %"},
+    {TEXT, "chunks --by device %"},
+    {JSON, "chunks --json %"},
+    {TEXT, "map % 0 5242880 22020096+1M 30408704 1G 18446744073709551615"},
+    {JSON, "map --json --devid 1 % 0 65536+64K 1M+20M 5242880 30408704 18446744073709551615"},
+    {TEXT, "tree-stats --items %"},
+    {JSON, "tree-stats --json -t root -t fs -t chunk -t extent -t dev %"},
+    {TEXT, "dump --log ignore %"},
+    {JSON, "dump --json %"},
+    {TEXT, "dump -t fs -t log -t csum --csum-items --csum-headers --dfs %"},
+    {TEXT, "dump -b 30408704 -b 22020096 -b 5242880 --follow --bfs %"},
+    {JSON, "dump --json -t fs --key 256..260 --hide-names %"},
+    {TEXT, "graph %"},
+};
+
+enum {
+    LINES = sizeof lines / sizeof *lines,
+    WORDS = 48,
+    OUTPUT_AT_MOST = 8 << 20, /* writing more fails, as on a full disk */
+};
+
+/* The command line in words. */
+struct arguments {
+    char text[512];
+    char images[PACKED_DEVICES][32];
+    char *words[WORDS + 1];
+    int count;
+};
+
+static char folder[64];
+static int sink = -1;
+
+static void add_word(struct arguments *arguments, char *word)
+{
+    if (arguments->count < WORDS)
+        arguments->words[arguments->count++] = word;
+}
+
+static void add_images(struct arguments *arguments, const struct packed_image *image)
+{
+    static char device[] = "-d";
+    for (unsigned i = 0; i < image->device_count; i++) {
+        snprintf(arguments->images[i], sizeof arguments->images[i], "/proc/self/fd/%d",
+                 image->devices[i].file);
+        if (i)
+            add_word(arguments, device);
+        add_word(arguments, arguments->images[i]);
+    }
+}
+
+static void make_arguments(struct arguments *arguments, struct packed_image *image)
+{
+    static char name[] = "btrfs-walk";
+    arguments->count = 0;
+    add_word(arguments, name);
+    snprintf(arguments->text, sizeof arguments->text, "%s", lines[image->command % LINES].words);
+    char *rest = NULL, *word = strtok_r(arguments->text, " ", &rest);
+    for (; word; word = strtok_r(NULL, " ", &rest)) {
+        if (*word == '%')
+            add_images(arguments, image);
+        else if (*word == '+')
+            add_word(arguments, folder);
+        else if (*word != '@')
+            add_word(arguments, word);
+        for (unsigned i = 0; *word == '@' && i < image->operand_count; i++)
+            add_word(arguments, image->operands[i]);
+    }
+    arguments->words[arguments->count] = NULL;
+}
+
+/* Checking. */
+
+static void check_text(const uint8_t *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if ((text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
+            fuzz_fail("a control byte %d in text", text[i]);
+}
+
+/* The output may have been cut off where it became too long. */
+static void check_output(enum output_kind kind, int status)
+{
+    off_t length = lseek(sink, 0, SEEK_END);
+    bool cut = length >= OUTPUT_AT_MOST;
+    if (length > 0 && kind != RAW && !cut) {
+        uint8_t *text = mmap(NULL, (size_t)length, PROT_READ, MAP_PRIVATE, sink, 0);
+        if (text == MAP_FAILED)
+            fuzz_fail("no memory for the output");
+        check_text(text, (size_t)length);
+        if (kind == JSON && !bw_utf8_is_valid(text, (size_t)length))
+            fuzz_fail("JSON that is no UTF-8");
+        munmap(text, (size_t)length);
+    }
+    if (status < STATUS_OK || status > STATUS_UNSUPPORTED)
+        fuzz_fail("exit status %d", status);
+    if (ftruncate(sink, 0) || lseek(sink, 0, SEEK_SET))
+        fuzz_fail("the output cannot be emptied");
+}
+
+static int next_descriptor(void)
+{
+    int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(descriptor);
+    return descriptor;
+}
+
+/* Running. */
+
+static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status;
+    (void)kind;
+    (void)place;
+    return remove(path);
+}
+
+static void limit_output(rlim_t bytes)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void prepare(void)
+{
+    if (sink >= 0)
+        return;
+    snprintf(folder, sizeof folder, "/dev/shm/btrfs-walk-fuzz-%d", (int)getpid());
+    sink = memfd_create("stdout", MFD_CLOEXEC);
+    signal(SIGXFSZ, SIG_IGN);
+    setenv("TZ", "UTC", 1);
+}
+
+/* Runs with stdout in the sink. */
+static int run_captured(struct arguments *arguments)
+{
+    fflush(stdout);
+    int kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    dup2(sink, STDOUT_FILENO);
+    limit_output(OUTPUT_AT_MOST);
+    optind = 0; /* getopt_long() begins anew */
+    int status = program_main(arguments->count, arguments->words);
+    fflush(stdout);
+    clearerr(stdout);
+    limit_output(RLIM_INFINITY);
+    dup2(kept, STDOUT_FILENO);
+    close(kept);
+    return status;
+}
+
+static bool reads_contents(const char *words)
+{
+    static const char *const names[] = {"cat", "sum", "tar", "extract"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strncmp(words, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+void fuzz_program(const uint8_t *data, size_t size)
+{
+    struct packed_image *image = packed_image();
+    struct arguments arguments;
+    prepare();
+    if (size > PACKED_ROOM || !packed_unpack(image, data, size))
+        return;
+    packed_mend(image, reads_contents(lines[image->command % LINES].words));
+    make_arguments(&arguments, image);
+    int descriptor = next_descriptor();
+    int status = run_captured(&arguments);
+    check_output(lines[image->command % LINES].kind, status);
+    if (strcmp(arguments.words[1], "extract") == 0)
+        nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (next_descriptor() != descriptor)
+        fuzz_fail("a file is left open");
+}
