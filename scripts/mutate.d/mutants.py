@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Finds what can be changed in a line of C, without parsing it: comments and strings are left out, and what does not
+compile, or compiles to the same code, is no mutant."""
+import re
+
+SWAPS = {
+    "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
+    "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"], "&": ["|"], "|": ["&"],
+    "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="], "++": ["--"], "--": ["++"],
+}
+# Operators have spaces around them in this style, those of one operand have none.
+BINARY = re.compile(r"(?<= )(<<|>>|<=|>=|==|!=|&&|\|\||\+=|-=|\|=|[<>+\-*/%&|])(?= )")
+UNARY = re.compile(r"\+\+|--")
+NUMBER = re.compile(r"(?<![\w.\"'%])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
+CONDITION = re.compile(r"\b(if|while) \((.*)\)( \{)?$")
+STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|case\b|else\b|struct\b|const\b|static\b|BW_AUTO)[\w>.\-\[\]*&()!]+"
+                       r"(\(.*\)| [+\-|&]?= .*|\+\+|--);$")
+SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__attribute__|bw_error_no_memory|NOLINT")
+
+
+def blank(line):
+    """The line with everything in quotes and comments as blanks, so that offsets stay the same."""
+    line = re.sub(r"/\*.*?(\*/|$)", lambda match: " " * len(match.group()), line)
+    return re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda match: "_" * len(match.group()), line)
+
+
+def replace(line, start, end, text):
+    return line[:start] + text + line[end:]
+
+
+def numbers(line, plain):
+    for match in NUMBER.finditer(plain):
+        value = int(match.group(), 0)
+        yield "constant", replace(line, *match.span(), str(value + 1))
+        if value:
+            yield "constant", replace(line, *match.span(), str(value - 1))
+
+
+def operators(line, plain):
+    for match in BINARY.finditer(plain):
+        name = "bound" if match.group() in ("<", "<=", ">", ">=") else "operator"
+        for other in SWAPS[match.group()]:
+            yield name, replace(line, *match.span(), other)
+    for match in UNARY.finditer(plain):
+        yield "operator", replace(line, *match.span(), SWAPS[match.group()][0])
+    for match in re.finditer(r"!(?=[\w(*])", plain):
+        yield "condition", replace(line, *match.span(), "")
+
+
+def conditions(line, plain):
+    match = CONDITION.search(plain)
+    if match:
+        start, end = match.span(2)
+        yield "condition", replace(line, start, end, f"!({line[start:end]})")
+        if match.group(1) == "if":
+            yield "condition", replace(line, start, end, "0")
+            yield "condition", replace(line, start, end, "1")
+    for word, other in (("true", "false"), ("false", "true")):
+        for found in re.finditer(rf"\b{word}\b", plain):
+            yield "constant", replace(line, *found.span(), other)
+
+
+def statements(line, plain, before):
+    if STATEMENT.match(plain) and re.search(r"[;{}]$|\)$|^\s*else$|:$", before.rstrip()):
+        indent = line[:len(line) - len(line.lstrip())]
+        yield "statement", f"{indent};"
+    if re.match(r"^\s+(break|continue);$", plain):
+        yield "statement", re.sub(r"break|continue", "", line)
+
+
+def of_line(line, before):
+    """Yields (kind, changed line) for a line; `before` is the line before it."""
+    if SKIPPED.search(line):
+        return
+    plain = blank(line)
+    yield from numbers(line, plain)
+    yield from operators(line, plain)
+    yield from conditions(line, plain)
+    yield from statements(line, plain, blank(before))
