@@ -172,8 +172,21 @@ bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs 
 soak: $(SOAK) ## random images through random graphs with faults, for minutes (ROUNDS=, SEED=)
 	$(SOAK) --rounds $(or $(ROUNDS),20000) --seed $(or $(SEED),$$(date +%s))
 
-fuzz: ## run the fuzzers for a minute each (needs clang)
-	scripts/fuzz
+FUZZ_SECONDS ?= 60
+fuzz: ## run the fuzzers for a minute each (needs clang; FUZZ_SECONDS=, FUZZER=afl)
+	BUILD=$(BUILD) scripts/fuzz $(FUZZ_SECONDS)
+
+coverage: ## run all tests and count the lines of src that they run (needs gcov)
+	BUILD=$(BUILD) scripts/coverage
+
+mutate: ## change single lines of src and see whether the tests notice (N=, SEED=)
+	BUILD=$(BUILD) SEED=$(or $(SEED),1) scripts/mutate $(or $(N),200)
+
+analyze: ## run clang-tidy, cppcheck and gcc -fanalyzer over src
+	scripts/analyze
+
+check-valgrind: all $(TESTS) ## run all commands and the unit tests under valgrind
+	BUILD=$(BUILD) scripts/check-valgrind
 
 install: all ## install under DESTDIR and PREFIX
 	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/btrfs-walk
@@ -211,7 +224,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz install uninstall clean help
+.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz coverage mutate analyze check-valgrind install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

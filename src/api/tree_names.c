@@ -39,7 +39,7 @@ static void strip_end(char *word, const char *end)
 static const char *plain_name(const char *text, char word[64])
 {
     size_t length = 0;
-    for (; text[length] && length < 63; length++)
+    for (; length < 63 && text[length]; length++)
         word[length] = text[length] == '_' ? '-' : (char)tolower((unsigned char)text[length]);
     word[length] = '\0';
     if (strncmp(word, "btrfs-", 6) == 0)

@@ -96,14 +96,15 @@ static struct bw_error *new_name(const struct bw_graph *graph, const char *type,
 {
     const char *slash = strrchr(type, '/');
     const char *tail = slash ? slash + 1 : type;
-    if (asprintf(name, "%s@%s", tail, below) < 0)
-        return bw_error_no_memory();
-    for (unsigned number = 2; bw_graph_find(graph, *name); number++) {
+    int length = asprintf(name, "%s@%s", tail, below);
+    for (unsigned number = 2; length >= 0 && bw_graph_find(graph, *name); number++) {
         free(*name);
-        if (asprintf(name, "%s@%s-%u", tail, below, number) < 0)
-            return bw_error_no_memory();
+        length = asprintf(name, "%s@%s-%u", tail, below, number);
     }
-    return NULL;
+    if (length >= 0)
+        return NULL;
+    *name = NULL; /* asprintf() may have left anything there */
+    return bw_error_no_memory();
 }
 
 /* Every parent of the volume below gets the new one as its child instead. */
