@@ -36,7 +36,7 @@ static const struct {
 } lines[] = {
     {RAW, "walk -j 1 %"},
     {JSON, "walk -j 2 --json -v %"},
-    {TEXT, "walk -j 1 --long --sort path --type f,d,l,c,b,p,s %"},
+    {RAW, "walk -j 1 --long --sort path --type f,d,l,c,b,p,s %"},
     {JSON, "walk -j 1 --json=array --type f,d,l --sort size --subvol default %"},
     {RAW, "walk -j 2 --log ignore --no-snapshots --empty -vv %"},
     {RAW, "ls -lRai %"},
@@ -86,6 +86,9 @@ static const struct {
     {TEXT, "dump -b 30408704 -b 22020096 -b 5242880 --follow --bfs %"},
     {JSON, "dump --json -t fs --key 256..260 --hide-names %"},
     {TEXT, "graph %"},
+    {RAW, "check --threads 2 %"},
+    {RAW, "check --threads 1 --data --all %"},
+    {RAW, "check --quick %"},
 };
 
 enum {
@@ -145,15 +148,15 @@ static void make_arguments(struct arguments *arguments, struct packed_image *ima
 
 /* Checking. */
 
-static void check_text(const uint8_t *text, size_t length)
+static void check_text(const char *command, const uint8_t *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         if ((text[i] < ' ' && text[i] != '\n' && text[i] != '\t') || text[i] == 0x7f)
-            fuzz_fail("a control byte %d in text", text[i]);
+            fuzz_fail("a control byte %d in what %s prints, at %zu", text[i], command, i);
 }
 
 /* The output may have been cut off where it became too long. */
-static void check_output(enum output_kind kind, int status)
+static void check_output(const char *command, enum output_kind kind)
 {
     off_t length = lseek(sink, 0, SEEK_END);
     bool cut = length >= OUTPUT_AT_MOST;
@@ -161,13 +164,11 @@ static void check_output(enum output_kind kind, int status)
         uint8_t *text = mmap(NULL, (size_t)length, PROT_READ, MAP_PRIVATE, sink, 0);
         if (text == MAP_FAILED)
             fuzz_fail("no memory for the output");
-        check_text(text, (size_t)length);
+        check_text(command, text, (size_t)length);
         if (kind == JSON && !bw_utf8_is_valid(text, (size_t)length))
-            fuzz_fail("JSON that is no UTF-8");
+            fuzz_fail("%s prints JSON that is no UTF-8", command);
         munmap(text, (size_t)length);
     }
-    if (status < STATUS_OK || status > STATUS_UNSUPPORTED)
-        fuzz_fail("exit status %d", status);
     if (ftruncate(sink, 0) || lseek(sink, 0, SEEK_SET))
         fuzz_fail("the output cannot be emptied");
 }
@@ -177,6 +178,14 @@ static int next_descriptor(void)
     int descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC);
     close(descriptor);
     return descriptor;
+}
+
+/* Those of check are bits, as of fsck(8). */
+static void check_status(const char *command, int status)
+{
+    const int most = strcmp(command, "check") == 0 ? 4 | 8 | 16 : STATUS_UNSUPPORTED;
+    if (status < 0 || status > most)
+        fuzz_fail("exit status %d of %s", status, command);
 }
 
 /* Running. */
@@ -244,7 +253,8 @@ void fuzz_program(const uint8_t *data, size_t size)
     make_arguments(&arguments, image);
     int descriptor = next_descriptor();
     int status = run_captured(&arguments);
-    check_output(lines[image->command % LINES].kind, status);
+    check_output(lines[image->command % LINES].words, lines[image->command % LINES].kind);
+    check_status(arguments.words[1], status);
     if (strcmp(arguments.words[1], "extract") == 0)
         nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (next_descriptor() != descriptor)

@@ -96,6 +96,8 @@ static int mutate(unsigned long rounds, int count, char **paths)
         double start = seconds();
         if (size)
             input[0] = (uint8_t)round; /* all command lines, one after the other */
+        if (getenv("KEEP"))
+            write_output(getenv("KEEP"), input, size);
         fuzz_program(input, size);
         if (seconds() - start > 10)
             fuzz_fail("round %lu takes %.1f seconds", round, seconds() - start);
