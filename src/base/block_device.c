@@ -31,6 +31,7 @@ bool bw_block_device_number(const char *number_file, dev_t *device)
 {
     unsigned major_number, minor_number;
     BW_AUTO_FREE char *line = read_line(number_file);
+    /* The kernel writes it. NOLINTNEXTLINE(cert-err34-c) */
     if (!line || sscanf(line, "%u:%u", &major_number, &minor_number) != 2)
         return false;
     *device = makedev(major_number, minor_number);

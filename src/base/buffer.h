@@ -65,6 +65,7 @@ static inline void bw_buffer_append(struct bw_buffer *buffer, const void *bytes,
 static inline void bw_buffer_append_byte(struct bw_buffer *buffer, char byte)
 {
     if (bw_buffer_reserve(buffer, 1))
+        /* What has room has data. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         buffer->data[buffer->length++] = byte;
 }
 

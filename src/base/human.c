@@ -242,7 +242,7 @@ static bool take_zone(const char **text, int64_t *seconds)
                                               : NULL;
     if (!format || strptime(start, format, &parts) != *text)
         return false;
-    *seconds += (west ? 1 : -1) * (3600 * parts.tm_hour + 60 * parts.tm_min);
+    *seconds += (west ? 1 : -1) * (3600L * parts.tm_hour + 60L * parts.tm_min);
     return true;
 }
 

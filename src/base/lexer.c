@@ -82,10 +82,12 @@ static bool read_escape(struct bw_lexer *lexer)
         lexer->next++;
         return true;
     }
-    if (lexer->end - next < 3 || *next != 'x' || digit_value(next[1]) < 0 ||
-        digit_value(next[2]) < 0)
+    if (lexer->end - next < 3 || *next != 'x')
         return false;
-    *lexer->free++ = (char)(digit_value(next[1]) << 4 | digit_value(next[2]));
+    int high = digit_value(next[1]), low = digit_value(next[2]);
+    if (high < 0 || low < 0)
+        return false;
+    *lexer->free++ = (char)(high << 4 | low);
     lexer->next += 3;
     return true;
 }

@@ -125,7 +125,7 @@ static struct bw_error *fill_task(struct planner *planner, struct task *task)
         uint64_t left = planner->end - planner->offset;
         bool work = stream->work && left <= stream->work_limit &&
                     (planner->offset == planner->file.offset || left == 0);
-        uint64_t room = left + 2 * planner->sectorsize + ROUND;
+        uint64_t room = left + UINT64_C(2) * planner->sectorsize + ROUND;
         if (work || room <= BW_DATA_BLOCK - used) {
             BW_TRY(advise(planner, work ? ADVISE_WORK : left));
             BW_TRY(add_entry(planner, task, planner->end, work));

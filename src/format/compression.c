@@ -18,6 +18,7 @@
 
 enum {
     LZO_LENGTH_SIZE = 4,
+    LZO_SMALLEST = 2 * LZO_LENGTH_SIZE,
     ZLIB_HEADER_SIZE = 2,
     ZLIB_HAS_DICTIONARY = 0x20,
     ZSTD_MAGIC_SIZE = 4,
@@ -107,10 +108,10 @@ static const char *lzo_reason(int status)
 static struct bw_error *read_total_length(const struct bw_decompressor *self,
                                           const struct stream *stream, size_t *total)
 {
-    if (stream->input_length < 2 * LZO_LENGTH_SIZE)
+    if (stream->input_length < LZO_SMALLEST)
         return bw_error_create(BW_ERROR_CORRUPT, "no room for a segment");
     *total = length_at(stream->input);
-    if (*total < 2 * LZO_LENGTH_SIZE || *total > stream->input_length ||
+    if (*total < LZO_SMALLEST || *total > stream->input_length ||
         stream->input_length - *total >= self->sectorsize)
         return bw_error_create(BW_ERROR_CORRUPT,
                                "invalid length %zu of a stream stored in %zu bytes", *total,

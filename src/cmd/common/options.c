@@ -281,6 +281,7 @@ static int use_option(const struct command *command, const struct cmd_common *co
                       const struct option_list *list, size_t number, const char *argument)
 {
     const struct cmd_option *option = list->items[number].option;
+    /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     int status = option->show ? show(command, common, option, argument) : SHOWED_NOTHING;
     if (status != SHOWED_NOTHING || !option->take)
         return status;

@@ -271,6 +271,7 @@ static struct bw_error *write_json(struct answer *answer, const struct bw_place 
     struct bw_error *error = write_extents(answer, file);
     bw_json_end(&json);
     bw_json_end(&json);
+    answer->json = NULL;
     bw_buffer_append_byte(answer->text, '\n');
     return error;
 }

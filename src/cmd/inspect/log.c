@@ -250,6 +250,7 @@ static struct bw_error *compare_xattr(struct changes *changes, const struct bw_x
     const struct bw_buffer old = value_of(before), new = value_of(after);
     if (before && after && old.length == new.length &&memcmp(old.data, new.data, old.length) == 0)
         return NULL;
+    /* One of them is there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     return write_attribute(changes, named->name, named->name_length, before ? &old : NULL,
                            after ? &new : NULL);
 }

@@ -91,6 +91,7 @@ static void print_once(struct bw_recorder *recorder, const char *name)
     int nobody = 0, self = (int)syscall(SYS_gettid);
     if (atomic_compare_exchange_strong(&printing, &nobody, self)) {
         char reason[32] = "died of ";
+        /* The name of a signal. NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.strcpy) */
         print_events(recorder, strcat(reason, name));
         atomic_store(&printing, -1);
         return;
