@@ -30,7 +30,7 @@ def replace(line, start, end, text):
 
 def numbers(line, plain):
     for match in NUMBER.finditer(plain):
-        value = int(match.group(), 0)
+        value = int(match.group(), 8 if re.match(r"0\d", match.group()) else 0)
         yield "constant", replace(line, *match.span(), str(value + 1))
         if value:
             yield "constant", replace(line, *match.span(), str(value - 1))
