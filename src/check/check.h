@@ -56,6 +56,7 @@ struct bw_group_list {
 enum bw_touch {
     BW_TOUCHES_NOTHING,
     BW_TOUCHES_INODE, /**< finding.inode of finding.tree */
+    BW_TOUCHES_NAME,  /**< the same, but only the name of it that the item `end_key` has */
     BW_TOUCHES_DATA,  /**< the files that have data at finding.logical, finding.length bytes */
     BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
 };

@@ -66,7 +66,7 @@ static struct bw_error *take_references(struct bw_examination *examination,
                 examination, &record,
                 -bw_fact_reference(secrets, record.name, ref.index, record.inode)));
     }
-    return NULL;
+    return bw_cursor_bad(&cursor) ? bw_examination_lose_item(examination, &item->key) : NULL;
 }
 
 static struct bw_error *take_entries(struct bw_examination *examination, const struct bw_item *item)
@@ -92,7 +92,7 @@ static struct bw_error *take_entries(struct bw_examination *examination, const s
                     bw_fact_of_inode(secrets, record.inode, BW_FACT_LINK + entry.type);
         BW_TRY(bw_examination_enter(examination, &record, fact));
     }
-    return NULL;
+    return bw_cursor_bad(&cursor) ? bw_examination_lose_item(examination, &item->key) : NULL;
 }
 
 struct bw_error *bw_names_take(struct bw_examination *examination, const struct bw_item *item)
@@ -148,12 +148,25 @@ static bool index_lost(const struct bw_examination *examination, const struct na
     return bw_examination_lost(examination, first, last);
 }
 
+/* The subject of a finding about a name: its path is read from an item that has it. */
+static struct bw_subject name_subject(const struct bw_examination *examination,
+                                      const struct name *name, struct bw_key key)
+{
+    struct bw_subject subject = bw_examination_subject(examination, name->any->inode, key);
+    subject.touches = BW_TOUCHES_NAME;
+    subject.end_key = name->index ? index_key(name)
+                      : name->item
+                          ? item_key(name)
+                          : (struct bw_key){name->any->inode, BW_INODE_REF, name->any->directory};
+    return subject;
+}
+
 static void judge_entries(struct bw_examination *examination, const struct name *name)
 {
     const bool no_item = !name->item && !item_lost(examination, name);
     const bool no_index = !name->index && !index_lost(examination, name);
-    const struct bw_subject subject = bw_examination_subject(
-        examination, name->any->inode, no_item ? item_key(name) : index_key(name));
+    const struct bw_subject subject =
+        name_subject(examination, name, no_item ? item_key(name) : index_key(name));
     if (no_item || no_index)
         bw_check_find(examination->check, BW_CODE_entry_missing, &subject,
                       "a name in directory %" PRIu64 " has no %s", name->any->directory,
@@ -175,8 +188,8 @@ static void judge_type(struct bw_examination *examination, const struct inode *i
     if (!wrong || (wrong->type == want && (!name->item || name->item->type == want)) ||
         (!inode->item && (!name->item || !name->index)))
         return;
-    const struct bw_subject subject = bw_examination_subject(
-        examination, inode->number, wrong == name->item ? item_key(name) : index_key(name));
+    const struct bw_subject subject =
+        name_subject(examination, name, wrong == name->item ? item_key(name) : index_key(name));
     bw_check_find(examination->check, BW_CODE_entry_type, &subject,
                   "type of a directory entry wrong, want %s have %s", bw_file_type_name(want),
                   bw_file_type_name(wrong->type));
@@ -185,13 +198,12 @@ static void judge_type(struct bw_examination *examination, const struct inode *i
 static void judge_reference(struct bw_examination *examination, const struct inode *inode,
                             const struct name *name)
 {
-    const struct bw_subject subject =
-        bw_examination_subject(examination, inode->number,
-                               (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
+    const struct bw_subject subject = name_subject(
+        examination, name, (struct bw_key){inode->number, BW_INODE_REF, name->any->directory});
     if (!name->reference && inode->item && !references_lost(examination, inode->number))
         bw_check_find(examination->check, BW_CODE_inode_ref_missing, &subject,
                       "a name in directory %" PRIu64 " has no INODE_REF", name->any->directory);
-    else if (name->reference && name->index && name->reference->value != name->index->value)
+    else if (name->reference && name->indexes == 1 && name->reference->value != name->index->value)
         bw_check_find(examination->check, BW_CODE_entry_index, &subject,
                       "index of a name in directory %" PRIu64 " wrong, want %" PRIu64
                       " have %" PRIu64,

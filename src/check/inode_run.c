@@ -20,14 +20,13 @@ static void begin(struct bw_examination *examination, uint64_t number)
     };
 }
 
-static void take_file_extent(struct bw_examination *examination, const struct bw_item *item)
+static struct bw_error *take_file_extent(struct bw_examination *examination,
+                                         const struct bw_item *item)
 {
     struct bw_inode_run *run = &examination->run;
     struct bw_extent_fact fact;
-    if (!bw_extent_fact_of(item, examination->check->fs->superblock.sectorsize, &fact)) {
-        run->incomplete = true;
-        return;
-    }
+    if (!bw_extent_fact_of(item, examination->check->fs->superblock.sectorsize, &fact))
+        return bw_examination_lose_item(examination, &item->key);
     run->extents++;
     if (item->key.offset < run->end && !run->overlaps && !examination->collecting) {
         const struct bw_subject subject =
@@ -40,6 +39,7 @@ static void take_file_extent(struct bw_examination *examination, const struct bw
         run->gap = run->end;
     run->end = fact.end > run->end ? fact.end : run->end;
     run->bytes += fact.bytes;
+    return NULL;
 }
 
 static void take_entries(struct bw_inode_run *run, const struct bw_item *item)
@@ -60,24 +60,23 @@ static void take_references(struct bw_inode_run *run, const struct bw_item *item
         run->has_top_reference |= bw_is_top_reference(run->number, &ref);
 }
 
-struct bw_error *bw_inode_run_take(struct bw_examination *examination, const struct bw_item *item,
-                                   bool inside)
+struct bw_error *bw_inode_run_enter(struct bw_examination *examination, const struct bw_key *key)
+{
+    if (examination->run.number == key->objectid)
+        return NULL;
+    BW_TRY(bw_inode_run_end(examination));
+    begin(examination, key->objectid);
+    return NULL;
+}
+
+struct bw_error *bw_inode_run_take(struct bw_examination *examination, const struct bw_item *item)
 {
     struct bw_inode_run *run = &examination->run;
-    if (run->number != item->key.objectid) {
-        BW_TRY(bw_inode_run_end(examination));
-        begin(examination, item->key.objectid);
-    }
-    run->incomplete |= !inside;
-    if (!inside)
-        return NULL;
     switch (item->key.type) {
     case BW_INODE_ITEM:
         run->has_item = bw_inode_decode(item, &run->inode);
-        run->incomplete |= !run->has_item;
-        break;
+        return run->has_item ? NULL : bw_examination_lose_item(examination, &item->key);
     case BW_INODE_REF:
-    case BW_INODE_EXTREF:
         take_references(run, item);
         break;
     case BW_DIR_ITEM:
@@ -85,8 +84,7 @@ struct bw_error *bw_inode_run_take(struct bw_examination *examination, const str
         take_entries(run, item);
         break;
     case BW_EXTENT_DATA:
-        take_file_extent(examination, item);
-        break;
+        return take_file_extent(examination, item);
     }
     return NULL;
 }

@@ -81,7 +81,8 @@ static struct bw_error *lose_block(void *context, const struct bw_block_pointer 
     return lose_keys(context, &range);
 }
 
-static struct bw_error *lose_item(struct bw_examination *examination, const struct bw_key *key)
+struct bw_error *bw_examination_lose_item(struct bw_examination *examination,
+                                          const struct bw_key *key)
 {
     struct bw_lost_range range = {.bytenr = BW_NO_BLOCK, .low = *key, .high = *key};
     range.high.offset++;
@@ -89,18 +90,50 @@ static struct bw_error *lose_item(struct bw_examination *examination, const stru
     return lose_keys(examination, &range);
 }
 
+static bool is_in_order(const struct bw_node *leaf)
+{
+    for (uint32_t slot = 1; slot < leaf->item_count; slot++) {
+        const struct bw_key last = bw_leaf_key(leaf, slot - 1), key = bw_leaf_key(leaf, slot);
+        if (bw_key_compare(&last, &key) >= 0)
+            return false;
+    }
+    return true;
+}
+
+/* A leaf whose keys are out of order, which has been reported: where its items belong is not known.
+ */
+static struct bw_error *lose_leaf(struct bw_examination *examination, const struct bw_node *leaf)
+{
+    struct bw_lost_range range = {.bytenr = BW_NO_BLOCK,
+                                  .low = bw_leaf_key(leaf, 0),
+                                  .high = bw_leaf_key(leaf, leaf->item_count - 1)};
+    range.high.offset += range.high.offset != UINT64_MAX;
+    return bw_key_compare(&range.low, &range.high) < 0 ? lose_keys(examination, &range) : NULL;
+}
+
+static struct bw_error *take_item(struct bw_examination *examination, const struct bw_item *item,
+                                  bool inside)
+{
+    const bool is_orphan = item->key.objectid == BW_ORPHAN && item->key.type == BW_ORPHAN_ITEM;
+    if (!bw_is_inode_number(item->key.objectid) && !is_orphan)
+        return NULL;
+    if (!is_orphan)
+        BW_TRY(bw_inode_run_enter(examination, &item->key));
+    if (!inside)
+        return bw_examination_lose_item(examination, &item->key);
+    if (!is_orphan)
+        BW_TRY(bw_inode_run_take(examination, item));
+    return bw_names_take(examination, item);
+}
+
 static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
-    struct bw_examination *examination = context;
     struct bw_item item;
+    if (!is_in_order(leaf))
+        return lose_leaf(context, leaf);
     for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
         const bool inside = bw_leaf_item(leaf, slot, &item);
-        const bool is_orphan = item.key.objectid == BW_ORPHAN && item.key.type == BW_ORPHAN_ITEM;
-        if (!bw_is_inode_number(item.key.objectid) && !is_orphan)
-            continue;
-        if (!is_orphan)
-            BW_TRY(bw_inode_run_take(examination, &item, inside));
-        BW_TRY(inside ? bw_names_take(examination, &item) : lose_item(examination, &item.key));
+        BW_TRY(take_item(context, &item, inside));
     }
     return NULL;
 }

@@ -67,11 +67,16 @@ struct bw_examination {
 struct bw_subject bw_examination_subject(const struct bw_examination *examination, uint64_t inode,
                                          struct bw_key key);
 
+/** Notes that an item cannot be read: nothing may follow from what it is missing. */
+struct bw_error *bw_examination_lose_item(struct bw_examination *examination,
+                                          const struct bw_key *key);
+
 /* inode_run.c */
 
-/** The next item of the tree; not `inside`: only its key can be read. */
-struct bw_error *bw_inode_run_take(struct bw_examination *examination, const struct bw_item *item,
-                                   bool inside);
+/** Begins with the next inode if the key belongs to another one than the last item. */
+struct bw_error *bw_inode_run_enter(struct bw_examination *examination, const struct bw_key *key);
+/** The next item of the tree. */
+struct bw_error *bw_inode_run_take(struct bw_examination *examination, const struct bw_item *item);
 /** Ends the present inode: reports what is wrong with it, on the first reading. */
 struct bw_error *bw_inode_run_end(struct bw_examination *examination);
 

@@ -93,12 +93,11 @@ static struct bw_error *find_keys(struct bw_namings *namings, struct bw_naming *
                                  .leaf = take_leaf,
                                  .lost = bw_scan_ignore_lost,
                                  .context = &inodes};
-    if (!(subject->finding.known & BW_KNOWN_KEY))
-        return NULL;
     BW_TRY(bw_tree_scan(&namings->check->fs->reader, &inodes.subvolume->tree, &scan));
     if (inodes.read)
         return NULL;
-    naming->first_wanted = first->objectid;
+    naming->first_wanted = first->objectid < BW_SUBVOLUME_ROOT_INODE ? BW_SUBVOLUME_ROOT_INODE
+                                                                     : first->objectid;
     naming->last_wanted = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
     if (naming->last_wanted > BW_LAST_SUBVOLUME)
         naming->last_wanted = BW_LAST_SUBVOLUME;
@@ -129,6 +128,48 @@ static struct bw_error *find_inode(struct bw_namings *namings, struct bw_naming 
     return NULL;
 }
 
+/* The name of an inode in a certain item. */
+struct named_item {
+    struct bw_namings *namings;
+    struct bw_naming *naming;
+};
+
+static struct bw_error *add_name(const struct named_item *named, uint64_t directory,
+                                 const uint8_t *name, uint16_t length)
+{
+    struct bw_buffer *names = &named->namings->names;
+    const struct bw_touched file = {subvolume_of(named->namings, named->naming),
+                                    named->naming->held->subject.finding.inode, directory,
+                                    names->length, length};
+    bw_buffer_append(names, name, length);
+    return names->failed ? bw_error_no_memory() : bw_naming_add(named->naming, &file);
+}
+
+static struct bw_error *take_named_item(void *context, const struct bw_item *item)
+{
+    const struct named_item *named = context;
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_dir_entry entry;
+    struct bw_inode_ref ref;
+    if (item->key.type == BW_INODE_REF)
+        while (bw_inode_ref_next(&cursor, &item->key, &ref))
+            BW_TRY(add_name(named, ref.parent, ref.name, ref.name_length));
+    else
+        while (bw_dir_entry_next(&cursor, &entry))
+            if (entry.location.objectid == named->naming->held->subject.finding.inode)
+                BW_TRY(add_name(named, item->key.objectid, entry.name, entry.name_length));
+    return NULL;
+}
+
+static struct bw_error *find_name(struct bw_namings *namings, struct bw_naming *naming)
+{
+    struct named_item named = {namings, naming};
+    const struct bw_key key = naming->held->subject.end_key;
+    BW_TRY(bw_fs_items(namings->check->fs, &subvolume_of(namings, naming)->tree, key, key,
+                       take_named_item, &named));
+    return naming->count ? NULL : find_inode(namings, naming);
+}
+
 static struct bw_error *find_files(struct bw_namings *namings)
 {
     for (size_t i = 0; i < namings->count; i++) {
@@ -138,6 +179,8 @@ static struct bw_error *find_files(struct bw_namings *namings)
             continue;
         if (naming->held->subject.touches == BW_TOUCHES_INODE)
             BW_TRY(find_inode(namings, naming));
+        else if (naming->held->subject.touches == BW_TOUCHES_NAME)
+            BW_TRY(find_name(namings, naming));
         else if (naming->held->subject.touches == BW_TOUCHES_KEYS)
             BW_TRY(find_keys(namings, naming));
     }

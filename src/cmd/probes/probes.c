@@ -289,11 +289,7 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
                              &watch->recorder));
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     cmd_recorder_start(watch->recorder);
-    return open_output(watch, fs);
-}
-
-struct bw_error *cmd_probes_start(struct cmd_probes *watch)
-{
+    BW_TRY(open_output(watch, fs));
     bool holds_back = watch->stats || (watch->printer && gathers(watch));
     return holds_back ? cmd_last_words_start(speak, watch) : NULL;
 }
