@@ -228,15 +228,15 @@ static void take_keyed(struct space *space)
     take_reference(space, &reference);
 }
 
-/* In a block group tree or beside one, items of block groups have been read. */
+/* The block groups of all chunks have been read. */
 static void take_group(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
-    const struct bw_checked_group *group = bw_check_group(space->check, item->key.objectid);
     const struct bw_subject subject =
         subject_of(space, &item->key, item->key.objectid, item->key.offset);
-    if (!group || group->length != item->key.offset)
-        bw_check_find(space->check, BW_CODE_group_alone, &subject, "no chunk has its address");
+    if (!bw_check_group(space->check, item->key.objectid))
+        bw_check_find(space->check, BW_CODE_chunk_missing, &subject,
+                      "the block group has no chunk");
 }
 
 static struct bw_error *take_item(struct space *space)
