@@ -20,6 +20,7 @@ struct chunks {
     struct bw_stripe_list stripes;
     uint64_t last_start, last_end; /* of the chunk before */
     bool *has_chunk;               /* for each block group */
+    bool group_missing;            /* of any chunk */
     uint32_t system_chunks;        /* of the chunk tree that the superblock has */
 };
 
@@ -42,6 +43,7 @@ static void check_group(struct chunks *chunks, const struct bw_key *key, uint64_
     const struct bw_subject subject = subject_of(BW_CHUNK_TREE, key, key->offset, length);
     if (group)
         chunks->has_chunk[group - check->groups.groups] = true;
+    chunks->group_missing |= !group;
     if (!group && !check->groups.incomplete)
         bw_check_find(check, BW_CODE_group_missing, &subject, "the chunk has no block group");
     else if (group && group->length != length)
@@ -175,6 +177,7 @@ static struct bw_error *run(struct chunks *chunks)
     BW_TRY(read_chunks(chunks));
     if (!chunks->stripes.incomplete)
         check_rest(chunks);
+    check->groups.incomplete |= chunks->group_missing;
     BW_TRY(bw_stripes_check(&chunks->stripes));
     bw_devices_check(&chunks->stripes);
     return NULL;

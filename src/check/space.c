@@ -234,9 +234,10 @@ static void take_group(struct space *space)
     const struct bw_item *item = &space->extents.item;
     const struct bw_subject subject =
         subject_of(space, &item->key, item->key.objectid, item->key.offset);
-    if (!bw_check_group(space->check, item->key.objectid))
-        bw_check_find(space->check, BW_CODE_chunk_missing, &subject,
-                      "the block group has no chunk");
+    if (bw_check_group(space->check, item->key.objectid))
+        return;
+    space->check->groups.incomplete = true;
+    bw_check_find(space->check, BW_CODE_chunk_missing, &subject, "the block group has no chunk");
 }
 
 static struct bw_error *take_item(struct space *space)
