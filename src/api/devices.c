@@ -110,7 +110,8 @@ static struct bw_error *take_device(void *context, const struct bw_item *item)
                                      item->key.offset));
         return NULL;
     }
-    const struct bw_image *image = bw_image_of_device(iteration->fs, disk);
+    const struct bw_image *image =
+        bw_image_of_device(iteration->fs, bw_get64(disk->devid), disk->uuid);
     struct bw_device_info info = {.devid = bw_get64(disk->devid),
                                   .state = BW_DEVICE_MISSING,
                                   .total_bytes = bw_get64(disk->total_bytes),

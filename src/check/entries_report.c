@@ -71,15 +71,15 @@ static void report_reference(const struct extent *extent, const struct bw_entry 
     describe(&entry->reference, source);
     if (entry->made > entry->promised && entry->promised)
         bw_check_find(extent->check, BW_CODE_reference_count, &subject,
-                      "%" PRIu64 " references from %s, the extent tree has %" PRIu64, entry->made,
-                      source, entry->promised);
+                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
+                      entry->made, entry->promised);
     else if (entry->made > entry->promised)
         bw_check_find(extent->check, BW_CODE_reference_missing, &subject,
                       "the extent tree does not have the reference from %s", source);
     else if (extent->complete && entry->made)
         bw_check_find(extent->check, BW_CODE_reference_count, &subject,
-                      "%" PRIu64 " references from %s, the extent tree has %" PRIu64, entry->made,
-                      source, entry->promised);
+                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
+                      entry->made, entry->promised);
     else if (extent->complete)
         bw_check_find(extent->check, BW_CODE_reference_extra, &subject,
                       "the extent tree has a reference from %s, which is not there", source);
@@ -137,8 +137,8 @@ static void report_missing(const struct extent *extent)
         return;
     const struct bw_subject subject = subject_of(first);
     bw_check_find(extent->check, BW_CODE_extent_missing, &subject,
-                  "%" PRIu64 " references to %s, the extent tree does not have it", references,
-                  is_block(first) ? "a tree block" : "data");
+                  "the extent tree does not have the %s, to which there are references: %" PRIu64,
+                  is_block(first) ? "tree block" : "data", references);
 }
 
 /* Whether nothing refers to an extent: all references that its item promises are left over. */
@@ -159,8 +159,8 @@ static void report_unreferenced(const struct extent *extent)
     subject.touches = BW_TOUCHES_NOTHING;
     if (extent->complete)
         bw_check_find(extent->check, BW_CODE_extent_unreferenced, &subject,
-                      "%" PRIu64 " references to %s, nothing refers to it", extent->item->promised,
-                      is_block(extent->item) ? "a tree block" : "data");
+                      "nothing refers to the %s, which has references: %" PRIu64,
+                      is_block(extent->item) ? "tree block" : "data", extent->item->promised);
 }
 
 static void report_extent(const struct extent *extent)

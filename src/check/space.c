@@ -112,13 +112,14 @@ static void check_kind(struct space *space)
                                : "data in a block group of tree blocks");
 }
 
-/* Whether an extent lies inside the present block group. */
-static bool is_inside(const struct space *space)
+/* How much of an extent lies inside the present block group. */
+static uint64_t length_inside(const struct space *space)
 {
     const struct bw_checked_group *group = space->group;
     const uint64_t start = space->extent.bytenr, length = space->extent.length;
-    return group && start - group->start < group->length &&
-           length <= group->length - (start - group->start);
+    const uint64_t room =
+        group && start - group->start < group->length ? group->length - (start - group->start) : 0;
+    return length < room ? length : room;
 }
 
 static void account(struct space *space)
@@ -142,9 +143,10 @@ static struct bw_error *place_extent(struct space *space)
     advance(space, extent->bytenr);
     bw_checksum_runs_skip(&space->checksums, extent->bytenr, space->unsure);
     space->unsure = false;
-    if (is_inside(space)) {
+    const uint64_t inside = length_inside(space);
+    if (inside == extent->length) {
         account(space);
-    } else if (!space->check->groups.incomplete) {
+    } else if (inside || !bw_check_chunk(space->check, extent->bytenr)) {
         const struct bw_subject subject = subject_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_outside, &subject,
                       "the extent is not inside a block group");
@@ -171,11 +173,20 @@ static void end_extent(struct space *space, bool complete)
     const struct bw_subject subject = subject_of_extent(space);
     if (space->has_extent && complete && space->counted != extent->references)
         bw_check_find(space->check, BW_CODE_extent_count, &subject,
-                      "%" PRIu64 " references, the extent tree has %" PRIu64, extent->references,
+                      "references: %" PRIu64 ", the extent tree has %" PRIu64, extent->references,
                       space->counted);
     else if (space->has_extent && complete && !extent->references)
         bw_check_find(space->check, BW_CODE_extent_count, &subject, "no references");
     space->has_extent = false;
+}
+
+/* Keeps what the walk has to know of a tree block; false if memory runs out. */
+static bool keep_block(struct bw_check *check, const struct bw_extent_entry *extent)
+{
+    const uint64_t bytenr = extent->bytenr;
+    return !extent->is_block ||
+           ((!extent->shared_children || bw_map_put(&check->full_backrefs, bytenr, 1)) &&
+            (extent->references == 1 || bw_map_put(&check->shared_blocks, bytenr, 1)));
 }
 
 static struct bw_error *begin_extent(struct space *space)
@@ -198,9 +209,7 @@ static struct bw_error *begin_extent(struct space *space)
         reference = bw_extent_itself(extent);
         bw_reference_promised(check, &reference);
     }
-    if (extent->shared_children && !bw_map_put(&check->full_backrefs, extent->bytenr, 1))
-        return bw_error_no_memory();
-    return place_extent(space);
+    return keep_block(check, extent) ? place_extent(space) : bw_error_no_memory();
 }
 
 static void take_keyed(struct space *space)
@@ -219,15 +228,16 @@ static void take_keyed(struct space *space)
     take_reference(space, &reference);
 }
 
-/* In a block group tree or beside one, items of block groups have been read. */
+/* The block groups of all chunks have been read. */
 static void take_group(struct space *space)
 {
     const struct bw_item *item = &space->extents.item;
-    const struct bw_checked_group *group = bw_check_group(space->check, item->key.objectid);
     const struct bw_subject subject =
         subject_of(space, &item->key, item->key.objectid, item->key.offset);
-    if (!group || group->length != item->key.offset)
-        bw_check_find(space->check, BW_CODE_group_alone, &subject, "no chunk has its address");
+    if (bw_check_group(space->check, item->key.objectid))
+        return;
+    space->check->groups.incomplete = true;
+    bw_check_find(space->check, BW_CODE_chunk_missing, &subject, "the block group has no chunk");
 }
 
 static struct bw_error *take_item(struct space *space)
@@ -268,6 +278,8 @@ static void check_sum(struct bw_check *check)
     uint64_t sum = 0;
     for (size_t i = 0; i < check->groups.count; i++)
         sum += check->groups.groups[i].used;
+    if (check->fs->root_tree.root.bytenr != check->fs->superblock.root.bytenr)
+        return; /* an older one */
     if (!check->groups.incomplete && sum != check->fs->superblock.bytes_used)
         bw_check_find(check, BW_CODE_super_used, &(struct bw_subject){0},
                       "%" PRIu64 " bytes used, the block groups have %" PRIu64,

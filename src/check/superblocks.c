@@ -1,9 +1,191 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `superblocks`. */
-#include "check/check.h"
+/*
+ * The pass `superblocks`: every copy in every image by itself, with the other copies of its device
+ * and with those of the other devices. state.c goes on with what the superblock in use says.
+ */
+#include "check/superblocks.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+/* A copy of a superblock. */
+struct copy {
+    const struct bw_image *image;
+    unsigned number; /* from 0 on */
+    uint64_t offset; /* on the device */
+    uint8_t bytes[BW_SUPERBLOCK_SIZE];
+    struct bw_superblock superblock;
+    struct bw_error *bad; /* owned */
+};
+
+static struct bw_subject subject_of(const struct copy *copy)
+{
+    const struct bw_superblock *superblock = &copy->image->superblock;
+    return (struct bw_subject){.finding = {.known = BW_KNOWN_OFFSET | BW_KNOWN_COPY |
+                                                    (superblock->generation ? BW_KNOWN_DEVICE : 0),
+                                           .devid = superblock->device.devid,
+                                           .offset = copy->offset,
+                                           .copy = copy->number + 1}};
+}
+
+/* Reads a copy; false if the device has none of that number. The kernel writes those that end
+ * before the last byte of the device. Source: write_dev_supers() in fs/btrfs/disk-io.c. */
+static bool read_copy(const struct bw_fs *fs, const struct bw_image *image, unsigned number,
+                      struct copy *copy)
+{
+    const uint64_t end = bw_superblock_offset(number) + BW_SUPERBLOCK_SIZE;
+    *copy = (struct copy){.image = image, .number = number};
+    if (number && image->superblock.generation && end >= image->superblock.device.total_bytes)
+        return false;
+    copy->bad = bw_image_copy_bytes(fs, image, number, copy->bytes, &copy->offset);
+    if (!copy->bad)
+        copy->bad =
+            bw_superblock_decode(copy->bytes, bw_superblock_offset(number), &copy->superblock);
+    const bool exists = !copy->bad || copy->bad->code != BW_ERROR_NOT_FOUND;
+    if (!exists)
+        bw_error_free(BW_TAKE(copy->bad));
+    return exists;
+}
+
+/* Members that differ between copies, or between devices, of one transaction. The log is written
+ * to the first copy alone. */
+static const struct skipped {
+    size_t start, end;
+} skipped[] = {
+    {0, BW_CSUM_SIZE},
+    {offsetof(struct bw_disk_superblock, bytenr), offsetof(struct bw_disk_superblock, flags)},
+    {offsetof(struct bw_disk_superblock, log_root),
+     offsetof(struct bw_disk_superblock, total_bytes)},
+    {offsetof(struct bw_disk_superblock, log_root_level),
+     offsetof(struct bw_disk_superblock, device)},
+};
+
+/* The first byte in which two superblocks contradict each other; 0: they do not. */
+static size_t find_difference(const uint8_t *a, const uint8_t *b, bool same_device)
+{
+    const size_t device = offsetof(struct bw_disk_superblock, device),
+                 device_end = offsetof(struct bw_disk_superblock, label);
+    for (size_t i = 0, k = 0; i < BW_SUPERBLOCK_SIZE; i++) {
+        if (k < sizeof skipped / sizeof *skipped && i == skipped[k].start)
+            i = skipped[k++].end;
+        if (i == device && !same_device)
+            i = device_end;
+        if (a[i] != b[i])
+            return i;
+    }
+    return 0;
+}
+
+/* Holds a good copy against another one: of the same device, or of another one. */
+static void compare(struct bw_check *check, const struct copy *copy, const uint8_t *other,
+                    const struct bw_superblock *superblock, bool same_device)
+{
+    struct bw_subject subject = subject_of(copy);
+    subject.finding.mendable = true;
+    const size_t place = find_difference(copy->bytes, other, same_device);
+    if (copy->superblock.generation != superblock->generation)
+        bw_check_find(check, BW_CODE_super_stale, &subject,
+                      "generation %" PRIu64 ", another copy has %" PRIu64,
+                      copy->superblock.generation, superblock->generation);
+    else if (place)
+        bw_check_find(check, BW_CODE_super_differs, &subject, "byte %zu is not the same in %s",
+                      place, same_device ? "another copy" : "the superblock of another device");
+}
+
+/* What a superblock says of its own device. */
+static void check_identity(struct bw_check *check, const struct copy *copy)
+{
+    const struct bw_subject subject = subject_of(copy);
+    const struct bw_superblock *superblock = &copy->superblock;
+    if (memcmp(superblock->device.fsid, superblock->metadata_uuid, BW_UUID_SIZE) != 0)
+        bw_check_find(check, BW_CODE_super_device, &subject,
+                      "its device belongs to a file system of another id");
+}
+
+static void report_bad(struct bw_check *check, const struct copy *copy, bool mendable)
+{
+    struct bw_subject subject = subject_of(copy);
+    subject.finding.mendable = mendable;
+    if (subject.finding.known & BW_KNOWN_DEVICE)
+        bw_check_find(check, BW_CODE_super_bad, &subject, "%s", copy->bad->message);
+    else
+        bw_check_find(check, BW_CODE_super_bad, &subject, "%s: %s", copy->image->name,
+                      copy->bad->message);
+}
+
+/* All copies of an image. `first`, of the file system, is set by the first good one of a device
+ * that is up to date. */
+static void check_image(struct bw_check *check, const struct bw_image *image, struct copy *first)
+{
+    struct copy copies[BW_SUPERBLOCK_COPIES], *best = NULL;
+    unsigned count = 0;
+    for (unsigned number = 0; number < BW_SUPERBLOCK_COPIES; number++) {
+        struct copy *copy = &copies[count];
+        if (!read_copy(check->fs, image, number, copy))
+            continue;
+        count++;
+        if (!copy->bad && (!best || copy->superblock.generation > best->superblock.generation))
+            best = copy;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        if (copies[i].bad)
+            report_bad(check, &copies[i], best);
+        else if (&copies[i] != best)
+            compare(check, &copies[i], best->bytes, &best->superblock, true);
+        bw_error_free(BW_TAKE(copies[i].bad));
+    }
+    if (!best)
+        return;
+    check_identity(check, best);
+    if (image->role != BW_IMAGE_DEVICE || bw_image_is_stale(check->fs, image))
+        return;
+    if (first->image)
+        compare(check, best, first->bytes, &first->superblock, false);
+    else
+        *first = *best;
+}
+
+/* An image that is not of the file system. */
+static void report_unused(struct bw_check *check, const struct bw_image *image)
+{
+    const bool is_target = image->superblock.generation && !image->superblock.device.devid;
+    if (!is_target)
+        bw_check_find(check, BW_CODE_image_unused, &(struct bw_subject){0},
+                      "%s is no device of the file system, or one that was given twice",
+                      image->name);
+}
+
+static void check_images(struct bw_check *check)
+{
+    struct copy first = {0};
+    for (size_t i = 0; i < check->fs->image_count; i++) {
+        const struct bw_image *image = &check->fs->images[i];
+        if (check->why || image->role != BW_IMAGE_UNUSED)
+            check_image(check, image, &first);
+        else
+            report_unused(check, image);
+    }
+}
+
+/* The file system could not be opened. */
+static void report_why(struct bw_check *check)
+{
+    const struct bw_error *why = check->why;
+    if (why->code == BW_ERROR_UNSUPPORTED || why->code == BW_ERROR_SYSTEM ||
+        why->code == BW_ERROR_NO_MEMORY)
+        bw_check_unable(check, bw_error_create(why->code, "%s", why->message));
+    else
+        bw_check_find(check, BW_CODE_not_opened, &(struct bw_subject){0}, "%s", why->message);
+}
 
 struct bw_error *bw_pass_superblocks(struct bw_check *check)
 {
-    (void)check;
+    check_images(check);
+    if (!check->why)
+        return bw_check_state(check);
+    report_why(check);
     return NULL;
 }

@@ -119,6 +119,7 @@ static void decode(const struct bw_disk_superblock *disk, struct bw_superblock *
     super->checksum_type = (enum bw_checksum_type)bw_get16(disk->csum_type);
     super->device.devid = bw_get64(disk->device.devid);
     super->device.total_bytes = bw_get64(disk->device.total_bytes);
+    super->device.bytes_used = bw_get64(disk->device.bytes_used);
     super->system_chunk_array_size = bw_get32(disk->system_chunk_array_size);
     memcpy(super->fsid, disk->fsid, BW_UUID_SIZE);
     memcpy(super->device.uuid, disk->device.uuid, BW_UUID_SIZE);

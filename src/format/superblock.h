@@ -20,6 +20,7 @@ struct bw_root_pointer {
 struct bw_device_identity {
     uint64_t devid;
     uint64_t total_bytes;
+    uint64_t bytes_used; /**< allocated to chunks */
     uint8_t uuid[BW_UUID_SIZE];
     uint8_t fsid[BW_UUID_SIZE];
 };

@@ -66,12 +66,13 @@ static struct bw_error *add_system_chunks(struct bw_fs *fs)
     return NULL;
 }
 
-struct bw_image *bw_image_of_device(const struct bw_fs *fs, const struct bw_disk_device_item *disk)
+struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
+                                    const uint8_t uuid[BW_UUID_SIZE])
 {
     for (size_t i = 0; i < fs->image_count; i++) {
         const struct bw_device_identity *device = &fs->images[i].superblock.device;
-        if (fs->images[i].role != BW_IMAGE_UNUSED && device->devid == bw_get64(disk->devid) &&
-            memcmp(device->uuid, disk->uuid, BW_UUID_SIZE) == 0)
+        if (fs->images[i].role != BW_IMAGE_UNUSED && device->devid == devid &&
+            memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0)
             return &fs->images[i];
     }
     return NULL;
@@ -83,7 +84,7 @@ static void match_device(struct bw_fs *fs, const struct bw_item *item)
     char uuid[37];
     if (item->size < sizeof *disk)
         return;
-    struct bw_image *image = bw_image_of_device(fs, disk);
+    struct bw_image *image = bw_image_of_device(fs, bw_get64(disk->devid), disk->uuid);
     if (image) {
         image->is_known = true;
         return;

@@ -26,9 +26,6 @@ struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
 /** What is known of a chunk. The stripes are the caller's, also after an error. */
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info);
 
-/** The image of a device that the chunk tree names; NULL if it was not given, or is not used. */
-struct bw_image *bw_image_of_device(const struct bw_fs *fs, const struct bw_disk_device_item *disk);
-
 /** Which of the trees that only the superblock knows. */
 enum bw_super_root { BW_SUPER_CHUNK_ROOT, BW_SUPER_TREE_ROOT };
 

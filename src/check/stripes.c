@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Stripes of chunks and device extents, both in the order of devices and offsets, held against each
+ * other; and the devices against their superblocks, their images and the sums over them.
+ */
+#include "check/stripes.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btrfs-walk/space.h"
+#include "check/item_stream.h"
+#include "format/disk_items.h"
+#include "fs/image.h"
+
+bool bw_stripes_add(struct bw_stripe_list *list, const struct bw_chunk *chunk)
+{
+    const struct bw_chunk_info info = {
+        .length = chunk->length, .type = chunk->type, .stripe_count = chunk->stripe_count};
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        if (!BW_ARRAY_RESERVE(list->stripes, list->count, list->capacity))
+            return false;
+        struct bw_checked_stripe *stripe = &list->stripes[list->count++];
+        *stripe = (struct bw_checked_stripe){.devid = bw_get64(chunk->stripes[i].devid),
+                                             .offset = bw_get64(chunk->stripes[i].offset),
+                                             .length = bw_chunk_stripe_length(&info),
+                                             .logical = chunk->logical};
+        memcpy(stripe->device_uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
+    }
+    return true;
+}
+
+struct bw_checked_device *bw_checked_device(const struct bw_stripe_list *list, uint64_t devid)
+{
+    struct bw_checked_device *devices = list->devices;
+    size_t i = BW_FIRST_INDEX(k, list->device_count, devices[k].info.devid >= devid);
+    return i < list->device_count && devices[i].info.devid == devid ? &devices[i] : NULL;
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct bw_checked_stripe *a = left, *b = right;
+    if (a->devid != b->devid)
+        return a->devid < b->devid ? -1 : 1;
+    if (a->offset != b->offset)
+        return a->offset < b->offset ? -1 : 1;
+    return a->logical == b->logical ? 0 : a->logical < b->logical ? -1 : 1;
+}
+
+static struct bw_subject subject_of_stripe(const struct bw_checked_stripe *stripe)
+{
+    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
+                                                    BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
+                                                    BW_KNOWN_OFFSET,
+                                           .tree = BW_CHUNK_TREE,
+                                           .key = {BW_FIRST_CHUNK, BW_CHUNK_ITEM, stripe->logical},
+                                           .logical = stripe->logical,
+                                           .devid = stripe->devid,
+                                           .offset = stripe->offset}};
+}
+
+/* A stripe with its device, and with the stripe before it. */
+static void check_stripe(const struct bw_stripe_list *list, const struct bw_checked_stripe *stripe,
+                         const struct bw_checked_stripe *before)
+{
+    const struct bw_checked_device *device = bw_checked_device(list, stripe->devid);
+    const struct bw_subject subject = subject_of_stripe(stripe);
+    const uint64_t end = stripe->offset + stripe->length;
+    if (before && before->devid == stripe->devid &&
+        before->offset + before->length > stripe->offset)
+        bw_check_find(list->check, BW_CODE_stripe_overlap, &subject,
+                      "the stripe of chunk %" PRIu64 " ends at %" PRIu64, before->logical,
+                      before->offset + before->length);
+    if (!device && !list->incomplete)
+        bw_check_find(list->check, BW_CODE_stripe_device, &subject,
+                      "the file system has no such device");
+    if (!device)
+        return;
+    if (memcmp(device->info.uuid, stripe->device_uuid, BW_UUID_SIZE) != 0)
+        bw_check_find(list->check, BW_CODE_stripe_device, &subject,
+                      "the device has another uuid than the stripe says");
+    if (end > device->info.total_bytes || end < stripe->offset)
+        bw_check_find(list->check, BW_CODE_stripe_outside, &subject,
+                      "the stripe ends at %" PRIu64 ", the device at %" PRIu64, end,
+                      device->info.total_bytes);
+}
+
+static void report_missing(const struct bw_stripe_list *list,
+                           const struct bw_checked_stripe *stripe, bool known)
+{
+    const struct bw_subject subject = subject_of_stripe(stripe);
+    if (known)
+        bw_check_find(list->check, BW_CODE_device_extent_missing, &subject,
+                      "the stripe has no device extent");
+}
+
+/* A device extent with the stripe at its place; NULL: there is none. */
+static void check_extent(struct bw_stripe_list *list, const struct bw_item *item,
+                         const struct bw_checked_stripe *stripe)
+{
+    const struct bw_disk_device_extent *disk = (const void *)item->data;
+    const uint64_t chunk = bw_get64(disk->chunk_offset), length = bw_get64(disk->length);
+    struct bw_checked_device *device = bw_checked_device(list, item->key.objectid);
+    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
+                                                            BW_KNOWN_LOGICAL | BW_KNOWN_DEVICE |
+                                                            BW_KNOWN_OFFSET,
+                                                   .tree = BW_DEVICE_TREE,
+                                                   .key = item->key,
+                                                   .logical = chunk,
+                                                   .devid = item->key.objectid,
+                                                   .offset = item->key.offset}};
+    if (device)
+        device->allocated += length;
+    if (!stripe && !list->incomplete)
+        bw_check_find(list->check, BW_CODE_device_extent_extra, &subject,
+                      "no stripe of a chunk lies there");
+    else if (stripe && (stripe->logical != chunk || stripe->length != length))
+        bw_check_find(list->check, BW_CODE_device_extent_differs, &subject,
+                      "%" PRIu64 " bytes of chunk %" PRIu64 ", the chunk tree has %" PRIu64
+                      " bytes of chunk %" PRIu64,
+                      length, chunk, stripe->length, stripe->logical);
+}
+
+/* The order of a stripe and the key of a device extent. */
+static int compare_key(const struct bw_checked_stripe *stripe, const struct bw_key *key)
+{
+    const struct bw_checked_stripe place = {
+        .devid = key->objectid, .offset = key->offset, .logical = stripe->logical};
+    return compare(stripe, &place);
+}
+
+/* Goes through both lists at once. `*lost` is set if a part of the device tree is. */
+static void match(struct bw_stripe_list *list, struct bw_item_stream *extents)
+{
+    size_t i = 0;
+    for (; !extents->ended; bw_item_stream_next(extents)) {
+        const struct bw_item *item = &extents->item;
+        if (item->key.type != BW_DEVICE_EXTENT || item->size < sizeof(struct bw_disk_device_extent))
+            continue;
+        for (; i < list->count && compare_key(&list->stripes[i], &item->key) < 0; i++)
+            report_missing(list, &list->stripes[i], !extents->after_loss);
+        const bool matches = i < list->count && compare_key(&list->stripes[i], &item->key) == 0;
+        check_extent(list, item, matches ? &list->stripes[i] : NULL);
+        i += matches;
+    }
+    for (; i < list->count; i++)
+        report_missing(list, &list->stripes[i], !extents->after_loss);
+}
+
+static void check_used(const struct bw_stripe_list *list)
+{
+    for (size_t i = 0; i < list->device_count; i++) {
+        const struct bw_checked_device *device = &list->devices[i];
+        const struct bw_subject subject = {
+            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
+                        .tree = BW_CHUNK_TREE,
+                        .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->info.devid},
+                        .devid = device->info.devid}};
+        if (device->info.bytes_used != device->allocated)
+            bw_check_find(list->check, BW_CODE_device_used, &subject,
+                          "%" PRIu64 " bytes used, its device extents have %" PRIu64,
+                          device->info.bytes_used, device->allocated);
+    }
+}
+
+struct bw_error *bw_stripes_check(struct bw_stripe_list *list)
+{
+    struct bw_item_stream extents;
+    if (list->count)
+        qsort(list->stripes, list->count, sizeof *list->stripes, compare);
+    for (size_t i = 0; i < list->count; i++)
+        check_stripe(list, &list->stripes[i], i ? &list->stripes[i - 1] : NULL);
+    struct bw_error *error = bw_item_stream_begin(&extents, list->check, BW_DEVICE_TREE);
+    if (!error && extents.count) {
+        match(list, &extents);
+        if (!extents.lost)
+            check_used(list);
+    }
+    return bw_item_stream_end(&extents, error);
+}
+
+/* Devices. */
+
+static void check_device(struct bw_check *check, const struct bw_device_info *device)
+{
+    const struct bw_image *image = bw_image_of_device(check->fs, device->devid, device->uuid);
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
+                    .tree = BW_CHUNK_TREE,
+                    .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid},
+                    .devid = device->devid}};
+    if (!image || device->seed || device->state != BW_DEVICE_PRESENT)
+        return;
+    const struct bw_device_identity *own = &image->superblock.device;
+    if (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used)
+        bw_check_find(check, BW_CODE_device_differs, &subject,
+                      "%" PRIu64 " bytes, %" PRIu64 " used; its superblock has %" PRIu64
+                      " bytes, %" PRIu64 " used",
+                      device->total_bytes, device->bytes_used, own->total_bytes, own->bytes_used);
+    if (device->image_bytes < device->total_bytes)
+        bw_check_find(check, BW_CODE_device_truncated, &subject,
+                      "the image has %" PRIu64 " bytes, the device %" PRIu64, device->image_bytes,
+                      device->total_bytes);
+}
+
+void bw_devices_check(const struct bw_stripe_list *list)
+{
+    const struct bw_superblock *superblock = &list->check->fs->superblock;
+    const struct bw_subject nothing = {0};
+    uint64_t writable = 0;
+    for (size_t i = 0; i < list->device_count; i++) {
+        check_device(list->check, &list->devices[i].info);
+        writable += list->devices[i].info.seed ? 0 : list->devices[i].info.total_bytes;
+    }
+    if (list->incomplete)
+        return;
+    if (superblock->device_count != list->device_count)
+        bw_check_find(list->check, BW_CODE_super_devices, &nothing,
+                      "%" PRIu64 " devices, the chunk tree has %zu", superblock->device_count,
+                      list->device_count);
+    if (superblock->total_bytes < writable)
+        bw_check_find(list->check, BW_CODE_super_devices, &nothing,
+                      "%" PRIu64 " bytes, the devices have %" PRIu64, superblock->total_bytes,
+                      writable);
+}
