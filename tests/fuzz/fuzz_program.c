@@ -128,12 +128,15 @@ static void add_images(struct arguments *arguments, const struct packed_image *i
 
 static void make_arguments(struct arguments *arguments, struct packed_image *image)
 {
-    static char name[] = "btrfs-walk";
+    /* A process that has entered the sandbox cannot leave it for the next input. */
+    static char name[] = "btrfs-walk", sandbox[] = "--sandbox=off";
     arguments->count = 0;
     add_word(arguments, name);
     snprintf(arguments->text, sizeof arguments->text, "%s", lines[image->command % LINES].words);
     char *rest = NULL, *word = strtok_r(arguments->text, " ", &rest);
     for (; word; word = strtok_r(NULL, " ", &rest)) {
+        if (arguments->count == 2)
+            add_word(arguments, sandbox);
         if (*word == '%')
             add_images(arguments, image);
         else if (*word == '+')
