@@ -18,6 +18,12 @@ STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|case\b|else\b|struct\b|const\b|s
 SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__attribute__|bw_error_no_memory|NOLINT")
 
 
+def needs_sanitizer(kind, line, after):
+    """Whether only memory that leaks, or that there is none of, could tell: CI runs all tests with sanitizers."""
+    frees = kind == "statement" and re.search(r"\b\w*(free|close|destroy)\w*\(", line)
+    return bool(frees or ("if (" in line and "no_memory()" in after))
+
+
 def blank(line):
     """The line with everything in quotes and comments as blanks, so that offsets stay the same."""
     line = re.sub(r"/\*.*?(\*/|$)", lambda match: " " * len(match.group()), line)

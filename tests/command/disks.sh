@@ -84,6 +84,7 @@ holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
 is "only once" "$(grep -c 'MiB' err)" 0
 expect "info of none" 2 'no partition holds btrfs' info --json none.img
 holds "as JSON" out_has '^\{"disks":\[\{"path":"none.img","table":"gpt",.*"name":"data","content":"ext4, label rooty"'
+holds "which can be parsed" python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out
 expect "info of no disk" 0 - info --json "$plain"
 holds "has none" out_has '"disks":\[\]\}$'
 

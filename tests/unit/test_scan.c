@@ -258,6 +258,27 @@ static void test_key_beyond_the_parents(void **state)
     iw_destroy(image);
 }
 
+/* Nobody knows the leaves below a lost node: it is lost as a whole, also if they were wanted. */
+static void test_nobody_adopts(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_tree(5, 2);
+    struct collected collected = {.ordered = true};
+    const struct bw_scan scan = {BW_SCAN_ALL, .adopt = true, .lost = take_lost, .leaf = take_leaf,
+                                 .context = &collected};
+    struct bw_fs *fs;
+    iw_corrupt(image, iw_block_find(image, TREE, 1, 0)->logical, IW_ALL_COPIES, 0, 32, IW_FLIP);
+    expect_success(open_image(image, NULL, &fs));
+    struct bw_tree_reader reader = fs->reader;
+    const struct bw_tree tree = tree_of(image);
+    reader.adopter = NULL;
+    expect_success(bw_tree_scan(&reader, &tree, &scan));
+    assert_int_equal(collected.lost, 1);
+    assert_true(collected.leaves > 0);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_wrong_key),
         cmocka_unit_test(test_many_ways),
         cmocka_unit_test(test_key_beyond_the_parents),
+        cmocka_unit_test(test_nobody_adopts),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
