@@ -54,19 +54,28 @@ static inline bool bw_buffer_reserve(struct bw_buffer *buffer, size_t more)
            bw_buffer_grow(buffer, more);
 }
 
+/* What has room has data: analyzers do not find that out. */
+static inline void bw_buffer_has_data(const struct bw_buffer *buffer)
+{
+    if (!buffer->data)
+        __builtin_unreachable();
+}
+
 static inline void bw_buffer_append(struct bw_buffer *buffer, const void *bytes, size_t length)
 {
     if (length == 0 || !bw_buffer_reserve(buffer, length))
         return;
+    bw_buffer_has_data(buffer);
     memcpy(buffer->data + buffer->length, bytes, length);
     buffer->length += length;
 }
 
 static inline void bw_buffer_append_byte(struct bw_buffer *buffer, char byte)
 {
-    if (bw_buffer_reserve(buffer, 1))
-        /* What has room has data. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-        buffer->data[buffer->length++] = byte;
+    if (!bw_buffer_reserve(buffer, 1))
+        return;
+    bw_buffer_has_data(buffer);
+    buffer->data[buffer->length++] = byte;
 }
 
 #endif
