@@ -22,5 +22,27 @@ for line in 'removed	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-
 done
 expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before "$WORK/letters"
 holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
-expect "ranges of data" 0 - log -o change,offset,length "$WORK/image"
+
+# ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no range is empty.
+ranges_hold() {
+    zstd -q -d -f --sparse --long=31 "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
+    expect "ranges of data" 0 - log -o change,path,offset,length "$WORK/image"
+    awk -F '\t' -v path="$2" '$1 == "data" && $2 == path { print $3, $4 }' "$WORK/out" > "$WORK/ranges"
+    "$PROGRAM" cat --log=ignore "$WORK/image" "$2" > "$WORK/before"
+    "$PROGRAM" cat "$WORK/image" "$2" > "$WORK/after"
+    holds "the ranges of $1" python3 - "$WORK/before" "$WORK/after" "$WORK/ranges" << 'END'
+import sys
+before, after = (open(name, "rb").read() for name in sys.argv[1:3])
+ranges = [tuple(map(int, line.split())) for line in open(sys.argv[3])]
+assert ranges and all(length > 0 and start + length <= len(after) for start, length in ranges), ranges
+named = bytearray(len(after))
+for start, length in ranges:
+    named[start:start + length] = b"1" * length
+before = before.ljust(len(after), b"\0")
+assert all(named[at] or before[at] == after[at] for at in range(len(after))), "a change that is not named"
+END
+}
+ranges_hold 9001-1 /c105
+ranges_hold 9006-2 /a1/g7
+ranges_hold 9009-2 /d1/g25/d48
 finish
