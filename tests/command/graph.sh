@@ -160,6 +160,8 @@ ends "a mirror with a failing device" 0
 holds "a mirror with a failing device" same "$want_mirror"
 says "the layer of a note" 'used copy 2 .*\[features/verify\]$'
 says "the way of its cause" 'born in error-gen@device-1 at [0-9]+, came through chunk-map at [0-9]+|born in error-gen@device-1 at [0-9]+, came through chunk-map'
+says "an address that is not repeated" 'at ([0-9]+), came through chunk-map$'
+is "for it is the same" "$(grep -cE 'at ([0-9]+), came through chunk-map at \1$' "$WORK/err")" 0
 run /no/such/image
 says "the layer of an error" 'cannot open /no/such/image: .*\[storage/file device-1\]$'
 
