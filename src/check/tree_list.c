@@ -61,10 +61,13 @@ struct bw_error *bw_tree_list_load(struct bw_check *check)
     return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, check);
 }
 
+/* In a relocation tree that still has references, the key tells how far it was merged: nothing of
+ * it is gone. */
 static bool is_being_dropped(const struct bw_checked_tree *tree, uint8_t level)
 {
     static const struct bw_key nothing;
-    return bw_key_compare(&tree->drop_progress, &nothing) != 0 && level >= tree->drop_level;
+    return !tree->references && bw_key_compare(&tree->drop_progress, &nothing) != 0 &&
+           level >= tree->drop_level;
 }
 
 uint32_t bw_tree_first_slot(const struct bw_checked_tree *tree, const struct bw_node *node)

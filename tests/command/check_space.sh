@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# check: extents, references, block groups, free space, checksums, chunks, devices and superblocks
+# of images that the kernel made, and what is found if one number in them is another one.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+fixtures=$BUILD/fixtures
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain data-clones relocation converted mixed deletion-begun \
+    space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree extent-tree-v2 \
+    stripe-tree-raid10 truncated lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs \
+    subvolumes || exit 1
+
+# codes: the codes of the last `expect`, but for what mkfs.btrfs leaves in the free space tree.
+codes() {
+    grep -E '^(error|warning|note) ' "$WORK/out" | awk '{ print $2 }' | grep -v free-space-extra | sort -u | tr '\n' ' ' |
+        sed 's/ $//'
+}
+
+# finds NAME CODES CHANGE...: with this change of the image, these kinds of findings and no others.
+finds() {
+    local image=$fixtures/$1/dev1.img codes=$2 status=4
+    shift 2
+    cp --sparse=always "$image" "$WORK/image"
+    holds "change $*" python3 "$ROOT/tests/support/change_item.py" "$WORK/image" "$@"
+    [ "$codes" = checksum-unwanted ] && status=0
+    expect "$codes: $*" $status - check "$WORK/image"
+    is "$codes: $*" "$(codes)" "$codes"
+}
+
+for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-4k raid5-3 raid10-4 sprout \
+    block-group-tree simple-quota extent-tree-v2 stripe-tree-raid10 subvolumes; do
+    expect "$name" 0 - check "$fixtures/$name"/dev*.img
+    is "$name is healthy" "$(codes)" ""
+done
+expect "a balance that was paused" 0 - check "$fixtures/relocation/dev1.img"
+is "it is a note" "$(codes)" operation-open
+expect "a log tree" 0 - check "$fixtures/log-tree/dev1.img"
+is "it is a note" "$(codes)" log-present
+
+# Nothing that may only seem wrong is reported if a tree is lost.
+for name in extent csum free-space fs; do
+    expect "a lost tree: $name" 4 - check "$fixtures/lost-tree-$name/dev1.img"
+    is "one finding: $name" "$(codes)" block-checksum
+done
+
+# References.
+finds plain extent-count 2 13651968 168 4096 set 0 8 5
+finds plain "reference-extra reference-missing" 2 13651968 168 4096 set 37 8 406
+finds plain "extent-missing extent-unreferenced" 5 405 108 299008 add 21 8 4096
+finds plain extent-unreferenced 5 405 108 299008 set 21 8 0
+finds plain extent-differs 2 22052864 169 0 set 8 8 3
+finds plain extent-differs 2 30441472 169 0 key 30441472 169 1
+finds plain "extent-missing free-space-differs group-used" 2 30441472 169 0 delete
+finds plain "checksum-orphaned extent-missing free-space-differs group-used" 2 13651968 168 4096 delete
+finds plain "extent-differs free-space-differs group-used" 2 13651968 168 4096 key 13651968 168 8192
+
+# Space.
+finds plain "group-used super-used" 2 30408704 192 33554432 add 0 8 16384
+finds plain group-missing 2 30408704 192 33554432 delete
+finds plain free-space-count 10 13631488 198 8388608 add 0 4 1
+finds plain free-space-missing 10 63963136 198 - delete
+finds plain free-space-differs 10 13656064 199 - key 13656064 199 4096
+finds plain super-used super 120 8 123
+
+# Checksums.
+finds plain checksum-missing 7 -10 128 - delete
+finds plain "checksum-missing checksum-orphaned" 7 -10 128 13631488 key -10 128 13635584
+finds plain checksum-unwanted 5 405 1 0 set 64 8 1
+
+# Chunks and devices.
+finds plain "device-extent-extra device-extent-missing" 3 256 228 63963136 add 56 8 65536
+finds plain stripe-device 3 256 228 63963136 add 64 1 1
+finds plain "device-extent-missing device-used" 4 1 204 38797312 delete
+finds plain "device-differs device-used" 3 1 216 1 add 16 8 4096
+finds plain super-devices super 136 8 2
+finds plain half-done super 56 8 34359738369
+expect "a short image" 4 - check "$fixtures/truncated/dev1.img"
+is "a short image" "$(codes)" device-truncated
+
+# Superblocks.
+cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
+printf x | dd of="$WORK/image" bs=1 seek=$((65536 + 300)) conv=notrunc status=none
+expect "a bad superblock" 4 . check "$WORK/image"
+is "a bad superblock" "$(codes)" super-bad
+holds "its place" out_has 'copy 1 device 1 offset 65536: crc32c checksum mismatch \(mendable\)'
+expect "a missing device" 0 . check "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
+is "a missing device" "$(codes)" device-missing
+finish

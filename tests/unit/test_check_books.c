@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/check: ledgers, sets of sectors, references as the extent tree has them, and lists of the
+ * references of both sides. */
+#include "check/entries.h"
+#include "check/ledger.h"
+#include "check/sectors.h"
+#include "support/walk_helpers.h"
+
+static void test_ledger_balances(void **state)
+{
+    (void)state;
+    struct bw_ledger *ledger = bw_ledger_create();
+    const uint64_t first = bw_ledger_hash(1, 2, 3, 4), second = bw_ledger_hash(2, 2, 3, 4);
+    bw_ledger_enter(ledger, 4096, first, 3);
+    bw_ledger_enter(ledger, 4096, second, 1);
+    assert_int_equal(bw_ledger_open_accounts(ledger), 1);
+    assert_false(bw_ledger_balances(ledger, bw_ledger_account(4096)));
+    bw_ledger_enter(ledger, 4096, second, UINT64_MAX);
+    bw_ledger_enter(ledger, 4096, first, (uint64_t)-2);
+    assert_int_equal(bw_ledger_open_accounts(ledger), 1);
+    bw_ledger_enter(ledger, 4096, first, UINT64_MAX);
+    assert_int_equal(bw_ledger_open_accounts(ledger), 0);
+    bw_ledger_destroy(ledger);
+}
+
+/* Every argument of the hash matters, and so does its place. */
+static void test_ledger_hash(void **state)
+{
+    (void)state;
+    const uint64_t hashes[] = {bw_ledger_hash(1, 2, 3, 4), bw_ledger_hash(0, 2, 3, 4),
+                               bw_ledger_hash(1, 3, 2, 4), bw_ledger_hash(1, 2, 4, 3),
+                               bw_ledger_hash(1, 2, 3, 5), bw_ledger_hash(2, 1, 3, 4)};
+    for (size_t i = 0; i < 6; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_not_equal(hashes[i], hashes[k]);
+}
+
+static void test_sectors(void **state)
+{
+    (void)state;
+    struct bw_sectors *sectors = bw_sectors_create();
+    assert_int_equal(bw_sectors_covered(sectors, 0, UINT64_MAX), 0);
+    assert_true(bw_sectors_add(sectors, 4096, 4096));
+    assert_true(bw_sectors_add(sectors, 8192, 4096));
+    assert_true(bw_sectors_add(sectors, 20480, 8192));
+    assert_int_equal(bw_sectors_covered(sectors, 0, 4096), 0);
+    assert_int_equal(bw_sectors_covered(sectors, 0, 8192), 4096);
+    assert_int_equal(bw_sectors_covered(sectors, 8192, 16384), 8192);
+    assert_int_equal(bw_sectors_covered(sectors, 12288, 8192), 0);
+    assert_int_equal(bw_sectors_covered(sectors, 0, 1 << 20), 16384);
+    bw_sectors_destroy(sectors);
+}
+
+/* A check of a file system without trees. */
+static void make_check(struct bw_check *check, struct bw_fs *fs)
+{
+    memset(fs, 0, sizeof *fs);
+    fs->superblock.nodesize = 16384;
+    memset(check, 0, sizeof *check);
+    check->fs = fs;
+}
+
+/* An extent item: 2 references of tree 5, 1 of the leaf at 65536, and an owner, which is none. */
+static const uint8_t data_item[] = {
+    3,   0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,  0, 0, 0, 0, 0,    /* item */
+    172, 5, 0, 0, 0, 0, 0, 0, 0,                                                  /* owner */
+    178, 5, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, /* tree */
+    2,   0, 0, 0,                                                                 /* count */
+    184, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0};                                     /* leaf */
+
+static void test_extent_item(void **state)
+{
+    (void)state;
+    static struct bw_check check;
+    static struct bw_fs fs;
+    make_check(&check, &fs);
+    struct bw_item item = {{1 << 20, BW_EXTENT_ITEM, 8192}, data_item, sizeof data_item};
+    struct bw_extent_entry extent;
+    struct bw_reference reference;
+    assert_true(bw_extent_entry_decode(&check, &item, &extent));
+    assert_int_equal(extent.length, 8192);
+    assert_int_equal(extent.references, 3);
+    assert_false(extent.is_block);
+    assert_true(bw_extent_reference_step(&extent, &reference));
+    assert_int_equal(reference.count, 0);
+    assert_true(bw_extent_reference_step(&extent, &reference));
+    assert_int_equal(reference.kind, BW_EXTENT_DATA_REF);
+    assert_int_equal(reference.source, 5);
+    assert_int_equal(reference.inode, 257);
+    assert_int_equal(reference.offset, 8192);
+    assert_int_equal(reference.count, 2);
+    assert_int_equal(reference.length, 8192);
+    assert_true(bw_extent_reference_step(&extent, &reference));
+    assert_int_equal(reference.kind, BW_SHARED_DATA_REF);
+    assert_int_equal(reference.source, 65536);
+    assert_int_equal(reference.count, 1);
+    assert_false(bw_extent_reference_step(&extent, &reference));
+    assert_false(bw_cursor_bad(&extent.inside));
+    item.size--;
+    assert_true(bw_extent_entry_decode(&check, &item, &extent));
+    while (bw_extent_reference_step(&extent, &reference))
+        continue;
+    assert_true(bw_cursor_bad(&extent.inside));
+    item.size = 23;
+    assert_false(bw_extent_entry_decode(&check, &item, &extent));
+}
+
+static struct bw_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_t source, bool made)
+{
+    return (struct bw_entry){
+        .reference = {.bytenr = bytenr, .kind = kind, .source = source, .count = 1},
+        .promised = !made,
+        .made = made};
+}
+
+/* Only entries of open accounts are kept, and of those only what does not agree. */
+static void test_entries(void **state)
+{
+    (void)state;
+    static struct bw_check check;
+    static struct bw_fs fs;
+    make_check(&check, &fs);
+    check.references = bw_ledger_create();
+    struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
+    struct bw_entry entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, false);
+    bw_entries_add(&list, &entry);
+    assert_int_equal(list.count, 0);
+    bw_ledger_enter(check.references, 8192, 1, 1);
+    bw_entries_add(&list, &entry);
+    entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, true);
+    bw_entries_add(&list, &entry);
+    entry = entry_of(8192, BW_TREE_BLOCK_REF, 257, true);
+    bw_entries_add(&list, &entry);
+    entry = entry_of(8192, BW_EXTENT_ITEM, 0, false);
+    bw_entries_add(&list, &entry);
+    assert_int_equal(list.count, 4);
+    bw_entries_merge(&list);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.entries[0].reference.kind, BW_EXTENT_ITEM);
+    assert_int_equal(list.entries[1].reference.source, 257);
+    free(list.entries);
+    bw_ledger_destroy(check.references);
+}
+
+/* Too many entries: those of the later accounts are left for another time. */
+static void test_entries_bounded(void **state)
+{
+    (void)state;
+    static struct bw_check check;
+    static struct bw_fs fs;
+    make_check(&check, &fs);
+    check.references = bw_ledger_create();
+    struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
+    for (uint64_t i = 1; i <= 300000; i++) {
+        const struct bw_entry entry = entry_of(i * 4096, BW_TREE_BLOCK_REF, 5, true);
+        bw_ledger_enter(check.references, i * 4096, i, 1);
+        bw_entries_add(&list, &entry);
+    }
+    assert_false(list.no_memory);
+    assert_true(list.end < BW_LEDGER_ACCOUNTS);
+    assert_true(list.count < 200000);
+    for (size_t i = 0; i < list.count; i++)
+        assert_true(bw_ledger_account(list.entries[i].reference.bytenr) < list.end);
+    free(list.entries);
+    bw_ledger_destroy(check.references);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ledger_balances), cmocka_unit_test(test_ledger_hash),
+        cmocka_unit_test(test_sectors),         cmocka_unit_test(test_extent_item),
+        cmocka_unit_test(test_entries),         cmocka_unit_test(test_entries_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
