@@ -19,8 +19,8 @@ static int compare_numbers(uint64_t a, uint64_t b)
  * same one stand together. */
 static int compare(const void *left, const void *right)
 {
-    const struct bw_reference *a = &((const struct bw_entry *)left)->reference,
-                              *b = &((const struct bw_entry *)right)->reference;
+    const struct bw_reference *a = &((const struct bw_reference_entry *)left)->reference,
+                              *b = &((const struct bw_reference_entry *)right)->reference;
     int order = compare_numbers(a->bytenr, b->bytenr);
     order = order ? order : (b->kind == BW_EXTENT_ITEM) - (a->kind == BW_EXTENT_ITEM);
     order = order ? order : compare_numbers(a->kind, b->kind);
@@ -38,7 +38,7 @@ void bw_entries_merge(struct bw_entries *list)
     if (list->count)
         qsort(list->entries, list->count, sizeof *list->entries, compare);
     for (size_t i = 0; i < list->count;) {
-        struct bw_entry merged = list->entries[i++];
+        struct bw_reference_entry merged = list->entries[i++];
         for (; i < list->count && compare(&merged, &list->entries[i]) == 0; i++) {
             merged.promised += list->entries[i].promised;
             merged.made += list->entries[i].made;
@@ -71,7 +71,7 @@ static bool make_room(struct bw_entries *list)
     return BW_ARRAY_RESERVE(list->entries, list->count, list->capacity);
 }
 
-void bw_entries_add(struct bw_entries *list, const struct bw_entry *entry)
+void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry)
 {
     const uint32_t account = bw_ledger_account(entry->reference.bytenr);
     if (account < list->first || account >= list->end ||

@@ -8,7 +8,7 @@
 
 /** A reference, as both sides have it. Of kind BW_EXTENT_ITEM: the extent item itself, with
  * `promised` references. */
-struct bw_entry {
+struct bw_reference_entry {
     struct bw_reference reference; /**< its count does not matter */
     uint64_t promised, made;
     uint64_t tree; /**< through which it was made */
@@ -17,14 +17,14 @@ struct bw_entry {
 /** A list of them, of the extents in a range of accounts. */
 struct bw_entries {
     struct bw_check *check;
-    struct bw_entry *entries;
+    struct bw_reference_entry *entries;
     size_t count, capacity;
     uint32_t first, end; /**< accounts; the end moves down if there are too many entries */
     bool no_memory;
 };
 
 /** Adds an entry, if it belongs to an account of the list that does not balance. */
-void bw_entries_add(struct bw_entries *list, const struct bw_entry *entry);
+void bw_entries_add(struct bw_entries *list, const struct bw_reference_entry *entry);
 
 /** Puts entries of the same reference together, in the order of the extents. Those that agree are
  * left out. */

@@ -8,20 +8,20 @@
 /* The entries of one extent. */
 struct extent {
     struct bw_check *check;
-    const struct bw_entry *item; /* NULL: it has none */
-    const struct bw_entry *entries;
+    const struct bw_reference_entry *item; /* NULL: it has none */
+    const struct bw_reference_entry *entries;
     size_t count;
     bool complete;
 };
 
-static bool is_block(const struct bw_entry *entry)
+static bool is_block(const struct bw_reference_entry *entry)
 {
     return !entry->reference.length;
 }
 
 /* A finding about an extent touches the file that refers to it, if one is known, or those that
  * have data there. */
-static struct bw_subject subject_of(const struct bw_entry *entry)
+static struct bw_subject subject_of(const struct bw_reference_entry *entry)
 {
     const struct bw_reference *reference = &entry->reference;
     struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL,
@@ -57,14 +57,14 @@ static void describe(const struct bw_reference *reference, char text[128])
 }
 
 /* Whether two entries are of one reference that gives the extent another length. */
-static bool differ_in_length(const struct bw_entry *a, const struct bw_entry *b)
+static bool differ_in_length(const struct bw_reference_entry *a, const struct bw_reference_entry *b)
 {
     return a->reference.kind == b->reference.kind && a->reference.source == b->reference.source &&
            a->reference.inode == b->reference.inode && a->reference.offset == b->reference.offset &&
            a->reference.kind;
 }
 
-static void report_reference(const struct extent *extent, const struct bw_entry *entry)
+static void report_reference(const struct extent *extent, const struct bw_reference_entry *entry)
 {
     const struct bw_subject subject = subject_of(entry);
     char source[128];
@@ -85,7 +85,7 @@ static void report_reference(const struct extent *extent, const struct bw_entry 
                       "the extent tree has a reference from %s, which is not there", source);
 }
 
-static void report_length(const struct extent *extent, const struct bw_entry *entry)
+static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)
 {
     const struct bw_subject subject = subject_of(entry);
     bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
@@ -94,8 +94,8 @@ static void report_length(const struct extent *extent, const struct bw_entry *en
 }
 
 /* What the extent item says of a tree block, and what its header says. */
-static void report_block(const struct extent *extent, const struct bw_entry *promised,
-                         const struct bw_entry *made)
+static void report_block(const struct extent *extent, const struct bw_reference_entry *promised,
+                         const struct bw_reference_entry *made)
 {
     const struct bw_subject subject = subject_of(made);
     bw_check_find(extent->check, BW_CODE_extent_differs, &subject,
@@ -107,9 +107,9 @@ static void report_block(const struct extent *extent, const struct bw_entry *pro
 
 static void report_references(const struct extent *extent)
 {
-    const struct bw_entry *blocks[2] = {NULL, NULL}; /* promised, made */
+    const struct bw_reference_entry *blocks[2] = {NULL, NULL}; /* promised, made */
     for (size_t i = 0; i < extent->count; i++) {
-        const struct bw_entry *entry = &extent->entries[i];
+        const struct bw_reference_entry *entry = &extent->entries[i];
         const bool has_next = i + 1 < extent->count && differ_in_length(entry, entry + 1);
         if (!entry->reference.kind)
             blocks[entry->made > entry->promised] = entry;
@@ -125,10 +125,10 @@ static void report_references(const struct extent *extent)
 
 static void report_missing(const struct extent *extent)
 {
-    const struct bw_entry *first = NULL;
+    const struct bw_reference_entry *first = NULL;
     uint64_t references = 0;
     for (size_t i = 0; i < extent->count; i++) {
-        const struct bw_entry *entry = &extent->entries[i];
+        const struct bw_reference_entry *entry = &extent->entries[i];
         references += entry->reference.kind ? entry->made : 0;
         if (entry->made && (!first || !first->reference.kind))
             first = entry;
@@ -178,7 +178,7 @@ static void report_extent(const struct extent *extent)
 void bw_entries_report(const struct bw_entries *list, bool complete)
 {
     for (size_t i = 0; i < list->count;) {
-        const struct bw_entry *first = &list->entries[i];
+        const struct bw_reference_entry *first = &list->entries[i];
         const bool has_item = first->reference.kind == BW_EXTENT_ITEM;
         size_t end = i;
         while (end < list->count && list->entries[end].reference.bytenr == first->reference.bytenr)

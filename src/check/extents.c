@@ -20,8 +20,8 @@ enum { ROUNDS = 16 };
 static void add_promised(struct bw_entries *list, const struct bw_reference *reference)
 {
     if (reference->count)
-        bw_entries_add(list,
-                       &(struct bw_entry){.reference = *reference, .promised = reference->count});
+        bw_entries_add(list, &(struct bw_reference_entry){.reference = *reference,
+                                                          .promised = reference->count});
 }
 
 /* Adds what an item of the extent tree promises; `*extent` is the extent that the last extent item
@@ -43,8 +43,8 @@ static void add_item(struct bw_entries *list, const struct bw_item *item,
     reference = (struct bw_reference){.bytenr = extent->bytenr,
                                       .length = extent->is_block ? 0 : extent->length,
                                       .kind = BW_EXTENT_ITEM};
-    bw_entries_add(list,
-                   &(struct bw_entry){.reference = reference, .promised = extent->references});
+    bw_entries_add(
+        list, &(struct bw_reference_entry){.reference = reference, .promised = extent->references});
     while (bw_extent_reference_step(extent, &reference))
         add_promised(list, &reference);
 }
@@ -70,9 +70,9 @@ struct reading {
 static void add_made(void *context, const struct bw_reference *reference)
 {
     const struct reading *reading = context;
-    bw_entries_add(reading->list, &(struct bw_entry){.reference = *reference,
-                                                     .made = reference->count,
-                                                     .tree = reading->tree->tree.id});
+    bw_entries_add(reading->list, &(struct bw_reference_entry){.reference = *reference,
+                                                               .made = reference->count,
+                                                               .tree = reading->tree->tree.id});
 }
 
 static bool wants(void *context, const struct bw_block_pointer *pointer)

@@ -105,9 +105,9 @@ static void test_extent_item(void **state)
     assert_false(bw_extent_entry_decode(&check, &item, &extent));
 }
 
-static struct bw_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_t source, bool made)
+static struct bw_reference_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_t source, bool made)
 {
-    return (struct bw_entry){
+    return (struct bw_reference_entry){
         .reference = {.bytenr = bytenr, .kind = kind, .source = source, .count = 1},
         .promised = !made,
         .made = made};
@@ -122,7 +122,7 @@ static void test_entries(void **state)
     make_check(&check, &fs);
     check.references = bw_ledger_create();
     struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
-    struct bw_entry entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, false);
+    struct bw_reference_entry entry = entry_of(8192, BW_TREE_BLOCK_REF, 5, false);
     bw_entries_add(&list, &entry);
     assert_int_equal(list.count, 0);
     bw_ledger_enter(check.references, 8192, 1, 1);
@@ -152,7 +152,7 @@ static void test_entries_bounded(void **state)
     check.references = bw_ledger_create();
     struct bw_entries list = {.check = &check, .end = BW_LEDGER_ACCOUNTS};
     for (uint64_t i = 1; i <= 300000; i++) {
-        const struct bw_entry entry = entry_of(i * 4096, BW_TREE_BLOCK_REF, 5, true);
+        const struct bw_reference_entry entry = entry_of(i * 4096, BW_TREE_BLOCK_REF, 5, true);
         bw_ledger_enter(check.references, i * 4096, i, 1);
         bw_entries_add(&list, &entry);
     }
