@@ -19,8 +19,13 @@ SANITIZE ?=
 # Probes for tracers outside (bpftrace, perf, gdb) need sys/sdt.h to be built, and nothing to run.
 USDT     ?= $(if $(shell echo '\#include <sys/sdt.h>' | $(CC) -E - 2> /dev/null),1,0)
 
+# The program confines itself. Sanitizers and coverage make system calls of their own, and switch it off.
+# Without libseccomp, files are confined, but not system calls.
+SANDBOX  ?= $(if $(SANITIZE)$(filter --coverage -fprofile%,$(CFLAGS) $(LDFLAGS)),0,1)
+SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(shell $(PKG_CONFIG) --exists 'libseccomp >= 2.5' && echo 1),0)
+
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' $(if $(filter 1,$(USDT)),-DBW_USDT) -Iinclude -Isrc
+override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -31,6 +36,9 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
+  ifeq ($(SECCOMP),1)
+    SANDBOX_LIBRARIES := $(shell $(PKG_CONFIG) --libs libseccomp)
+  endif
 endif
 
 EXPORT_SOURCES  := $(wildcard src/export/*.c)
@@ -66,14 +74,15 @@ quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
 all: $(PROGRAM) $(STATIC) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
-$(BUILD)/%.o: %.c $(BUILD)/usdt
+$(BUILD)/%.o: %.c $(BUILD)/features
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # With or without: all objects alike.
-$(BUILD)/usdt: FORCE
+FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP)
+$(BUILD)/features: FORCE
 	@mkdir -p $(@D)
-	@echo '$(USDT)' | cmp -s - $@ || echo '$(USDT)' > $@
+	@echo '$(FEATURES)' | cmp -s - $@ || echo '$(FEATURES)' > $@
 
 # The directory is compiled in: another PREFIX makes that one object anew.
 $(BUILD)/xlator-directory: FORCE
@@ -102,7 +111,7 @@ $(EXPORT): $(EXPORT_OBJECTS)
 	$(call quiet,AR)$(AR) rcs $@ $^
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES)
 
 # Made from the tables of the program. A pattern, because one run makes all pages.
 $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs $(wildcard scripts/docs/*.py)

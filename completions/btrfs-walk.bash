@@ -57,7 +57,7 @@ _btrfs_walk() {
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
-    local common='-q --quiet -v --verbose -h --help -V --version'
+    local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|info|check|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
@@ -132,6 +132,7 @@ _btrfs_walk() {
     *:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'long json bpftrace' -- "$word") ;;
     *:--probe-format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
     *:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
+    *:--sandbox) mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$word") ;;
     walk:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si -b --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")

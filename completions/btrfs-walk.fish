@@ -344,6 +344,7 @@ complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l probe-filter
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l probe-stats -a 'probe xlator' -d 'count and time the events of each probe, or the calls of each layer'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l probe-max -x -d 'stop printing after N events'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l blackbox -r -F -d 'keep the last events in FILE, even after a crash (\'btrfs-walk blackbox FILE\' shows them)'
+complete -c btrfs-walk -l sandbox -x -a 'on off' -d 'open nothing but the images, and have no use for any other system call than reading takes (on, the default), or do without that (off)'
 complete -c btrfs-walk -s q -l quiet -d 'no warnings, only fatal errors'
 complete -c btrfs-walk -s v -l verbose -d 'also report bad copies that were replaced by good ones; -vv: the layers each error passed'
 complete -c btrfs-walk -s h -l help -d 'print this help'

@@ -82,6 +82,16 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
 bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
 
 /**
+ * Calls for each file that is opened by name after bw_fs_options.planned was called: those that
+ * are read, as far as they exist, and those that layers write to (`written`). So a program can
+ * confine itself to these. An error of `take` ends it and is the result.
+ */
+struct bw_error *bw_fs_files(const struct bw_fs *fs,
+                             struct bw_error *(*take)(void *context, const char *path,
+                                                      bool written),
+                             void *context);
+
+/**
  * Opens a file to write to that is no image: a report, a trace, a statedump. It is created if it
  * does not exist; `append`: writing begins at its end, otherwise at its beginning. BW_ERROR_USAGE
  * if it is a block device or holds a btrfs superblock. Ask bw_fs_is_input() as well if a file

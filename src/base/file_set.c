@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ struct bw_file_identity {
     dev_t device;
     ino_t inode; /* 0 for a block device */
     bool below;  /* not in the set itself: a device of the set gets its bytes from it */
+    char *path;  /* NULL if it is below */
 };
 
 static bool add(struct bw_file_set *set, const struct stat *status, unsigned level);
@@ -74,7 +76,15 @@ static bool add(struct bw_file_set *set, const struct stat *status, unsigned lev
 bool bw_file_set_add(struct bw_file_set *set, const char *path)
 {
     struct stat status;
-    return stat(path, &status) || add(set, &status, 0);
+    size_t number = set->count;
+    if (stat(path, &status))
+        return true;
+    return add(set, &status, 0) && (set->files[number].path = strdup(path));
+}
+
+const char *bw_file_set_path(const struct bw_file_set *set, size_t number)
+{
+    return set->files[number].path;
 }
 
 /* Two partitions of one disk are different files, although the same disk is below both. */
@@ -97,6 +107,8 @@ bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status)
 
 void bw_file_set_free(struct bw_file_set *set)
 {
+    for (size_t i = 0; i < set->count; i++)
+        free(set->files[i].path);
     free(set->files);
     *set = (struct bw_file_set){0};
 }

@@ -19,6 +19,9 @@ struct bw_file_set {
 
 /** Adds the file of that name, if there is one; false if memory runs out. */
 bool bw_file_set_add(struct bw_file_set *set, const char *path);
+/** The name that a file was added with, by its number in the set; NULL if it has none, because it
+ * lies below another one. */
+const char *bw_file_set_path(const struct bw_file_set *set, size_t number);
 /** Whether writing to a file, as stat() describes it, could change one of the set. */
 bool bw_file_set_holds(const struct bw_file_set *set, const struct stat *status);
 /** Frees the memory and leaves an empty set. */

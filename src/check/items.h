@@ -13,11 +13,12 @@
 /** What an item is judged by. */
 struct bw_item_rules {
     uint32_t sectorsize, nodesize, checksum_size;
-    uint64_t generation; /**< of the superblock */
-    uint64_t incompat, compat_ro;
+    uint64_t generation;            /**< of the superblock */
+    uint64_t incompat;              /**< features of the superblock */
     bool in_log;                    /**< the tree is a log tree: some rules are less strict there */
     uint64_t owner;                 /**< tree that the leaf was written for */
-    const struct bw_item *previous; /**< the item before it in the leaf; NULL: it is the first */
+    const struct bw_item *previous; /**< the item before it in the leaf; NULL: it is the first, or
+                                       the two are not in order */
 };
 
 /** What is wrong with an item. */

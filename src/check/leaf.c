@@ -37,23 +37,47 @@ static bool has_right_place(const struct bw_reached_block *leaf, uint32_t slot, 
     return right;
 }
 
-static void judge(const struct bw_reached_block *leaf, const struct bw_item *item,
-                  const struct bw_item *previous)
+/* Whether the key and the bytes of an item are where they should be. */
+static bool is_in_place(const struct bw_reached_block *leaf, uint32_t slot,
+                        const struct bw_item *item, const struct bw_item *before, bool inside,
+                        uint32_t *end)
+{
+    const bool follows = has_right_place(leaf, slot, end);
+    const bool ascends = !before || bw_key_compare(&before->key, &item->key) < 0;
+    if (follows && ascends && inside)
+        return true;
+    const struct bw_subject subject = subject_of(leaf, &item->key);
+    if (!ascends)
+        bw_check_find(leaf->check, BW_CODE_block_keys, &subject, "keys out of order, slot %" PRIu32,
+                      slot);
+    if (!follows)
+        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                      "slot %" PRIu32 " does not end where the one before it begins", slot);
+    else if (!inside)
+        bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
+                      "slot %" PRIu32 " reaches into the table of items", slot);
+    return false;
+}
+
+static struct bw_item_rules rules_of(const struct bw_reached_block *leaf)
 {
     const struct bw_superblock *superblock = &leaf->check->fs->superblock;
-    const struct bw_item_rules rules = {
+    return (struct bw_item_rules){
         .sectorsize = superblock->sectorsize,
         .nodesize = superblock->nodesize,
         .checksum_size = (uint32_t)bw_checksum_size(superblock->checksum_type),
         .generation = superblock->generation,
         .incompat = superblock->incompat_flags,
-        .compat_ro = superblock->compat_ro_flags,
         .in_log = leaf->in_log,
         .owner = leaf->owner,
-        .previous = previous,
     };
+}
+
+static void judge(const struct bw_reached_block *leaf, const struct bw_item_rules *rules,
+                  const struct bw_item *item)
+{
     struct bw_item_fault fault;
-    if (!bw_item_judge(&rules, item, &fault))
+    if (!bw_item_judge(rules, item, &fault))
         return;
     const struct bw_subject subject = subject_of_item(leaf, &item->key);
     bw_check_find(leaf->check, fault.code, &subject, "%s", fault.message);
@@ -62,22 +86,17 @@ static void judge(const struct bw_reached_block *leaf, const struct bw_item *ite
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
-    struct bw_item items[2], *previous = NULL;
+    struct bw_item_rules rules = rules_of(leaf);
+    struct bw_item items[2], *before = NULL;
     for (uint32_t slot = 0; slot < leaf->node.item_count; slot++) {
         struct bw_item *item = &items[slot % 2];
         const bool inside = bw_leaf_item(&leaf->node, slot, item);
-        const struct bw_subject subject = subject_of(leaf, &item->key);
-        if (previous && bw_key_compare(&previous->key, &item->key) >= 0)
-            bw_check_find(leaf->check, BW_CODE_block_keys, &subject,
-                          "keys out of order, slot %" PRIu32, slot);
-        if (!has_right_place(leaf, slot, &end))
-            bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
-                          "slot %" PRIu32 " does not end where the one before it begins", slot);
-        else if (!inside)
-            bw_check_find(leaf->check, BW_CODE_block_layout, &subject,
-                          "slot %" PRIu32 " reaches into the table of items", slot);
+        const bool in_place = is_in_place(leaf, slot, item, before, inside, &end);
+        if (!in_place)
+            rules.previous = NULL;
         if (inside)
-            judge(leaf, item, previous);
-        previous = item;
+            judge(leaf, &rules, item);
+        rules.previous = in_place ? item : NULL;
+        before = item;
     }
 }

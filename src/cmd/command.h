@@ -98,9 +98,18 @@ struct cmd_common {
     const char *statedump;       /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
     bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
+    const char *folder;    /**< of a command that makes files: in which; NULL: it makes none */
+    /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
+     * sandbox it could not be opened. NULL: nothing. */
+    struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);
+    void *outputs;    /**< passed to open_outputs */
+    unsigned sandbox; /**< enum cmd_sandbox_mode */
     bool quiet;
     unsigned verbose; /**< 1: also notes; 2: also the way of every error */
 };
+
+/** Whether the program confines itself. */
+enum cmd_sandbox_mode { CMD_SANDBOX_ON, CMD_SANDBOX_OFF };
 
 struct cmd_statedump;
 
@@ -164,7 +173,8 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
  * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
-/** How the common options say that a file system is to be opened, without probes and a reporter. */
+/** How the common options say that a file system is to be opened, without probes and a reporter;
+ * the sandbox is entered then. */
 struct bw_fs_options cmd_fs_options(const struct cmd_common *common);
 
 /** Opens the file system and returns STATUS_OK; on failure prints why to stderr and returns the
@@ -195,11 +205,14 @@ int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
 
 /** Blocks SIGUSR1 until cmd_statedump_start(). To be called before any thread is created. */
 void cmd_statedump_prepare(void);
-/** Waits for SIGUSR1 in a thread, and writes a statedump to common->statedump, or to stderr, each
- * time it comes. */
-struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
-                                     struct cmd_statedump **statedump);
-/** Ends that, after a last statedump if there is a file for it; NULL is allowed. */
+/** Opens common->statedump, if there is to be one, when it is known what will be read. */
+struct bw_error *cmd_statedump_open(const struct cmd_common *common, const struct bw_fs *planned,
+                                    struct cmd_statedump **statedump);
+/** Waits for SIGUSR1 in a thread, and writes a statedump there, or to stderr, each time it comes.
+ */
+void cmd_statedump_start(struct cmd_statedump *statedump, const struct bw_fs *fs);
+/** Ends that, after a last statedump if it was started and there is a file for it; NULL is allowed.
+ */
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
 
 /** Opens an output file other than stdout. BW_ERROR_USAGE if it is a file that `fs` reads, looks

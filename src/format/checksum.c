@@ -94,3 +94,10 @@ uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length)
 {
     return crc32c((uint32_t)directory, name, length);
 }
+
+uint64_t bw_data_ref_hash(uint64_t root, uint64_t objectid, uint64_t offset)
+{
+    const bw_le64 high = bw_put64(root), low[] = {bw_put64(objectid), bw_put64(offset)};
+    return (uint64_t)crc32c(~UINT32_C(0), &high, sizeof high) << 31 ^
+           crc32c(~UINT32_C(0), low, sizeof low);
+}

@@ -44,4 +44,8 @@ uint32_t bw_name_hash(const void *name, size_t length);
 /** The hash that keys INODE_EXTREF by directory and name. */
 uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length);
 
+/** The hash that keys EXTENT_DATA_REF, and by which those inside an extent item are sorted. Source:
+ * hash_extent_data_ref() in the kernel's fs/btrfs/extent-tree.c. */
+uint64_t bw_data_ref_hash(uint64_t root, uint64_t objectid, uint64_t offset);
+
 #endif

@@ -90,7 +90,7 @@ enum {
 };
 
 /** Types of a directory entry (enum bw_file_type): the top bit marks an encrypted name. */
-enum { BW_FILE_TYPE_MASK = 0x7f };
+enum { BW_FILE_TYPE_MASK = 0x7f, BW_ENTRY_IS_XATTR = 8 };
 
 /* Types of file extents (struct btrfs_file_extent_item.type). */
 enum {

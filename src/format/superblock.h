@@ -71,6 +71,8 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
                                       struct bw_superblock *superblock);
 
 /* Incompatible features. Source: BTRFS_FEATURE_INCOMPAT_* in the kernel's uapi/linux/btrfs.h. */
+#define BW_INCOMPAT_MIXED_GROUPS     (UINT64_C(1) << 2)
+#define BW_INCOMPAT_SKINNY_METADATA  (UINT64_C(1) << 8)
 #define BW_INCOMPAT_NO_HOLES         (UINT64_C(1) << 9)
 #define BW_INCOMPAT_METADATA_UUID    (UINT64_C(1) << 10)
 #define BW_INCOMPAT_ZONED            (UINT64_C(1) << 12)

@@ -29,6 +29,34 @@ bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status)
     return bw_file_set_holds(&fs->inputs, status);
 }
 
+/* What bw_fs_files() was called with. */
+struct file_taker {
+    struct bw_error *(*take)(void *context, const char *path, bool written);
+    void *context;
+};
+
+static struct bw_error *take_output(void *context, const struct bw_xlator *layer,
+                                    const struct bw_option *option, const char *path)
+{
+    const struct file_taker *taker = context;
+    (void)layer;
+    (void)option;
+    return taker->take(taker->context, path, true);
+}
+
+struct bw_error *
+bw_fs_files(const struct bw_fs *fs,
+            struct bw_error *(*take)(void *context, const char *path, bool written), void *context)
+{
+    struct file_taker taker = {take, context};
+    for (size_t i = 0; i < fs->inputs.count; i++) {
+        const char *path = bw_file_set_path(&fs->inputs, i);
+        if (path)
+            BW_TRY(take(context, path, false));
+    }
+    return bw_graph_files(fs->graph, BW_OPTION_OUTPUT, take_output, &taker);
+}
+
 static void dump_fs(const struct bw_fs *fs, struct bw_json *json)
 {
     const struct bw_fs_status status = bw_fs_status(fs);

@@ -2,7 +2,6 @@
 /* The parts of a split image: their names, whether there are any, and the layers that join them. */
 #include "fs/split.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,35 +61,20 @@ struct bw_error *bw_split_inputs(const char *path, struct bw_file_set *inputs)
     return added ? NULL : bw_error_no_memory();
 }
 
-/* Whether a name is that of a part that comes after the one that is missing, and before the one
- * found so far. */
-static bool is_later(const char *name, const char *missing, size_t suffix, const char *found)
-{
-    const char *kind = missing[suffix] >= 'a' ? "abcdefghijklmnopqrstuvwxyz" : "0123456789";
-    return strlen(name) == strlen(missing) && strncmp(name, missing, suffix) == 0 &&
-           strspn(name + suffix, kind) == strlen(name + suffix) && strcmp(name, missing) > 0 &&
-           (!*found || strcmp(name, found) < 0);
-}
-
-/* There must be no part after the first one that is missing; and none is missing after the last one
- * that there can be, where counting has begun anew. */
+/* There must be no part after the first one that is missing, as far as it is worth looking for one;
+ * and none is missing after the last one that there can be, where counting has begun anew. */
 static struct bw_error *check_end(const char *missing, size_t suffix)
 {
-    if (!missing[suffix + strspn(missing + suffix, missing[suffix] == 'a' ? "a" : "0")])
-        return NULL;
-    char found[256] = "";
-    const char *name = file_name(missing);
-    const struct dirent *entry;
-    BW_AUTO_FREE char *folder = strndup(missing, (size_t)(name - missing));
-    DIR *directory = folder ? opendir(*folder ? folder : ".") : NULL;
-    while (directory && (entry = readdir(directory)))
-        if (is_later(entry->d_name, name, suffix - (size_t)(name - missing), found))
-            snprintf(found, sizeof found, "%s", entry->d_name);
-    if (directory)
-        closedir(directory);
-    return *found ? bw_error_create(BW_ERROR_USAGE, "%s is missing: the image goes on in %s",
-                                    missing, found)
-                  : NULL;
+    enum { LARGEST_GAP = 1000 };
+    BW_AUTO_FREE char *part = strdup(missing);
+    if (!part)
+        return bw_error_no_memory();
+    bool is_last = !missing[suffix + strspn(missing + suffix, missing[suffix] == 'a' ? "a" : "0")];
+    for (unsigned i = 0; !is_last && i < LARGEST_GAP && count_up(part + suffix); i++)
+        if (access(part, F_OK) == 0)
+            return bw_error_create(BW_ERROR_USAGE, "%s is missing: the image goes on in %s",
+                                   missing, part);
+    return NULL;
 }
 
 /* Whether all partitions are complete. */

@@ -252,14 +252,21 @@ static struct bw_error *check_used(const struct bw_graph *graph)
     return NULL;
 }
 
+static struct bw_error *add_input(void *inputs, const struct bw_xlator *layer,
+                                  const struct bw_option *option, const char *path)
+{
+    (void)layer;
+    (void)option;
+    return bw_file_set_add(inputs, path) ? NULL : bw_error_no_memory();
+}
+
 /* An output is compared with every file that is read, not by name but as a file. What does not
  * exist yet is no image. */
-static struct bw_error *check_output(const struct bw_xlator *layer, const struct bw_option *option,
-                                     const char *path, const struct bw_file_set *inputs)
+static struct bw_error *check_output(void *inputs, const struct bw_xlator *layer,
+                                     const struct bw_option *option, const char *path)
 {
     struct stat status;
-    if (!*path || strcmp(path, "-") == 0 || stat(path, &status) ||
-        !bw_file_set_holds(inputs, &status))
+    if (stat(path, &status) || !bw_file_set_holds(inputs, &status))
         return NULL;
     const struct bw_setting *setting = bw_layer_setting(layer, option->name);
     return BW_REFUSE(
@@ -268,21 +275,17 @@ static struct bw_error *check_output(const struct bw_xlator *layer, const struct
         layer->name.text, option->name, path);
 }
 
-/* Goes through all options of one type: BW_OPTION_PATH fills the inputs, BW_OPTION_OUTPUT is
- * compared with them. */
-static struct bw_error *check_files(const struct bw_graph *graph, enum bw_option_type wanted,
-                                    struct bw_file_set *inputs)
+struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
+                                bw_graph_file_taker *take, void *context)
 {
     for (size_t i = 0; i < graph->size; i++) {
         const struct bw_xlator *layer = graph->layers[i];
         const struct bw_option *options = layer->type->options;
         for (size_t k = 0; options && options[k].name; k++) {
-            if (options[k].type != wanted)
-                continue;
-            if (wanted == BW_OPTION_OUTPUT)
-                BW_TRY(check_output(layer, &options[k], layer->values[k], inputs));
-            else if (!bw_file_set_add(inputs, layer->values[k]))
-                return bw_error_no_memory();
+            const char *path = layer->values[k];
+            bool none = wanted == BW_OPTION_OUTPUT && (!*path || strcmp(path, "-") == 0);
+            if (options[k].type == wanted && !none)
+                BW_TRY(take(context, layer, &options[k], path));
         }
     }
     return NULL;
@@ -295,6 +298,6 @@ struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inpu
     for (size_t i = 0; i < graph->size; i++)
         BW_TRY(bw_graph_check_layer(graph->layers[i]));
     BW_TRY(check_used(graph));
-    BW_TRY(check_files(graph, BW_OPTION_PATH, inputs));
-    return check_files(graph, BW_OPTION_OUTPUT, inputs);
+    BW_TRY(bw_graph_files(graph, BW_OPTION_PATH, add_input, inputs));
+    return bw_graph_files(graph, BW_OPTION_OUTPUT, check_output, inputs);
 }

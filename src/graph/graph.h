@@ -192,6 +192,14 @@ struct bw_error *bw_volfile_parse(struct bw_graph *graph, const char *source, co
  */
 struct bw_error *bw_graph_check(struct bw_graph *graph, struct bw_file_set *inputs);
 
+typedef struct bw_error *bw_graph_file_taker(void *context, const struct bw_xlator *layer,
+                                             const struct bw_option *option, const char *path);
+
+/** Calls for each file that checked layers name in an option of this type: BW_OPTION_PATH, or
+ * BW_OPTION_OUTPUT, and then not for stderr. An error of `take` ends it. */
+struct bw_error *bw_graph_files(const struct bw_graph *graph, enum bw_option_type wanted,
+                                bw_graph_file_taker *take, void *context);
+
 /** Checks a single layer, whose children were checked, but for files it would write to. */
 struct bw_error *bw_graph_check_layer(struct bw_xlator *layer);
 

@@ -129,7 +129,8 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
 
 static struct bw_error *load(const char *file, const char *type, struct bw_plugin *plugin)
 {
-    plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    /* It stays: a program that has confined itself could not load it again. */
+    plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!plugin->handle)
         return bw_error_create(BW_ERROR_USAGE, "cannot load a layer: %s", dlerror());
     const struct bw_xlator_api *api = dlsym(plugin->handle, "bw_xlator_api");

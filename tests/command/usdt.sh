@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 if ! have readelf; then skip "notes: there is no readelf"; finish; fi
-if [ "$(cat "$BUILD/usdt" 2> /dev/null)" != 1 ]; then skip "notes: built without USDT"; finish; fi
+if ! grep -q usdt=1 "$BUILD/features"; then skip "notes: built without USDT"; finish; fi
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" levels-3 || exit 1
 image=$BUILD/fixtures/levels-3/dev1.img
 

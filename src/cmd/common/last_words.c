@@ -14,14 +14,18 @@
 
 static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 
+/* Ends the thread; pthread_cancel() would load a library. Nothing happens if others send it. */
+enum { STOP = SIGURG };
+
 /* Of the process, as signals are. */
 static struct {
     void (*speak)(void *context);
     void *context;
-    sigset_t signals; /* those of `ending` that are not ignored */
+    sigset_t signals; /* those of `ending` that are not ignored, and STOP */
     sigset_t before;  /* mask of the thread that started it */
     pthread_t thread;
     bool started;
+    atomic_bool stopping;
     atomic_flag spoken;
 } words = {.spoken = ATOMIC_FLAG_INIT};
 
@@ -35,9 +39,10 @@ static void *listen_for_signals(void *context)
 {
     int number;
     (void)context;
-    if (sigwait(&words.signals, &number))
-        return NULL;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    do {
+        if (sigwait(&words.signals, &number) || (number == STOP && atomic_load(&words.stopping)))
+            return NULL;
+    } while (number == STOP);
     /* A second signal ends the program at once. */
     pthread_sigmask(SIG_UNBLOCK, &words.signals, NULL);
     cmd_last_words();
@@ -48,6 +53,7 @@ static void *listen_for_signals(void *context)
 static void choose_signals(void)
 {
     sigemptyset(&words.signals);
+    sigaddset(&words.signals, STOP);
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
         struct sigaction action;
         if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL)
@@ -74,7 +80,8 @@ void cmd_last_words_stop(void)
 {
     if (!words.started)
         return;
-    pthread_cancel(words.thread);
+    atomic_store(&words.stopping, true);
+    pthread_kill(words.thread, STOP);
     pthread_join(words.thread, NULL);
     words.speak = NULL;
 }

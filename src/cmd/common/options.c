@@ -106,8 +106,14 @@ const struct cmd_option cmd_image_options[] = {
     {0},
 };
 
+static const char *const sandbox_modes[] = {"on", "off", NULL}; /* enum cmd_sandbox_mode */
+
 /* Of every command. */
 const struct cmd_option cmd_common_options[] = {
+    {0, "sandbox", "WORD",
+     "open nothing but the images, and have no use for any other system call than reading takes "
+     "(on, the default), or do without that (off)",
+     CMD_WORD(struct cmd_common, sandbox, sandbox_modes)},
     {'q', "quiet", NULL, "no warnings, only fatal errors", CMD_FLAG(struct cmd_common, quiet)},
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",

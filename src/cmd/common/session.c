@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The file system of a command: opening it with the common options, and closing it. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "base/file_set.h"
 #include "cmd/command.h"
 #include "cmd/common/partitions.h"
+#include "cmd/common/sandbox.h"
 #include "cmd/probes/recorder.h"
 
 static const struct {
@@ -56,12 +58,40 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
     return error;
 }
 
-/* While the file system is being opened: all files that will be read are known. */
+/* A session that is being opened. */
+struct opening {
+    const struct cmd_common *common;
+    struct cmd_session *session;
+};
+
+/* Nothing is made, and nothing emptied, for an image that is not there. */
+static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
+{
+    for (size_t i = 0; common->open_outputs && i < common->image_count; i++)
+        if (access(common->images[i], R_OK))
+            return bw_error_from_errno(errno, "cannot open %s", common->images[i]);
+    return common->open_outputs ? common->open_outputs(common->outputs, fs) : NULL;
+}
+
+/* All files that will be read are known, and none of the images is open. First come the outputs,
+ * which the sandbox could not open, and threads come last, because a thread begins in the sandbox
+ * that it is started in. */
 static struct bw_error *planned(void *context, const struct bw_fs *fs)
 {
-    struct cmd_session *session = context;
+    const struct opening *opening = context;
+    struct cmd_session *session = opening->session;
     BW_TRY(check_streams(fs, NULL)); /* a volfile may have named more */
-    return cmd_probes_open(session->probes, fs);
+    BW_TRY(cmd_probes_open(session->probes, fs));
+    BW_TRY(cmd_statedump_open(opening->common, fs, &session->statedump));
+    BW_TRY(open_outputs(opening->common, fs));
+    BW_TRY(cmd_sandbox_enter(opening->common, fs));
+    return cmd_probes_start(session->probes);
+}
+
+/* For commands that open a file system by themselves. */
+static struct bw_error *confine(void *common, const struct bw_fs *planned)
+{
+    return cmd_sandbox_enter(common, planned);
 }
 
 struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
@@ -72,6 +102,8 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .path_count = common->image_count,
         .superblock_copy = common->superblock_copy,
         .graph = &common->graph,
+        .planned = confine,
+        .planned_context = (void *)(uintptr_t)common,
         .partition = common->partition,
         .offset = common->offset,
         .log = (enum bw_log_mode)common->log,
@@ -82,15 +114,17 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
                                    struct bw_error *(*open_fs)(const struct bw_fs_options *options,
                                                                struct bw_fs **fs))
 {
+    struct opening opening = {common, session};
     BW_TRY(check_streams_first(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
     struct bw_fs_options options = cmd_fs_options(common);
     options.probes = cmd_probes_set_of(session->probes);
     options.planned = planned;
-    options.planned_context = session;
+    options.planned_context = &opening;
     options.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)common};
     BW_TRY(open_fs(&options, &session->fs));
-    return cmd_statedump_start(common, session->fs, &session->statedump);
+    cmd_statedump_start(session->statedump, session->fs);
+    return NULL;
 }
 
 static struct bw_error *print_table(void *context, const struct bw_partition_table *table)
@@ -126,7 +160,7 @@ static int open_session(const struct cmd_common *common, struct cmd_session *ses
     int status = fail_to_open(common, error);
     if (common->verbose)
         cmd_recorder_print_last();
-    bw_fs_close(session->fs);
+    bw_error_free(cmd_statedump_stop(session->statedump));
     error = cmd_probes_close(session->probes);
     if (error)
         cmd_fail(common, error);

@@ -17,7 +17,7 @@
 
 struct cmd_statedump {
     const struct cmd_common *common;
-    const struct bw_fs *fs;
+    const struct bw_fs *fs; /* NULL: it is not open yet */
     int descriptor;
     pthread_t thread;
     bool listening;
@@ -84,29 +84,26 @@ struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, cons
     return bw_output_file_open(name, false, descriptor);
 }
 
-static struct bw_error *open_file(struct cmd_statedump *statedump)
+struct bw_error *cmd_statedump_open(const struct cmd_common *common, const struct bw_fs *planned,
+                                    struct cmd_statedump **result)
 {
-    const char *name = statedump->common->statedump;
-    statedump->descriptor = STDERR_FILENO;
-    return !name || strcmp(name, "-") == 0
-               ? NULL
-               : cmd_open_output(statedump->fs, statedump->common->probes.blackbox, name,
-                                 &statedump->descriptor);
-}
-
-struct bw_error *cmd_statedump_start(const struct cmd_common *common, const struct bw_fs *fs,
-                                     struct cmd_statedump **result)
-{
+    const char *name = common->statedump;
     BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
     if (!statedump)
         return bw_error_no_memory();
     statedump->common = common;
-    statedump->fs = fs;
-    BW_TRY(open_file(statedump));
-    /* Without a thread there is still the statedump at the end. */
-    statedump->listening = bw_thread_start(&statedump->thread, listen_for_signals, statedump) == 0;
+    statedump->descriptor = STDERR_FILENO;
+    if (name && strcmp(name, "-") != 0)
+        BW_TRY(cmd_open_output(planned, common->probes.blackbox, name, &statedump->descriptor));
     *result = BW_TAKE(statedump);
     return NULL;
+}
+
+void cmd_statedump_start(struct cmd_statedump *statedump, const struct bw_fs *fs)
+{
+    statedump->fs = fs;
+    /* Without a thread there is still the statedump at the end. */
+    statedump->listening = bw_thread_start(&statedump->thread, listen_for_signals, statedump) == 0;
 }
 
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump)
@@ -118,7 +115,7 @@ struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump)
         pthread_kill(statedump->thread, SIGUSR1);
         pthread_join(statedump->thread, NULL);
     }
-    struct bw_error *error = statedump->common->statedump ? dump(statedump) : NULL;
+    struct bw_error *error = statedump->common->statedump && statedump->fs ? dump(statedump) : NULL;
     if (statedump->descriptor != STDERR_FILENO && close(statedump->descriptor) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
     free(statedump);

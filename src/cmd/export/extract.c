@@ -150,11 +150,16 @@ static void list_missed(struct extract *extract)
                 extract->target.foreign);
 }
 
+static void close_folder(struct extract *extract)
+{
+    bw_target_close(&extract->target);
+    bw_target_close(&extract->look);
+}
+
 static void free_all(struct extract *extract)
 {
     bw_target_file_abandon(&extract->file);
-    bw_target_close(&extract->target);
-    bw_target_close(&extract->look);
+    close_folder(extract);
     bw_links_free(&extract->links);
     pthread_mutex_destroy(&extract->lock);
     bw_made_directories_free(&extract->directories);
@@ -167,11 +172,11 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
 {
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(common, &state->export, &extract->export);
-    if (status)
+    if (status) {
+        close_folder(extract);
         return status;
-    state->target.missed = extract_miss;
-    state->target.context = extract;
-    state->target.seed = seed_of(extract->export.session.fs);
+    }
+    extract->target.options.seed = seed_of(extract->export.session.fs);
     extract->bad = (struct cmd_bad_ranges){
         .fs = extract->export.session.fs,
         .on_error = state->on_error,
@@ -181,11 +186,6 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
     struct bw_error *error = bw_xattr_reader_create(extract->export.session.fs, &extract->xattrs);
-    if (!error)
-        error = bw_target_open(state->folder, &state->target, &extract->target);
-    if (!error)
-        error = bw_target_open(state->folder, &state->target, &extract->look);
-    bool opened = !error;
     cmd_progress_start(&extract->progress, common->quiet);
     catch_signals(&extract->file);
     if (!error)
@@ -195,18 +195,38 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
     free_all(extract);
-    return opened ? status : STATUS_CANNOT;
+    return status;
+}
+
+struct outputs {
+    struct extract *extract;
+    const struct extract_state *state;
+};
+
+static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
+{
+    const struct outputs *outputs = context;
+    const struct extract_state *state = outputs->state;
+    (void)planned;
+    BW_TRY(bw_target_open(state->folder, &state->target, &outputs->extract->target));
+    return bw_target_open(state->folder, &state->target, &outputs->extract->look);
 }
 
 static int run(const struct cmd_common *common, void *settings)
 {
     struct extract_state *state = settings;
+    struct cmd_common writing = *common;
     if (!state->folder)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "where to? -C DEST is missing"));
     struct extract *extract = calloc(1, sizeof *extract);
     if (!extract)
         return cmd_fail(common, bw_error_no_memory());
-    int status = extract_image(common, state, extract);
+    state->target.missed = extract_miss;
+    state->target.context = extract;
+    writing.folder = state->folder;
+    writing.open_outputs = open_folder;
+    writing.outputs = &(struct outputs){extract, state};
+    int status = extract_image(&writing, state, extract);
     free(extract);
     return status;
 }

@@ -290,19 +290,26 @@ static struct bw_error *write_directories(struct tar *tar)
     return NULL;
 }
 
-/* Where the archive goes. Whatever was in a file before is gone. */
-static struct bw_error *open_output(const struct tar_state *state, struct tar *tar)
+/* The file that the archive goes to. */
+static struct bw_error *open_output(void *context, const struct bw_fs *planned)
+{
+    struct tar *tar = context;
+    return strcmp(tar->name, "-") == 0
+               ? NULL
+               : cmd_open_output(planned, tar->export.common->probes.blackbox, tar->name,
+                                 &tar->descriptor);
+}
+
+/* Whatever was in a file before is gone. */
+static struct bw_error *start_output(struct tar *tar)
 {
     struct stat status;
-    tar->descriptor = STDOUT_FILENO;
-    tar->name = "stdout";
-    if (state->file && strcmp(state->file, "-") != 0) {
-        BW_TRY(cmd_open_output(tar->export.session.fs, tar->export.common->probes.blackbox,
-                               state->file, &tar->descriptor));
-        tar->name = state->file;
-        if (fstat(tar->descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-            ftruncate(tar->descriptor, 0))
-            return bw_error_from_errno(errno, "cannot empty %s", state->file);
+    if (tar->descriptor < 0) {
+        tar->descriptor = STDOUT_FILENO;
+        tar->name = "stdout";
+    } else if (fstat(tar->descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+               ftruncate(tar->descriptor, 0)) {
+        return bw_error_from_errno(errno, "cannot empty %s", tar->name);
     }
     if (tar->format != BW_ARCHIVE_MTREE && isatty(tar->descriptor))
         return bw_error_create(
@@ -358,7 +365,7 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .finish = finish_file,
                                      .context = tar};
     BW_TRY(bw_archive_create(tar->format, write_bytes, tar, &tar->archive));
-    BW_TRY(open_output(state, tar)); /* empties a file that is there */
+    BW_TRY(start_output(tar));
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
     BW_TRY(write_directories(tar));
@@ -389,11 +396,18 @@ static void free_all(struct tar *tar)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct tar_state *state = settings;
-    struct tar tar = {.descriptor = -1, .format = state->format};
+    struct tar tar = {
+        .descriptor = -1, .format = state->format, .name = state->file ? state->file : "-"};
+    struct cmd_common writing = *common;
+    writing.open_outputs = open_output;
+    writing.outputs = &tar;
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
-    int status = cmd_export_open(common, &state->export, &tar.export);
-    if (status)
+    int status = cmd_export_open(&writing, &state->export, &tar.export);
+    if (status) {
+        if (tar.descriptor >= 0)
+            close(tar.descriptor);
         return status;
+    }
     struct bw_error *error = init(&tar, state->on_error);
     if (!error)
         error = write_archive(state, &tar);

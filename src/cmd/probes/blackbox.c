@@ -14,7 +14,7 @@
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/recorder.h"
-#include "cmd/command.h"
+#include "cmd/common/sandbox.h"
 
 struct blackbox_state {
     bool json;
@@ -37,12 +37,15 @@ static const struct cmd_option options[] = {
     {0},
 };
 
-static struct bw_error *load(const char *file, struct bw_recording **recording)
+static struct bw_error *load(const struct cmd_common *common, const char *file,
+                             struct bw_recording **recording)
 {
     int descriptor = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (descriptor < 0)
         return bw_error_from_errno(errno, "cannot open");
-    struct bw_error *error = bw_recording_read(descriptor, recording);
+    struct bw_error *error = cmd_sandbox_enter(common, NULL);
+    if (!error)
+        error = bw_recording_read(descriptor, recording);
     close(descriptor);
     return error;
 }
@@ -123,7 +126,7 @@ static int show(const struct cmd_common *common, const struct blackbox_state *bl
 {
     struct bw_recording *recording;
     int status = STATUS_OK;
-    struct bw_error *error = load(file, &recording);
+    struct bw_error *error = load(common, file, &recording);
     if (error) {
         cmd_fail(common, bw_error_prefix(error, "%s", file));
         return STATUS_CANNOT;

@@ -289,7 +289,11 @@ struct bw_error *cmd_probes_open(struct cmd_probes *watch, const struct bw_fs *f
                              &watch->recorder));
     bw_probes_add(watch->probes, bw_recorder_consumer(watch->recorder));
     cmd_recorder_start(watch->recorder);
-    BW_TRY(open_output(watch, fs));
+    return open_output(watch, fs);
+}
+
+struct bw_error *cmd_probes_start(struct cmd_probes *watch)
+{
     bool holds_back = watch->stats || (watch->printer && gathers(watch));
     return holds_back ? cmd_last_words_start(speak, watch) : NULL;
 }

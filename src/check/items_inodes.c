@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Judging the items of subvolumes and log trees: inodes, their names, attributes and extents. */
+#include <sys/stat.h>
+
+#include "check/item_rules.h"
+#include "format/file_extent.h"
+
+/* Flags of inodes that the kernel knows. The lower half is incompatible, so that a kernel must know
+ * them to read the inode; the upper half, to write it. */
+#define INODE_FLAGS (UINT64_C(0x180000fff))
+
+enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7 };
+
+/* Where the greatest file ends, rounded up to sectors. */
+#define GREATEST_END (UINT64_C(1) << 63)
+
+/* Items of a subvolume that belong to an inode come after its INODE_ITEM or another item of it. */
+static bool lacks_inode(const struct bw_item_rules *rules, const struct bw_item *item,
+                        struct bw_item_fault *fault)
+{
+    const struct bw_item *previous = rules->previous;
+    if (!previous || previous->key.objectid == item->key.objectid || rules->in_log ||
+        !bw_is_subvolume(rules->owner))
+        return false;
+    return bw_item_wrong_as(fault, BW_CODE_item_without_inode,
+                            "the item before belongs to inode %" PRIu64, previous->key.objectid);
+}
+
+static bool wrong_mode(const struct bw_disk_inode_item *inode, struct bw_item_fault *fault)
+{
+    const uint32_t mode = bw_get32(inode->mode), links = bw_get32(inode->link_count);
+    const uint64_t flags = bw_get64(inode->flags);
+    if (mode & ~(uint32_t)(S_IFMT | 07777) || bw_file_type_of_mode(mode) == BW_FILE_UNKNOWN)
+        return bw_item_wrong(fault, "mode 0%" PRIo32, mode);
+    if (S_ISDIR(mode) && links > 1)
+        return bw_item_wrong(fault, "directory with %" PRIu32 " links", links);
+    if (flags & ~INODE_FLAGS)
+        return bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags & ~INODE_FLAGS);
+    return S_ISLNK(mode) && (flags & (INODE_IMMUTABLE | INODE_APPEND)) &&
+           bw_item_wrong(fault, "symbolic link with flags 0x%" PRIx64, flags);
+}
+
+bool bw_judge_inode_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                         struct bw_item_fault *fault)
+{
+    const struct bw_disk_inode_item *inode = (const void *)item->data;
+    if (!bw_is_inode(item->key.objectid) || item->key.offset)
+        return bw_item_wrong(fault, "no inode has this key");
+    if (bw_get64(inode->size) > INT64_MAX)
+        return bw_item_wrong(fault, "size of the file %" PRIu64, bw_get64(inode->size));
+    return bw_generation_wrong(rules, fault, "generation", bw_get64(inode->generation)) ||
+           bw_generation_wrong(rules, fault, "transid", bw_get64(inode->transid)) ||
+           wrong_mode(inode, fault);
+}
+
+/* A name of an inode. The top directory of a tree calls itself "..". */
+static bool wrong_name(const struct bw_item *item, const struct bw_inode_ref *ref,
+                       struct bw_item_fault *fault)
+{
+    if (item->key.type == BW_INODE_EXTREF &&
+        bw_extref_hash(ref->parent, ref->name, ref->name_length) != item->key.offset)
+        return bw_item_wrong_as(fault, BW_CODE_name_hash, "the name has the hash %" PRIu32,
+                                bw_extref_hash(ref->parent, ref->name, ref->name_length));
+    if (bw_name_is_valid(ref->name, ref->name_length))
+        return false;
+    if (ref->parent == item->key.objectid && ref->name_length == 2 && ref->name[0] == '.' &&
+        ref->name[1] == '.')
+        return false;
+    return bw_item_wrong(fault, "a name of %u bytes that no file can have", ref->name_length);
+}
+
+bool bw_judge_inode_ref(const struct bw_item_rules *rules, const struct bw_item *item,
+                        struct bw_item_fault *fault)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    struct bw_inode_ref ref;
+    if (lacks_inode(rules, item, fault))
+        return true;
+    while (bw_inode_ref_next(&cursor, &item->key, &ref))
+        if (wrong_name(item, &ref, fault))
+            return true;
+    return bw_cursor_bad(&cursor) && bw_item_wrong(fault, "a name is cut off");
+}
+
+/* What a name of a directory leads to. The offset of a subvolume has no meaning. */
+static bool wrong_location(const struct bw_item *item, const struct bw_disk_dir_item *entry,
+                           struct bw_item_fault *fault)
+{
+    const struct bw_key location = bw_key_decode(&entry->location);
+    const bool of_inode =
+        location.type == BW_INODE_ITEM && bw_is_inode(location.objectid) && location.offset == 0;
+    const bool of_subvolume = location.type == BW_ROOT_ITEM && bw_is_subvolume(location.objectid) &&
+                              (entry->type & BW_FILE_TYPE_MASK) == BW_FILE_DIRECTORY;
+    const bool nowhere = !location.objectid && !location.type && !location.offset;
+    if (item->key.type == BW_XATTR_ITEM ? nowhere : of_inode || of_subvolume)
+        return false;
+    return bw_item_wrong(fault, "leads to (%" PRIu64 " %u %" PRIu64 ")", location.objectid,
+                         location.type, location.offset);
+}
+
+/* A name in a directory, or an attribute. Its transid means nothing: mkfs.btrfs does not set it. */
+static bool wrong_entry(const struct bw_item *item, const struct bw_disk_dir_item *entry,
+                        const uint8_t *name, struct bw_item_fault *fault)
+{
+    const unsigned type = entry->type & BW_FILE_TYPE_MASK, length = bw_get16(entry->name_length);
+    const bool is_attribute = item->key.type == BW_XATTR_ITEM;
+    const bool is_encrypted = entry->type != type;
+    if (is_attribute ? type != BW_ENTRY_IS_XATTR
+                     : type == BW_FILE_UNKNOWN || type >= BW_ENTRY_IS_XATTR)
+        return bw_item_wrong(fault, "type %u", type);
+    if (length == 0 || length > BW_NAME_MAX)
+        return bw_item_wrong(fault, "a name of %u bytes", length);
+    if (!is_attribute && !is_encrypted && !bw_name_is_valid(name, length))
+        return bw_item_wrong(fault, "a name of %u bytes that no file can have", length);
+    if (!is_attribute && bw_get16(entry->data_length))
+        return bw_item_wrong(fault, "%u bytes of data", bw_get16(entry->data_length));
+    if (item->key.type != BW_DIR_INDEX && item->key.offset != bw_name_hash(name, length))
+        return bw_item_wrong_as(fault, BW_CODE_name_hash, "the name has the hash %" PRIu32,
+                                bw_name_hash(name, length));
+    return wrong_location(item, entry, fault);
+}
+
+bool bw_judge_dir_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                       struct bw_item_fault *fault)
+{
+    struct bw_cursor cursor = bw_cursor_of(item);
+    if (lacks_inode(rules, item, fault))
+        return true;
+    while (cursor.next < cursor.end) {
+        const struct bw_disk_dir_item *entry = (const void *)bw_cursor_take(&cursor, sizeof *entry);
+        const uint8_t *name = entry ? bw_cursor_take(&cursor, bw_get16(entry->name_length)) : NULL;
+        if (!name || !bw_cursor_take(&cursor, bw_get16(entry->data_length)))
+            return bw_item_wrong(fault, "a name or its data are cut off");
+        if (wrong_entry(item, entry, name, fault))
+            return true;
+        if (item->key.type == BW_DIR_INDEX && cursor.next < cursor.end)
+            return bw_item_wrong(fault, "more than one name");
+    }
+    return false;
+}
+
+bool bw_judge_orphan_item(const struct bw_item_rules *rules, const struct bw_item *item,
+                          struct bw_item_fault *fault)
+{
+    (void)rules;
+    return item->key.objectid != BW_ORPHAN && bw_item_wrong(fault, "no orphan has this key");
+}
+
+bool bw_judge_dir_log(const struct bw_item_rules *rules, const struct bw_item *item,
+                      struct bw_item_fault *fault)
+{
+    (void)rules;
+    const struct bw_disk_dir_log *log = (const void *)item->data;
+    return bw_get64(log->end) < item->key.offset &&
+           bw_item_wrong(fault, "its range ends at %" PRIu64 ", before it begins",
+                         bw_get64(log->end));
+}
+
+bool bw_judge_verity(const struct bw_item_rules *rules, const struct bw_item *item,
+                     struct bw_item_fault *fault)
+{
+    (void)rules;
+    const struct bw_disk_verity_descriptor *verity = (const void *)item->data;
+    if (item->key.offset)
+        return false; /* a piece of the descriptor of fs-verity */
+    if (item->size != sizeof *verity)
+        return bw_item_wrong(fault, "size is %" PRIu32 ", not %zu", item->size, sizeof *verity);
+    if (bw_get64(verity->reserved[0]) || bw_get64(verity->reserved[1]) || verity->encryption)
+        return bw_item_wrong(fault, "reserved bytes are not zero");
+    return bw_get64(verity->size) > INT32_MAX &&
+           bw_item_wrong(fault, "size of the descriptor %" PRIu64, bw_get64(verity->size));
+}
+
+/* Where the piece of a file ends that the item before describes; 0 if it is none of this file. */
+static uint64_t end_of_previous(const struct bw_item_rules *rules, const struct bw_item *item)
+{
+    const struct bw_item *previous = rules->previous;
+    if (!previous || previous->key.objectid != item->key.objectid ||
+        previous->key.type != BW_EXTENT_DATA ||
+        previous->size < offsetof(struct bw_disk_file_extent, disk_bytenr))
+        return 0;
+    const struct bw_disk_file_extent *disk = (const void *)previous->data;
+    const uint64_t mask = rules->sectorsize - 1;
+    if (disk->type == BW_FILE_EXTENT_INLINE)
+        return (previous->key.offset + bw_get64(disk->ram_bytes) + mask) & ~mask;
+    return previous->size == sizeof *disk ? previous->key.offset + bw_get64(disk->num_bytes) : 0;
+}
+
+/* What is wrong with a piece of a file although it can be read. */
+static bool wrong_piece(const struct bw_item *item, const struct bw_file_extent *extent,
+                        struct bw_item_fault *fault)
+{
+    if (extent->type == BW_FILE_EXTENT_PREALLOC && extent->compression)
+        return bw_item_wrong(fault, "preallocated and compressed");
+    if (item->key.offset > GREATEST_END || extent->num_bytes > GREATEST_END - item->key.offset)
+        return bw_item_wrong(fault, "%" PRIu64 " bytes pass the greatest size of a file",
+                             extent->num_bytes);
+    if (extent->type != BW_FILE_EXTENT_INLINE && !extent->disk_bytenr && extent->disk_num_bytes)
+        return bw_item_wrong(fault, "a hole with disk_num_bytes %" PRIu64, extent->disk_num_bytes);
+    return false;
+}
+
+bool bw_judge_file_extent(const struct bw_item_rules *rules, const struct bw_item *item,
+                          struct bw_item_fault *fault)
+{
+    struct bw_file_extent extent;
+    const uint64_t end = end_of_previous(rules, item);
+    if (lacks_inode(rules, item, fault) ||
+        bw_item_refused(fault, bw_file_extent_decode(item, rules->sectorsize, &extent)) ||
+        bw_generation_wrong(rules, fault, "generation", extent.generation) ||
+        wrong_piece(item, &extent, fault))
+        return true;
+    if (end > item->key.offset)
+        return bw_item_wrong_as(fault, BW_CODE_items_overlap, "the extent before ends at %" PRIu64,
+                                end);
+    return extent.disk_bytenr && !extent.compression && extent.ram_bytes != extent.disk_num_bytes &&
+           bw_item_wrong_as(fault, BW_CODE_file_extent_ram_bytes,
+                            "ram_bytes %" PRIu64 " of an extent of %" PRIu64 " bytes",
+                            extent.ram_bytes, extent.disk_num_bytes);
+}

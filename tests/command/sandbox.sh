@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The sandbox: a layer that does what reading has no use for fails in it, and succeeds without it; outputs, signals
+# and block devices work in it.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 || exit 1
+image=$WORK/image
+cp "$BUILD/fixtures/plain/dev1.img" "$image"
+expect "switched off" 0 'note: no sandbox: --sandbox=off' -v --sandbox=off "$image"
+expect "neither on nor off" 2 'sandbox' --sandbox=maybe "$image"
+expect "on" 0 'note: (no )?sandbox: ' -v "$image"
+grep -q "no sandbox" "$WORK/err" && { skip "$(sed -n 's/.*no sandbox: //p' "$WORK/err")"; finish; }
+grep -q "Landlock: on" "$WORK/err"; landlock=$?
+grep -q "seccomp: on" "$WORK/err"; seccomp=$?
+
+export BTRFS_WALK_XLATOR_PATH=$WORK/xlators
+mkdir -p "$WORK/xlators/toys" "$WORK/outside" "$WORK/dest"
+holds "the layer is built" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/breakout.so" "$ROOT/tests/plugin/breakout.c"
+
+# breaks_out FOLDER ARGUMENTS...: the attempts, which make things in this folder.
+breaks_out() {
+    local folder=$1
+    shift
+    touch "$folder/old"
+    timeout 60 "$PROGRAM" "$@" --insert "toys/breakout@device-1,folder=$folder,image=$image" "$image" > /dev/null 2> "$WORK/err"
+    rm -rf "$folder/new" "$folder/new-folder"
+}
+
+# all WORD: whether all attempts of the last run ended like this, but for those that match $but.
+all() { [ "$(grep -c '^breakout: ' "$WORK/err")" -eq 14 ] && ! grep '^breakout: ' "$WORK/err" | grep -vE "${but:-^$}" | grep -v ": $1\$"; }
+
+but=
+[ $landlock -eq 0 ] || but='/etc/passwd|listing'
+[ $seccomp -eq 0 ] || but="socket|program|tracing|process|signal|new code|mode"
+if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then skip "the kernel or the build has half a sandbox only"; fi
+for command in walk info ls tar sum dump super graph; do
+    breaks_out "$WORK/outside" $command
+    holds "nothing breaks out of $command" all forbidden
+done
+but='^$' breaks_out "$WORK/outside" --sandbox=off
+holds "without a sandbox everything succeeds: $(grep forbidden "$WORK/err")" all allowed
+if [ $landlock -eq 0 ] && [ $seccomp -eq 0 ]; then
+    but='making a f|mode|removing'
+    breaks_out "$WORK/dest" extract -C "$WORK/dest"
+    holds "extract may change its folder" [ "$(grep -E "$but" "$WORK/err" | grep -c allowed)" -eq 4 ]
+    holds "and nothing else" all forbidden
+    rm -rf "$WORK/dest"
+    but='mode' breaks_out "$WORK/outside" extract -C "$WORK/dest"
+    but='mode' holds "outside of it, extract makes nothing" all forbidden
+fi
+
+# What is written is opened before.
+mkdir "$WORK/kept"
+expect "a statedump" 0 - --statedump "$WORK/kept/dump" "$image"
+holds "it is written" grep -q '"graph"' "$WORK/kept/dump"
+expect "a trace" 0 - --insert "debug/trace@device-1,file=$WORK/kept/trace" "$image"
+holds "it is written" [ -s "$WORK/kept/trace" ]
+expect "a trace into a folder that is not there" 2 'nowhere' --insert "debug/trace@device-1,file=$WORK/nowhere/trace" "$image"
+expect "probes" 0 - --probe '*' --probe-output "$WORK/kept/probes" --blackbox "$WORK/kept/box" "$image"
+holds "they are written" [ -s "$WORK/kept/box" ]
+expect "an archive" 0 'a socket is left out' tar -f "$WORK/kept/tar" "$image"
+holds "it is written" tar -tf "$WORK/kept/tar"
+expect "no archive of what is not there" 2 'cannot open .*nothing' tar -f "$WORK/kept/tar" "$WORK/nothing"
+holds "the one before is left" tar -tf "$WORK/kept/tar"
+expect "extract" 0 - extract -C "$WORK/kept/folder" "$image"
+holds "it is written" [ -f "$WORK/kept/folder/top-file" ]
+expect "no folder for what is not there" 2 'cannot open .*nothing' extract -C "$WORK/kept/other" "$WORK/nothing"
+holds "none is made" [ ! -e "$WORK/kept/other" ]
+expect "a directory as an image" 2 'a directory, not an image' "$WORK"
+expect "hashes of libgcrypt" 0 - sum "$BUILD/fixtures/checksum-sha256/dev1.img"
+expect "many threads" 0 - --insert performance/io-threads@device-1 -j 8 -o size,path "$image"
+
+# A program that waits for its reader, looked at from outside.
+exec {reader}< <(exec "$PROGRAM" tar "$image")
+waiting=$!
+for ((i = 0; i < 3000; i++)); do
+    grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status" && [ "$(find "/proc/$waiting/task" -maxdepth 1 2> /dev/null | wc -l)" -gt 2 ] && break
+    sleep 0.01
+done
+holds "no privileges can be gained" grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status"
+if [ $seccomp -eq 0 ]; then
+    holds "all threads are confined" [ "$(sort -u <(sed -n 's/^Seccomp:\s*//p' /proc/"$waiting"/task/*/status))" = 2 ]
+fi
+if have gdb; then
+    holds "a debugger can attach" grep -q "Thread\|LWP" <(gdb -p "$waiting" -batch -ex 'info threads' 2>&1)
+fi
+kill -USR1 "$waiting"
+kill -TERM "$waiting"
+wait "$waiting"
+is "a signal ends it" $? 143
+exec {reader}<&-
+
+# A container whose filter knows neither: the program goes on without.
+cat > "$WORK/without.c" << 'END'
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 444, 1, 0), /* landlock_create_ruleset */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_seccomp, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        return 77;
+    return execv(words[1], words + (count > 1));
+}
+END
+holds "a filter is built" "${COMPILER[@]}" -o "$WORK/without" "$WORK/without.c"
+if "$WORK/without" /bin/true; then
+    holds "a kernel with neither: it is said" grep -q 'Landlock: [^o].*; seccomp: [^o]' <("$WORK/without" "$PROGRAM" -v "$image" 2>&1 > /dev/null)
+    holds "only if asked for" [ -z "$("$WORK/without" "$PROGRAM" "$image" 2>&1 > /dev/null)" ]
+fi
+if have valgrind; then
+    holds "valgrind does not mind" valgrind -q "$PROGRAM" "$image"
+fi
+
+# As another user, and on a block device.
+if [ "$(id -u)" -ne 0 ]; then
+    skip "no root: neither another user nor a block device"
+    finish
+fi
+chmod 755 "$WORK"
+cp "$PROGRAM" "$WORK/program"
+if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" --version > /dev/null 2>&1; then
+    setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > "$WORK/kept/list" 2> "$WORK/err"
+    holds "the same for a user" cmp <("$PROGRAM" "$image") "$WORK/kept/list"
+    holds "and as confined" diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) <(grep sandbox "$WORK/err")
+fi
+if have losetup && loop=$(losetup -r -f --show "$image" 2> /dev/null); then
+    trap 'losetup -d "$loop"; rm -rf "$WORK"' EXIT
+    holds "a block device" cmp <("$PROGRAM" "$image") <("$PROGRAM" "$loop")
+    expect "facts about a block device" 0 - info "$loop"
+    expect "an extraction from a block device" 0 - extract -C "$WORK/kept/device" "$loop"
+fi
+finish
