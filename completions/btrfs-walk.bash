@@ -62,7 +62,7 @@ _btrfs_walk() {
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | check:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -93,7 +93,12 @@ _btrfs_walk() {
     extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
     bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
-    check:--threads) : ;;
+    check:--tolerate) mapfile -t COMPREPLY < <(compgen -W 'nothing mendable' -- "$word") ;;
+    check:--manifest | check:--report) _btrfs_walk_offer_file "$1" "$word" ;;
+    check:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    check:-j | check:--threads | check:--separator) : ;;
+    check:-o | check:--output) _btrfs_walk_offer_list "$word" 'severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message' ;;
+    check:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;
@@ -207,7 +212,7 @@ _btrfs_walk() {
         fi ;;
     check:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--quick --data --all --threads $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--quick --data --all --tolerate --strict --manifest --subvol --no-snapshots --report -j --threads -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

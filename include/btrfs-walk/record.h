@@ -25,6 +25,9 @@ enum bw_member_type {
     BW_TYPE_BYTES, /**< struct bw_bytes: bytes of any kind; data NULL: none */
     BW_TYPE_STRIPES, /**< struct bw_stripes: as text DEVID:OFFSET,..., in JSON an array of objects
                         with `devid` and `offset`; data NULL: none */
+    BW_TYPE_NAMES, /**< struct bw_names: as text with spaces between them, each as `ls -b` writes
+                      it; in JSON an array of strings, in which a name that is not UTF-8 is an
+                      object with the member `bytes` in base64; length 0: none */
 };
 
 /** Bytes that do not end with NUL. */
@@ -36,6 +39,12 @@ struct bw_bytes {
 /** Stripes of a chunk (struct bw_stripe_info in btrfs-walk/xlator.h). */
 struct bw_stripes {
     const struct bw_stripe_info *data;
+    uint64_t length; /**< how many */
+};
+
+/** Names or paths. */
+struct bw_names {
+    const struct bw_bytes *data;
     uint64_t length; /**< how many */
 };
 

@@ -395,6 +395,33 @@ struct bw_itemsinfo {
     uint64_t bytes; /**< size of all of them, without their keys */
 };
 
+/** Version 1, Stable/Stable/Common: something that a check has found. */
+struct bw_findinginfo {
+    const char *severity; /**< error, warning or note */
+    const char *code; /**< word for what is wrong; docs/check.md has all of them */
+    const char *pass; /**< pass of the check that has found it */
+    uint64_t tree; /**< id of the tree it is in */
+    const char *tree_name; /**< name of that tree: FS_TREE; of a subvolume, its id */
+    /** key of the item, or the first one of the tree block: (257 INODE_ITEM 0) */
+    const char *key;
+    uint64_t key_objectid; /**< objectid of that key */
+    uint64_t key_type; /**< type of that key */
+    uint64_t key_offset; /**< offset of that key */
+    uint64_t logical; /**< logical address of the tree block or of the data */
+    uint64_t length; /**< bytes that are concerned */
+    uint64_t devid; /**< number of the device it lies on */
+    uint64_t offset; /**< offset on that device */
+    uint64_t copy; /**< copy of the block or the data, counted from 1 */
+    uint64_t inode; /**< number of the file in the tree */
+    uint64_t file_offset; /**< offset in the first of the files */
+    uint64_t mendable; /**< 1 if another copy, or parity, is good */
+    struct bw_names paths; /**< paths of the files that it touches, all hard links */
+    uint64_t more_paths; /**< how many paths there are beyond those; absent: none */
+    /** how many other subvolumes share what is concerned; absent: none */
+    uint64_t more_subvolumes;
+    const char *message; /**< what is wrong, in words */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

@@ -45,6 +45,16 @@ extern const char *const bw_tree_names[];
  */
 struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id);
 
+/** Bytes of the longest text of the next two functions, with its NUL. */
+enum { BW_KEY_TEXT = 112 };
+
+/** The name of a tree as btrfs-progs write it: "FS_TREE"; its number if it has none, as most
+ * subvolumes. Returns `text`. */
+const char *bw_tree_id_text(uint64_t id, char text[BW_KEY_TEXT]);
+
+/** A key as btrfs-progs write it: "(257 INODE_ITEM 0)". Returns `text`. */
+const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT]);
+
 /** Name of the type of a key ("INODE_ITEM"); "UNKNOWN" for a number that has no meaning. */
 const char *bw_key_type_name(uint8_t type);
 

@@ -3,7 +3,8 @@
 from docs.words import wrap
 
 C_TYPES = {"u64": "uint64_t ", "i64": "int64_t ", "text": "const char *",
-           "bytes": "struct bw_bytes ", "stripes": "struct bw_stripes "}
+           "bytes": "struct bw_bytes ", "stripes": "struct bw_stripes ",
+           "names": "struct bw_names "}
 
 RECORDS_H = """\
 /* SPDX-License-Identifier: GPL-2.0-or-later */

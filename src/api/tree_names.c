@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Trees by the names that users write. */
+/* Trees by the names that users write, and keys as they read them. */
 #include <ctype.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "btrfs-walk/tree.h"
 #include "format/disk_items.h"
+#include "record/structure.h"
 
 const char *const bw_tree_names[] = {
     "root",       "extent",      "chunk",       "dev",   "fs",  "csum",  "quota",      "uuid",
@@ -82,4 +83,29 @@ struct bw_error *bw_tree_id_parse(const char *text, uint64_t *id)
                         (int)names.length, names.data ? names.data : "");
     bw_buffer_free(&names);
     return error;
+}
+
+/* What does not fit is cut off; without memory the text is empty. */
+static const char *copy_text(const struct bw_buffer *buffer, size_t skip, char text[BW_KEY_TEXT])
+{
+    size_t length = buffer->length > skip ? buffer->length - skip : 0;
+    length = length < BW_KEY_TEXT ? length : BW_KEY_TEXT - 1;
+    if (length)
+        memcpy(text, buffer->data + skip, length);
+    text[length] = '\0';
+    return text;
+}
+
+const char *bw_tree_id_text(uint64_t id, char text[BW_KEY_TEXT])
+{
+    BW_AUTO_BUFFER struct bw_buffer buffer = {0};
+    bw_print_objectid(&buffer, id, 0);
+    return copy_text(&buffer, 0, text);
+}
+
+const char *bw_key_text(const struct bw_key *key, char text[BW_KEY_TEXT])
+{
+    BW_AUTO_BUFFER struct bw_buffer buffer = {0};
+    bw_print_key(&buffer, key);
+    return copy_text(&buffer, strlen("key "), text);
 }

@@ -98,6 +98,9 @@ struct cmd_common {
     const char *statedump;       /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
     bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
+    /** Whether a message of the library is printed; NULL: it is. For commands that tell by
+     * themselves what is damaged. */
+    bool (*wants)(enum bw_severity severity, const struct bw_error *error);
     const char *folder;    /**< of a command that makes files: in which; NULL: it makes none */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
@@ -138,6 +141,9 @@ struct command {
      * cmd_common.paths. */
     bool takes_paths;
     const char *missing; /**< the message if it got no such operand; NULL: it needs none */
+    /** Its own exit statuses in place of STATUS_OK, STATUS_PARTIAL, ...; NULL: those. `run` returns
+     * its own anyway. */
+    const unsigned char *statuses;
 };
 
 /** Headings in the list of commands. */
@@ -181,6 +187,13 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common);
  * exit status. */
 int cmd_open(const struct cmd_common *common, struct cmd_session *session);
 
+/** Opens it with bw_fs_open() or bw_fs_open_images(), and hands an error on instead of printing it.
+ */
+struct bw_error *cmd_try_open(const struct cmd_common *common,
+                              struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                          struct bw_fs **fs),
+                              struct cmd_session *session);
+
 /** The same without reading any tree, which is enough to print the graph. */
 int cmd_wire(const struct cmd_common *common, struct cmd_session *session);
 
@@ -191,6 +204,9 @@ int cmd_open_images(const struct cmd_common *common, struct cmd_session *session
  * if there was damage, an image was not used, or the statedump could not be written. */
 int cmd_close(const struct cmd_common *common, struct cmd_session *session);
 
+/** The same, whatever was found: STATUS_PARTIAL only if an output could not be written. */
+int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session);
+
 /** Prints a note, warning or damage to stderr; for a bw_reporter whose context is a struct
  * cmd_common. */
 void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error);
@@ -198,6 +214,9 @@ void cmd_report(void *context, enum bw_severity severity, const struct bw_error 
 /** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
  */
 int cmd_fail(const struct cmd_common *common, struct bw_error *error);
+
+/** The same for an error of opening; where there are several file systems, lists them. */
+int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
 
 /** The same for an error that came when the file system was open: STATUS_CANNOT if something was
  * asked for that is not there, STATUS_PARTIAL if the answer was cut off, as by a full disk. */

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "export/archive.h"
+#include "export/manifest.h"
 
 /* As vis(3) with VIS_OCTAL does it. */
 static void append_escaped(struct bw_buffer *text, const char *bytes)
@@ -18,26 +19,6 @@ static void append_escaped(struct bw_buffer *text, const char *bytes)
     }
 }
 
-static const char *type_name(uint32_t mode)
-{
-    switch (mode & S_IFMT) {
-    case S_IFREG:
-        return "file";
-    case S_IFDIR:
-        return "dir";
-    case S_IFLNK:
-        return "link";
-    case S_IFCHR:
-        return "char";
-    case S_IFBLK:
-        return "block";
-    case S_IFIFO:
-        return "fifo";
-    default:
-        return "socket";
-    }
-}
-
 struct bw_error *bw_mtree_append(struct bw_buffer *text, const struct bw_archive_entry *entry,
                                  uint64_t *data)
 {
@@ -47,8 +28,8 @@ struct bw_error *bw_mtree_append(struct bw_buffer *text, const struct bw_archive
     bw_buffer_format(text, "%s", in_top ? "" : "./");
     append_escaped(text, entry->path);
     bw_buffer_format(text, " type=%s mode=%04o uid=%" PRIu32 " gid=%" PRIu32 " nlink=%" PRIu32,
-                     type_name(inode->mode), inode->mode & 07777, inode->uid, inode->gid,
-                     inode->link_count);
+                     bw_manifest_type_name(inode->mode), inode->mode & 07777, inode->uid,
+                     inode->gid, inode->link_count);
     bw_buffer_format(text, " time=%" PRId64 ".%09ld", (int64_t)entry->inode->mtime.tv_sec,
                      entry->inode->mtime.tv_nsec);
     if (S_ISREG(inode->mode))

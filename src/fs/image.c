@@ -319,7 +319,7 @@ static void check_mounted(struct bw_fs *fs, const struct bw_image *image, uint64
     BW_AUTO_FREE char *point = image->bad ? NULL : bw_mount_point(image->path, offset);
     if (point)
         bw_fs_report(fs, BW_WARNING,
-                     bw_error_create(BW_ERROR_CORRUPT,
+                     bw_error_create(BW_ERROR_USAGE,
                                      "%s is mounted at %s: it may change while it is read",
                                      image->name, point));
 }

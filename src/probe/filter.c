@@ -106,6 +106,7 @@ static bool member_holds(const struct bw_filter_test *test, const struct bw_memb
         return bytes_hold(test, at, member->format);
     case BW_TYPE_TEXT:
     case BW_TYPE_STRIPES: /* of no probe */
+    case BW_TYPE_NAMES:
         break;
     }
     const char *text = *(const char *const *)at;

@@ -28,6 +28,7 @@ typedef int64_t bw_type_I64;
 typedef const char *bw_type_TEXT;
 typedef struct bw_bytes bw_type_BYTES;
 typedef struct bw_stripes bw_type_STRIPES;
+typedef struct bw_names bw_type_NAMES;
 
 /* Structures. */
 #define RECORD(name, version, name_stability, data_stability, depends, documentation) \

@@ -7,6 +7,7 @@
 
 #include "base/base64.h"
 #include "base/decimal.h"
+#include "base/json.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "btrfs-walk/xlator.h"
@@ -126,6 +127,23 @@ static char *write_stripes(const struct bw_rows *rows, const struct bw_column *c
     return at;
 }
 
+/* Lists are short, and written as other JSON is. */
+static char *write_names(const struct bw_rows *rows, const struct bw_column *column,
+                         const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_names *names = value;
+    if (!names->length)
+        return at;
+    at = bw_lead_write(at, &column->lead);
+    buffer->length = (size_t)(at - buffer->data);
+    struct bw_json json = bw_json_start(buffer, false);
+    bw_json_begin_array(&json, NULL);
+    for (uint64_t i = 0; i < names->length; i++)
+        bw_json_bytes(&json, NULL, names->data[i].data, names->data[i].length);
+    bw_json_end(&json);
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
 bw_column_writer *bw_json_writer(const struct bw_member *member)
 {
     switch (member->type) {
@@ -137,6 +155,8 @@ bw_column_writer *bw_json_writer(const struct bw_member *member)
         return write_text;
     case BW_TYPE_STRIPES:
         return write_stripes;
+    case BW_TYPE_NAMES:
+        return write_names;
     default:
         return member->format == BW_FORMAT_UUID     ? write_uuid
                : member->format == BW_FORMAT_BASE64 ? write_base64

@@ -204,6 +204,22 @@ static char *write_stripes(const struct bw_rows *rows, const struct bw_column *c
     return at;
 }
 
+/* Names as `ls -b` writes them hold no spaces. */
+static char *write_names(const struct bw_rows *rows, const struct bw_column *column,
+                         const void *value, char *at, struct bw_buffer *buffer)
+{
+    const struct bw_names *names = value;
+    if (!names->length)
+        return bw_absent_write(rows, column, at);
+    at = bw_lead_write(at, &column->lead);
+    buffer->length = (size_t)(at - buffer->data);
+    for (uint64_t i = 0; i < names->length; i++) {
+        bw_buffer_append(buffer, " ", i > 0);
+        bw_escape_append(buffer, names->data[i].data, names->data[i].length);
+    }
+    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
 static bw_column_writer *bytes_writer(const struct bw_member *member,
                                       const struct bw_rows_options *options)
 {
@@ -228,8 +244,8 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
 {
     if (member->type == BW_TYPE_TEXT || member->type == BW_TYPE_BYTES)
         return bytes_writer(member, options);
-    if (member->type == BW_TYPE_STRIPES)
-        return write_stripes;
+    if (member->type == BW_TYPE_STRIPES || member->type == BW_TYPE_NAMES)
+        return member->type == BW_TYPE_NAMES ? write_names : write_stripes;
     switch (member->format) {
     case BW_FORMAT_SIZE:
         return size_writer(options->units);

@@ -27,7 +27,8 @@ struct public_member {
         int64_t: BW_TYPE_I64,                               \
         const char *: BW_TYPE_TEXT,                         \
         struct bw_bytes: BW_TYPE_BYTES,                     \
-        struct bw_stripes: BW_TYPE_STRIPES)
+        struct bw_stripes: BW_TYPE_STRIPES,                 \
+        struct bw_names: BW_TYPE_NAMES)
 
 /* records.def says nothing of the types here; they come from the header alone. */
 static const struct public_member public_members[] = {

@@ -243,6 +243,12 @@ static void fill_tables(struct getopt_tables *tables, const struct option_list *
     }
 }
 
+/* The status of a command for one of all commands. */
+static int status_of(const struct command *command, int status)
+{
+    return command->statuses && status >= 0 ? command->statuses[status] : status;
+}
+
 static int usage_error(const struct command *command, const char *reason, const char *argument)
 {
     bool is_default = command == cmd_table[0];
@@ -252,7 +258,7 @@ static int usage_error(const struct command *command, const char *reason, const 
     bw_escape_words(&shown, argument ? argument : "");
     fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk %s%s--help'.\n", (int)shown.length,
             shown.data ? shown.data : "", is_default ? "" : command->name, is_default ? "" : " ");
-    return STATUS_CANNOT;
+    return status_of(command, STATUS_CANNOT);
 }
 
 static int flush_stdout(const struct cmd_common *common)
@@ -273,7 +279,7 @@ static int show(const struct command *command, const struct cmd_common *common,
     if (status == STATUS_OK)
         status = flush_stdout(common);
     signal(SIGPIPE, SIG_IGN);
-    return status;
+    return status_of(command, status);
 }
 
 /* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */

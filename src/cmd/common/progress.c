@@ -37,27 +37,46 @@ static void print_time_left(const struct cmd_progress *progress, int64_t elapsed
         fprintf(stderr, ", %lu:%02lu left", left / 60, left % 60);
 }
 
+bool cmd_progress_is_due(const struct cmd_progress *progress)
+{
+    return progress->shown && now() - progress->last >= INTERVAL;
+}
+
+static void print_size(const char *before, uint64_t size, const char *after)
+{
+    char text[BW_SIZE_ROOM];
+    *bw_write_short_size(text, size) = '\0';
+    fprintf(stderr, "%s%s%s", before, text, after);
+}
+
 void cmd_progress_show(struct cmd_progress *progress)
 {
-    int64_t time = progress->shown ? now() : 0;
-    if (!progress->shown || time - progress->last < INTERVAL)
+    if (!cmd_progress_is_due(progress))
         return;
-    progress->last = time;
-    int64_t elapsed = time - progress->started;
+    progress->last = now();
+    int64_t elapsed = progress->last - progress->started;
     double per_second = (double)progress->bytes * (double)SECOND / (double)elapsed;
-    char done[BW_SIZE_ROOM], total[BW_SIZE_ROOM], rate[BW_SIZE_ROOM];
-    *bw_write_short_size(done, progress->bytes) = '\0';
-    *bw_write_short_size(total, progress->total_bytes) = '\0';
-    *bw_write_short_size(rate, (uint64_t)per_second) = '\0';
-    fprintf(stderr, "\r\033[K%s of %s, %" PRIu64 " of %" PRIu64 " files, %s/s", done, total,
-            progress->files, progress->total_files, rate);
+    print_size("\r\033[K", progress->bytes, "");
+    if (progress->total_bytes)
+        print_size(" of ", progress->total_bytes, "");
+    if (progress->details)
+        fprintf(stderr, ", %s", progress->details);
+    else
+        fprintf(stderr, ", %" PRIu64 " of %" PRIu64 " files", progress->files,
+                progress->total_files);
+    print_size(", ", (uint64_t)per_second, "/s");
     print_time_left(progress, elapsed);
     fflush(stderr);
 }
 
-void cmd_progress_end(struct cmd_progress *progress)
+void cmd_progress_clear(const struct cmd_progress *progress)
 {
     if (progress->shown)
         fputs("\r\033[K", stderr);
+}
+
+void cmd_progress_end(struct cmd_progress *progress)
+{
+    cmd_progress_clear(progress);
     progress->shown = false;
 }

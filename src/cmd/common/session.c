@@ -137,7 +137,7 @@ static struct bw_error *print_table(void *context, const struct bw_partition_tab
 }
 
 /* Prints why a file system could not be opened. Where there are several, they are listed. */
-static int fail_to_open(const struct cmd_common *common, struct bw_error *error)
+int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
 {
     bool several = error->code == BW_ERROR_AMBIGUOUS && !common->lists_partitions;
     int status = cmd_fail(common, error);
@@ -149,6 +149,21 @@ static int fail_to_open(const struct cmd_common *common, struct bw_error *error)
     return error ? cmd_fail(common, error) : status;
 }
 
+struct bw_error *cmd_try_open(const struct cmd_common *common,
+                              struct bw_error *(*open_fs)(const struct bw_fs_options *options,
+                                                          struct bw_fs **fs),
+                              struct cmd_session *session)
+{
+    *session = (struct cmd_session){0};
+    struct bw_error *error = open_steps(common, session, open_fs);
+    if (!error)
+        return NULL;
+    bw_error_add_cause(error, cmd_statedump_stop(session->statedump));
+    bw_error_add_cause(error, cmd_probes_close(session->probes));
+    *session = (struct cmd_session){0};
+    return error;
+}
+
 static int open_session(const struct cmd_common *common, struct cmd_session *session,
                         struct bw_error *(*open_fs)(const struct bw_fs_options *options,
                                                     struct bw_fs **fs))
@@ -157,7 +172,7 @@ static int open_session(const struct cmd_common *common, struct cmd_session *ses
     struct bw_error *error = open_steps(common, session, open_fs);
     if (!error)
         return STATUS_OK;
-    int status = fail_to_open(common, error);
+    int status = cmd_fail_to_open(common, error);
     if (common->verbose)
         cmd_recorder_print_last();
     bw_error_free(cmd_statedump_stop(session->statedump));
@@ -191,11 +206,16 @@ int cmd_open_images(const struct cmd_common *common, struct cmd_session *session
     return open_session(common, session, bw_fs_open_images);
 }
 
+int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session)
+{
+    int status = fail_output(common, cmd_statedump_stop(session->statedump), STATUS_OK);
+    bw_fs_close(session->fs);
+    return fail_output(common, cmd_probes_close(session->probes), status);
+}
+
 int cmd_close(const struct cmd_common *common, struct cmd_session *session)
 {
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
-    int status = fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : STATUS_OK;
-    status = fail_output(common, cmd_statedump_stop(session->statedump), status);
-    bw_fs_close(session->fs);
-    return fail_output(common, cmd_probes_close(session->probes), status);
+    int status = cmd_close_outputs(common, session);
+    return fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : status;
 }

@@ -93,7 +93,8 @@ void cmd_report(void *context, enum bw_severity severity, const struct bw_error 
 {
     const struct cmd_common *common = context;
     listen(common, severity, error);
-    if (common->quiet || (severity == BW_NOTE && !common->verbose))
+    if (common->quiet || (severity == BW_NOTE && !common->verbose) ||
+        (common->wants && !common->wants(severity, error)))
         return;
     say(common,
         severity == BW_NOTE      ? "note: "

@@ -24,6 +24,7 @@ static const struct {
     [BW_TYPE_TEXT] = {"text", "const char *", sizeof(const char *)},
     [BW_TYPE_BYTES] = {"bytes", "struct bw_bytes ", sizeof(struct bw_bytes)},
     [BW_TYPE_STRIPES] = {"stripes", "struct bw_stripes ", sizeof(struct bw_stripes)},
+    [BW_TYPE_NAMES] = {"names", "struct bw_names ", sizeof(struct bw_names)},
 };
 
 static const char *const formats[] = {

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Lists of files: both forms are cut into words in place, and sorted by path. manifest_words.c has
+ * the keywords. */
+#include "export/manifest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "export/manifest_words.h"
+
+/* Where reading has come to. */
+struct reader {
+    struct bw_manifest *manifest;
+    const char *file;
+    char *next, *end;
+    unsigned line;
+    struct bw_manifest_entry defaults; /* of /set */
+    struct bw_buffer directory; /* that entries without a '/' are in; ends with one, or is empty */
+};
+
+static struct bw_error *refuse(const struct reader *reader, const char *why, const char *word)
+{
+    return bw_error_create(BW_ERROR_USAGE, "%s, line %u: %s%s%s", reader->file, reader->line, why,
+                           *word ? ": " : "", word);
+}
+
+/* Paths are relative to the top. */
+static char *relative(char *path)
+{
+    while (*path == '/' || (path[0] == '.' && path[1] == '/'))
+        path++;
+    return strcmp(path, ".") == 0 ? path + 1 : path;
+}
+
+static struct bw_manifest_entry *add(struct bw_manifest *manifest)
+{
+    if (!BW_ARRAY_RESERVE(manifest->entries, manifest->count, manifest->capacity))
+        return NULL;
+    return &manifest->entries[manifest->count++];
+}
+
+/* Lines of hashes. */
+
+static const struct {
+    size_t digits;
+    enum bw_hash_algorithm algorithm;
+} hash_lengths[] = {
+    {64, BW_HASH_SHA256}, {32, BW_HASH_MD5}, {128, BW_HASH_BLAKE2B}, {16, BW_HASH_XXH64}};
+
+/* Whether a line begins with a hash; `*digits` is its length. */
+static bool is_hash(const char *line, enum bw_hash_algorithm *algorithm, size_t *digits)
+{
+    *digits = strspn(line, "0123456789abcdefABCDEF");
+    for (size_t i = 0; i < sizeof hash_lengths / sizeof *hash_lengths; i++) {
+        *algorithm = hash_lengths[i].algorithm;
+        if (*digits == hash_lengths[i].digits)
+            return line[*digits] == ' ' && (line[*digits + 1] == ' ' || line[*digits + 1] == '*');
+    }
+    return false;
+}
+
+/* Ends the next line, or what ends with NUL, and moves on. */
+static char *take_line(struct reader *reader, char terminator)
+{
+    char *line = reader->next;
+    char *end = memchr(line, terminator, (size_t)(reader->end - line));
+    end = end ? end : reader->end;
+    *end = '\0';
+    reader->next = end < reader->end ? end + 1 : end;
+    reader->line++;
+    return line;
+}
+
+/* A backslash in front says that there are escapes in the path. */
+static void unescape_name(char *name)
+{
+    char *to = name;
+    for (char *from = name; *from; from++) {
+        bool escape = *from == '\\' && (from[1] == 'n' || from[1] == 'r' || from[1] == '\\');
+        from += escape;
+        *to++ = !escape || *from == '\\' ? *from : *from == 'n' ? '\n' : '\r';
+    }
+    *to = '\0';
+}
+
+static struct bw_error *read_hash_line(struct reader *reader, char *line)
+{
+    struct bw_manifest *manifest = reader->manifest;
+    size_t digits;
+    enum bw_hash_algorithm algorithm;
+    bool escapes = *line == '\\';
+    line += escapes;
+    if (!is_hash(line, &algorithm, &digits) || !line[digits + 2])
+        return refuse(reader, "neither a hash and a path nor a line of mtree(5)", "");
+    struct bw_manifest_entry *entry = add(manifest);
+    if (!entry)
+        return bw_error_no_memory();
+    line[digits] = '\0';
+    if (escapes)
+        unescape_name(line + digits + 2);
+    *entry = (struct bw_manifest_entry){.path = relative(line + digits + 2),
+                                        .line = reader->line,
+                                        .given = BW_MANIFEST_HASH,
+                                        .hash = line,
+                                        .algorithm = algorithm};
+    return NULL;
+}
+
+static struct bw_error *read_hashes(struct reader *reader)
+{
+    char terminator =
+        memchr(reader->next, '\0', (size_t)(reader->end - reader->next)) ? '\0' : '\n';
+    reader->manifest->only_files = true;
+    while (reader->next < reader->end) {
+        char *line = take_line(reader, terminator);
+        if (*line)
+            BW_TRY(read_hash_line(reader, line));
+    }
+    return NULL;
+}
+
+/* mtree(5). */
+
+/* The next word of a line; NULL at its end. */
+static char *take_word(char **line)
+{
+    char *word = *line + strspn(*line, " \t\r");
+    *line = word + strcspn(word, " \t\r");
+    if (**line)
+        *(*line)++ = '\0';
+    return *word ? word : NULL;
+}
+
+static struct bw_error *take_keywords(struct reader *reader, char *line, bool set,
+                                      struct bw_manifest_entry *entry)
+{
+    for (char *word; (word = take_word(&line));) {
+        const char *bad = set ? bw_manifest_take(word, entry, &reader->manifest->ignored)
+                              : bw_manifest_unset(word, entry);
+        if (bad)
+            return refuse(reader, bad, word);
+    }
+    return NULL;
+}
+
+/* Back to the directory above. */
+static void leave(struct bw_buffer *directory)
+{
+    directory->length -= directory->length > 0;
+    while (directory->length && directory->data[directory->length - 1] != '/')
+        directory->length--;
+}
+
+/* Entries with a '/' have their whole path; others are in the present directory, and a directory
+ * among them becomes that. */
+static struct bw_error *place(struct reader *reader, char *name, struct bw_manifest_entry *entry)
+{
+    struct bw_buffer *directory = &reader->directory;
+    bool whole = strchr(name, '/');
+    bw_manifest_unescape(name);
+    entry->path = relative(name);
+    if (whole || !*entry->path)
+        return NULL;
+    if (directory->length) {
+        entry->owned = malloc(directory->length + strlen(entry->path) + 1);
+        if (!entry->owned)
+            return bw_error_no_memory();
+        memcpy(entry->owned, directory->data, directory->length);
+        strcpy(entry->owned + directory->length, entry->path);
+        entry->path = entry->owned;
+    }
+    if (entry->type == S_IFDIR && entry->given & BW_MANIFEST_TYPE)
+        bw_buffer_format(directory, "%s/", relative(name));
+    return directory->failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *read_entry(struct reader *reader, char *name, char *keywords)
+{
+    struct bw_manifest_entry *entry = add(reader->manifest);
+    if (!entry)
+        return bw_error_no_memory();
+    *entry = reader->defaults;
+    entry->line = reader->line;
+    BW_TRY(take_keywords(reader, keywords, true, entry));
+    return place(reader, name, entry);
+}
+
+/* A backslash at the end joins a line with the next. */
+static void join_lines(char *text, char *end)
+{
+    for (char *at = text; at + 1 < end; at++)
+        if (*at == '\\' && at[1] == '\n')
+            at[0] = at[1] = ' ';
+        else if (*at == '\\')
+            at++;
+}
+
+static struct bw_error *read_mtree(struct reader *reader)
+{
+    join_lines(reader->next, reader->end);
+    while (reader->next < reader->end) {
+        char *line = take_line(reader, '\n'), *name = take_word(&line);
+        if (!name || *name == '#')
+            continue;
+        if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)
+            BW_TRY(take_keywords(reader, line, name[1] == 's', &reader->defaults));
+        else if (strcmp(name, "..") == 0)
+            leave(&reader->directory);
+        else
+            BW_TRY(read_entry(reader, name, line));
+    }
+    return NULL;
+}
+
+/* Both. */
+
+static int by_path(const void *a, const void *b)
+{
+    const struct bw_manifest_entry *left = a, *right = b;
+    return strcmp(left->path, right->path);
+}
+
+/* Of entries with one path the last counts. */
+static int by_path_and_line(const void *a, const void *b)
+{
+    const struct bw_manifest_entry *left = a, *right = b;
+    int order = by_path(a, b);
+    return order ? order : (left->line < right->line) - (left->line > right->line);
+}
+
+static void sort(struct bw_manifest *manifest)
+{
+    size_t kept = 0;
+    qsort(manifest->entries, manifest->count, sizeof *manifest->entries, by_path_and_line);
+    for (size_t i = 0; i < manifest->count; i++)
+        if (!kept || by_path(&manifest->entries[kept - 1], &manifest->entries[i]) != 0)
+            manifest->entries[kept++] = manifest->entries[i];
+        else
+            free(manifest->entries[i].owned);
+    manifest->count = kept;
+}
+
+/* All files are hashed in one way: that of the strongest hash that the list has. */
+static void choose_algorithm(struct bw_manifest *manifest)
+{
+    manifest->algorithm = BW_HASH_ALGORITHMS;
+    for (size_t i = 0; i < manifest->count; i++)
+        if (manifest->entries[i].given & BW_MANIFEST_HASH &&
+            manifest->entries[i].algorithm < manifest->algorithm)
+            manifest->algorithm = manifest->entries[i].algorithm;
+    for (size_t i = 0; i < manifest->count; i++)
+        if (manifest->entries[i].algorithm != manifest->algorithm)
+            manifest->entries[i].given &= ~(unsigned)BW_MANIFEST_HASH;
+}
+
+static struct bw_error *read_text(const char *file, struct bw_buffer *text)
+{
+    enum { STEP = 1 << 20 };
+    size_t before;
+    int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", file);
+    struct bw_error *error;
+    do {
+        before = text->length;
+        error = bw_buffer_read(text, descriptor, before + STEP);
+    } while (!error && text->length > before);
+    close(descriptor);
+    bw_buffer_append_byte(text, '\0'); /* room for the end of the last line */
+    if (!error && text->failed)
+        return bw_error_no_memory();
+    return error ? bw_error_prefix(error, "%s", file) : NULL;
+}
+
+struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest)
+{
+    enum bw_hash_algorithm algorithm;
+    size_t digits;
+    *manifest = (struct bw_manifest){0};
+    BW_TRY(read_text(file, &manifest->text));
+    char *text = manifest->text.data;
+    struct reader reader = {
+        .manifest = manifest, .file = file, .next = text, .end = text + manifest->text.length - 1};
+    struct bw_error *error = is_hash(text + (*text == '\\'), &algorithm, &digits)
+                                 ? read_hashes(&reader)
+                                 : read_mtree(&reader);
+    bw_buffer_free(&reader.directory);
+    bw_buffer_append_byte(&manifest->ignored, '\0');
+    if (!error && manifest->ignored.failed)
+        error = bw_error_no_memory();
+    if (error)
+        return error;
+    sort(manifest);
+    choose_algorithm(manifest);
+    return NULL;
+}
+
+void bw_manifest_free(struct bw_manifest *manifest)
+{
+    for (size_t i = 0; i < manifest->count; i++)
+        free(manifest->entries[i].owned);
+    free(manifest->entries);
+    bw_buffer_free(&manifest->text);
+    bw_buffer_free(&manifest->ignored);
+}
+
+struct bw_manifest_entry *bw_manifest_find(const struct bw_manifest *manifest, const char *path)
+{
+    const struct bw_manifest_entry wanted = {.path = path};
+    return manifest->count ? bsearch(&wanted, manifest->entries, manifest->count,
+                                     sizeof *manifest->entries, by_path)
+                           : NULL;
+}
