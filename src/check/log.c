@@ -1,9 +1,256 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `log`. */
+/*
+ * The pass `log`: what was fsynced after the last transaction. Log trees are walked like others,
+ * but for what only committed trees promise. The data that a replay would add to files need
+ * checksums, in the log itself or in the checksum tree; those in the log are compared if data are
+ * read. A log of a subvolume that does not exist any more is left out, as a mount does.
+ */
+#include "replay/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "check/check.h"
+#include "check/data.h"
+#include "check/tree_list.h"
+#include "data/fetch.h"
+#include "format/checksum.h"
+#include "format/file_extent.h"
+
+/* Stored data that some file of the log refers to. */
+struct stored {
+    uint64_t logical, length;
+    uint64_t inode;
+};
+
+struct log_check {
+    struct bw_check *check;
+    uint64_t subvolume;
+    const struct bw_log *log;
+    struct stored *stored;
+    size_t count, capacity;
+    struct bw_data_checksums checksums; /* of the last transaction */
+    struct bw_data_check *data;         /* NULL: data are not read */
+};
+
+/* No kernel writes longer extents. */
+enum { LONGEST = 1 << 30 };
+
+/* Gathering. */
+
+static struct bw_error *add_extent(struct log_check *self, const struct bw_item *item)
+{
+    const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
+    struct bw_file_extent extent;
+    BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
+    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
+        return NULL;
+    const bool whole = extent.compression != BW_COMPRESS_NONE;
+    const uint64_t logical = extent.disk_bytenr + (whole ? 0 : extent.offset);
+    const uint64_t length = whole ? extent.disk_num_bytes : extent.num_bytes;
+    if (length > LONGEST || logical > UINT64_MAX - length || !bw_check_chunk(self->check, logical))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(self->stored, self->count, self->capacity))
+        return bw_error_no_memory();
+    self->stored[self->count++] = (struct stored){logical, length, item->key.objectid};
+    return NULL;
+}
+
+/* A replay passes over inodes without links, and data of some inodes have no checksums. */
+static struct bw_error *gather(struct log_check *self)
+{
+    struct bw_inode inode = {0};
+    uint64_t known = 0; /* number of that inode */
+    for (size_t i = 0; i < self->log->count; i++) {
+        const struct bw_item *item = &self->log->items[i];
+        if (item->key.type == BW_INODE_ITEM)
+            known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
+        if (item->key.type == BW_EXTENT_DATA && known == item->key.objectid && inode.link_count &&
+            !(inode.flags & BW_INODE_NODATASUM))
+            BW_TRY(add_extent(self, item));
+    }
+    return NULL;
+}
+
+static int compare(const void *first, const void *second)
+{
+    const struct stored *a = first, *b = second;
+    return (a->logical > b->logical) - (a->logical < b->logical);
+}
+
+/* Checking. */
+
+/* The checksums that the log has from an address on; `*length` is set to the bytes they are about,
+ * at most what it was. NULL: none. */
+static const uint8_t *checksums_in_log(const struct log_check *self, uint64_t logical,
+                                       uint64_t *length)
+{
+    const struct bw_superblock *superblock = &self->check->fs->superblock;
+    const size_t size = bw_checksum_size(superblock->checksum_type);
+    const struct bw_key behind = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical + 1};
+    const size_t next = bw_log_first(self->log, &behind);
+    const struct bw_item *item = next ? &self->log->items[next - 1] : NULL;
+    if (!item || item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
+        return NULL;
+    const uint64_t skipped = (logical - item->key.offset) / superblock->sectorsize;
+    if (skipped >= item->size / size)
+        return NULL;
+    const uint64_t rest = (item->size / size - skipped) * superblock->sectorsize;
+    *length = rest < *length ? rest : *length;
+    return item->data + skipped * size;
+}
+
+static struct bw_error *compare_data(struct log_check *self, uint64_t logical, uint64_t length,
+                                     const uint8_t *checksums)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(self->check, logical);
+    if (!chunk || length > chunk->length - (logical - chunk->logical))
+        return NULL;
+    return bw_data_check_take(self->data, &(struct bw_summed){chunk, logical, length, checksums});
+}
+
+static void report_missing(const struct log_check *self, const struct stored *stored,
+                           uint64_t logical, uint64_t length)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = self->subvolume,
+                    .inode = stored->inode,
+                    .logical = logical,
+                    .length = length},
+        .touches = BW_TOUCHES_INODE};
+    bw_check_find(self->check, BW_CODE_log_checksum, &subject,
+                  "neither the log nor the checksum tree has checksums of these data");
+}
+
+/* A part of a range without checksums in the log: `*length` is set to where the answer changes. */
+static struct bw_error *look_in_tree(struct log_check *self, const struct stored *stored,
+                                     uint64_t logical, uint64_t *length)
+{
+    enum { PART = 1 << 20 };
+    const uint64_t asked = *length < PART ? *length : PART;
+    uint8_t ignored[PART / BW_MIN_SECTORSIZE * 32];
+    struct bw_checksum_run run;
+    BW_TRY(bw_data_checksums_get(&self->checksums, logical, asked, ignored, &run));
+    *length = run.length;
+    /* Those of the log may begin inside what the tree does not have. */
+    for (uint64_t at = self->check->fs->superblock.sectorsize; !run.known && at < *length;
+         at += self->check->fs->superblock.sectorsize) {
+        uint64_t some = 1;
+        if (checksums_in_log(self, logical + at, &some))
+            *length = at;
+    }
+    if (!run.known && !run.lost)
+        report_missing(self, stored, logical, *length);
+    return NULL;
+}
+
+static struct bw_error *check_range(struct log_check *self, const struct stored *stored,
+                                    uint64_t from)
+{
+    const uint64_t end = stored->logical + stored->length;
+    for (uint64_t next = from; next < end;) {
+        uint64_t length = end - next;
+        const uint8_t *checksums = checksums_in_log(self, next, &length);
+        if (!checksums)
+            BW_TRY(look_in_tree(self, stored, next, &length));
+        else if (self->data)
+            BW_TRY(compare_data(self, next, length, checksums));
+        next += length;
+    }
+    return NULL;
+}
+
+/* Ranges that several files share are checked once. */
+static struct bw_error *check_stored(struct log_check *self)
+{
+    uint64_t done = 0;
+    if (self->count)
+        qsort(self->stored, self->count, sizeof *self->stored, compare);
+    for (size_t i = 0; i < self->count && bw_check_goes_on(self->check, 0); i++) {
+        const struct stored *stored = &self->stored[i];
+        const uint64_t end = stored->logical + stored->length;
+        if (end <= done)
+            continue;
+        BW_TRY(check_range(self, stored, stored->logical > done ? stored->logical : done));
+        done = end;
+    }
+    return NULL;
+}
+
+static struct bw_error *check_log(struct bw_check *check, const struct bw_checked_tree *tree)
+{
+    struct bw_log log = {0};
+    struct log_check self = {.check = check, .subvolume = tree->root_key.offset, .log = &log};
+    struct bw_error *error = bw_log_load(check->fs, &tree->tree.root, "log tree", &log);
+    if (check->options->data)
+        self.data = bw_data_check_begin(check);
+    bw_data_checksums_init(&self.checksums, check->fs);
+    if (!error && check->options->data && !self.data)
+        error = bw_error_no_memory();
+    if (!error)
+        error = gather(&self);
+    if (!error && !log.loss_count)
+        error = check_stored(&self);
+    error = bw_data_check_end(self.data, error);
+    bw_data_checksums_free(&self.checksums);
+    free(self.stored);
+    bw_log_free(&log);
+    return error;
+}
+
+/* The trees. */
+
+struct trees {
+    struct bw_check *check;
+    struct bw_checked_tree *trees;
+    size_t count, capacity;
+};
+
+static struct bw_error *take_root(void *context, const struct bw_item *item)
+{
+    struct trees *trees = context;
+    struct bw_checked_tree tree;
+    if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
+        return NULL;
+    const struct bw_checked_tree *subvolume = bw_check_tree(trees->check, item->key.offset);
+    if (!subvolume || !subvolume->references)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(trees->trees, trees->count, trees->capacity))
+        return bw_error_no_memory();
+    trees->trees[trees->count++] = tree;
+    return NULL;
+}
+
+static struct bw_error *check_logs(struct trees *trees)
+{
+    struct bw_check *check = trees->check;
+    BW_TRY(bw_walk_trees(check, trees->trees, trees->count, true));
+    for (size_t i = 0; i < trees->count; i++)
+        BW_TRY(check_log(check, &trees->trees[i]));
+    return NULL;
+}
 
 struct bw_error *bw_pass_log(struct bw_check *check)
 {
-    (void)check;
-    return NULL;
+    const struct bw_superblock *superblock = &check->fs->superblock;
+    struct trees trees = {.check = check};
+    struct bw_checked_tree root = {
+        .tree = {BW_TREE_LOG,
+                 {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
+                 0}};
+    if (!superblock->log_root)
+        return NULL;
+    bw_check_find(check, BW_CODE_log_present, &(struct bw_subject){0},
+                  "a mount would replay the log");
+    struct bw_error *error = bw_walk_trees(check, &root, 1, true);
+    if (!error)
+        error =
+            bw_fs_items(check->fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX, take_root, &trees);
+    if (!error)
+        error = check_logs(&trees);
+    free(trees.trees);
+    return error;
 }
