@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# check --data: every copy of data, parity, and the log, in images that the kernel made.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+fixtures=$BUILD/fixtures
+profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256 compressed-xxhash'
+"$ROOT/scripts/unpack-fixtures" "$fixtures" $profiles log-tree bad-copy-raid1 subvolumes || exit 1
+
+# others IMAGE...: the options that name the devices after the first.
+others() { shift; printf -- '-d\n%s\n' "$@"; }
+
+# flip IMAGE OFFSET: another byte, and the same again.
+flip() {
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "\\x$(printf %x $((byte ^ 255)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# places LOGICAL IMAGE...: KIND DEVID OFFSET of all copies and parities.
+places() {
+    local logical=$1
+    shift
+    "$PROGRAM" map -b -o kind,devid,offset $([ $# -gt 1 ] && others "$@") "$1" "$logical"
+}
+
+# all_found WHAT OPTIONS LOGICAL CODE IMAGE...: a byte that is wrong at any of its places is found
+# there, and nothing else is.
+all_found() {
+    local what=$1 options=$2 logical=$3 code=$4 kind devid offset expected
+    shift 4
+    while read -r kind devid offset; do
+        expected=$code
+        [ "$kind" = copy ] || expected=parity-mismatch
+        flip "${!devid}" "$((offset + 107))"
+        expect "$what, $kind on device $devid" 4 - check $options "$@"
+        flip "${!devid}" "$((offset + 107))"
+        holds "$what, $kind on device $devid is found" out_has "^error $expected .*$offset"
+        holds "and nothing else" [ "$(grep -c '^error' "$WORK/out")" -eq 1 ]
+    done < <(places "$logical" "$@")
+}
+
+for profile in $profiles; do
+    images=()
+    for image in "$fixtures/$profile"/dev*.img; do
+        cp --sparse=always "$image" "$WORK/${image##*/}"
+        images+=("$WORK/${image##*/}")
+    done
+    expect "$profile is healthy" 0 - check --data "${images[@]}"
+    holds "no errors in $profile" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
+    data=$("$PROGRAM" dump -t csum "${images[@]:0:1}" \
+        $([ ${#images[@]} -gt 1 ] && others "${images[@]}") |
+        awk '/range start/ { print $3; exit }')
+    block=$("$PROGRAM" dump -t fs "${images[@]:0:1}" \
+        $([ ${#images[@]} -gt 1 ] && others "${images[@]}") | awk '/^leaf/ { print $2; exit }')
+    all_found "data of $profile" --data "$data" data-checksum "${images[@]}"
+    all_found "a block of $profile" '' "$block" block-checksum "${images[@]}"
+    rm "${images[@]}"
+done
+
+# Several bad sectors that follow each other are one finding. The other device mends them, and if it
+# is missing nothing does.
+mirror=$fixtures/bad-copy-raid1
+expect 'bad sectors of a copy' 4 - check --data --all "$mirror"/dev[12].img
+holds 'they can be mended' out_has 'data-checksum .*mendable'
+expect 'without the good copy' 4 - check --data "$mirror/dev1.img"
+holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c mendable)" -eq 0 ]
+expect 'with the good copy alone' 0 - check --data "$mirror/dev2.img"
+
+# Parity of degraded rows cannot be checked, which is no error.
+expect 'RAID6 without two devices' 0 - check --data "$fixtures"/raid6-4/dev[12].img
+holds 'rows are counted' out_has '^note parity-unchecked.* rows '
+
+expect 'a log' 0 - check --data "$fixtures/log-tree/dev1.img"
+holds 'is there' out_has '^note log-present'
+
+finish
