@@ -60,6 +60,9 @@ struct item_case {
     const char *message; /**< NULL: nothing is wrong */
 };
 
+/** What is wrong: the name of the code, and the message. */
+#define BAD(what, words) .code = BW_CODE_##what, .message = (words)
+
 /** The features that file systems have here. */
 #define USUAL_FEATURES BW_INCOMPAT_SKINNY_METADATA
 

@@ -11,9 +11,6 @@ enum {
     INLINE = offsetof(struct bw_disk_file_extent, disk_bytenr),
 };
 
-/* The words of a message that has a macro for the code. */
-#define BAD(what, words) .code = BW_CODE_##what, .message = (words)
-
 static const struct good_item inode = {{257, BW_INODE_ITEM, 0},
                                        sizeof(struct bw_disk_inode_item),
                                        FS,
