@@ -178,15 +178,17 @@ static const struct good_item attribute = {{257, BW_XATTR_ITEM, USER_A_HASH},
 static void test_entries_of_directories(void **state)
 {
     (void)state;
-    static const struct bw_key as_index = {256, BW_DIR_INDEX, 2};
     static const struct item_case cases[] = {
         {.good = &entry},
-        {.good = &entry, .key = as_index},
+        {.good = &entry, .key = {256, BW_DIR_INDEX, 2}},
         {.good = &entry, .changes = {SET(dir_item, transid, UINT64_MAX)}},
         {.good = &entry, .longer = -4, BAD(dir_item, "size is 30, less than 31")},
         {.good = &entry, .longer = -1, BAD(dir_item, "a name or its data are cut off")},
         {.good = &entry, .longer = 1, BAD(dir_item, "a name or its data are cut off")},
-        {.good = &entry, .key = as_index, .longer = 1, BAD(dir_item, "more than one name")},
+        {.good = &entry,
+         .key = {256, BW_DIR_INDEX, 2},
+         .longer = 1,
+         BAD(dir_item, "more than one name")},
         {.good = &entry, .changes = {SET(dir_item, type, 0)}, BAD(dir_item, "type 0")},
         {.good = &entry, .changes = {SET(dir_item, type, 7)}},
         {.good = &entry, .changes = {SET(dir_item, type, 8)}, BAD(dir_item, "type 8")},
@@ -200,12 +202,14 @@ static void test_entries_of_directories(void **state)
          BAD(dir_item, "a name of 256 bytes")},
         {.good = &entry,
          .changes = {TEXT(30, "fi/e")},
-         .key = as_index,
+         .key = {256, BW_DIR_INDEX, 2},
          BAD(dir_item, "a name of 4 bytes that no file can have")},
-        {.good = &entry, .changes = {TEXT(30, "fi/e"), SET(dir_item, type, 0x81)}, .key = as_index},
+        {.good = &entry,
+         .changes = {TEXT(30, "fi/e"), SET(dir_item, type, 0x81)},
+         .key = {256, BW_DIR_INDEX, 2}},
         {.good = &entry,
          .changes = {SET(dir_item, name_length, 3), SET(dir_item, data_length, 1)},
-         .key = as_index,
+         .key = {256, BW_DIR_INDEX, 2},
          BAD(dir_item, "1 bytes of data")},
         {.good = &entry,
          .key = {256, BW_DIR_ITEM, FILE_HASH + 1},
@@ -269,8 +273,6 @@ static const struct good_item in_line = {{257, BW_EXTENT_DATA, 0},
 static void test_file_extents(void **state)
 {
     (void)state;
-    static const struct bw_key before = {257, BW_EXTENT_DATA, 5 * SECTOR},
-                               too_late = {257, BW_EXTENT_DATA, 6 * SECTOR};
     static const struct item_case cases[] = {
         {.good = &extent},
         {.good = &extent, .in_log = true, .owner = BW_TREE_LOG},
@@ -340,10 +342,10 @@ static void test_file_extents(void **state)
          BAD(file_extent_ram_bytes, "ram_bytes 32768 of an extent of 16384 bytes")},
         {.good = &extent,
          .changes = {SET(file_extent, ram_bytes, 8 * SECTOR), SET(file_extent, compression, 1)}},
-        {.good = &extent, .previous = &extent, .previous_key = before},
+        {.good = &extent, .previous = &extent, .previous_key = {257, BW_EXTENT_DATA, 5 * SECTOR}},
         {.good = &extent,
          .previous = &extent,
-         .previous_key = too_late,
+         .previous_key = {257, BW_EXTENT_DATA, 6 * SECTOR},
          BAD(items_overlap, "the extent before ends at 36864")},
         {.good = &extent, .previous = &in_line, .key = {257, BW_EXTENT_DATA, SECTOR}},
         {.good = &extent,
