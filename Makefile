@@ -132,6 +132,9 @@ $(BUILD)/tests/test_plugin: | $(BUILD)/tests/plugin/toys/rot13.so
 $(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
+$(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+
 # One of the targets is the program, whose main() it includes.
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES) -lcmocka
@@ -141,10 +144,11 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(filter-out %/mai
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
-check: all $(TESTS) ## run all tests: unit, fixtures, command line, structure
+check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests: unit, fixtures, command line, structure
 	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(COMMAND_TESTS)
 
-check-long: check ## the same, and random images through failing graphs for minutes
+check-long: check ## the same, and random images through failing graphs and the worst images for minutes
+	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
 demo: $(PROGRAM) ## walk a bundled image

@@ -76,6 +76,11 @@ struct bw_stream {
     struct bw_error *(*finish)(void *context, const struct bw_stream_file *file, bool complete);
 
     void *context; /**< passed to all of them */
+
+    /** How many bytes the caller keeps for a file from `next` to `finish`, if these can be many: up
+     * to 256 files are taken ahead for each task, but fewer if they have more than 256 KiB. NULL:
+     * no such bytes. */
+    size_t (*held)(void *context, const struct bw_stream_file *file);
 };
 
 /** Reads. Returns the first error that one of the functions returned, or BW_ERROR_NO_MEMORY; damage

@@ -25,6 +25,7 @@ enum {
     MORE_BLOCKS = 4, /* than threads: done, and waiting for their turn */
     MORE_TASKS = 16, /* than blocks: planned, and advised */
     TASK_ENTRIES = 256,
+    TASK_HELD = 256 << 10,
     ROUND = 4096,          /* a block is taken in pieces of it */
     ADVISE_WORK = 4 << 20, /* of a file that `work` reads, which goes on by itself */
 };
@@ -116,12 +117,14 @@ static struct bw_error *fill_task(struct planner *planner, struct task *task)
 {
     const struct bw_stream *stream = planner->stream;
     uint64_t used = 0;
+    size_t held = 0;
     bool full = false;
     while (!full && task->count < TASK_ENTRIES) {
         if (!planner->has_file)
             BW_TRY(next_file(planner));
         if (planner->ended)
             break;
+        held += stream->held ? stream->held(stream->context, &planner->file) : 0;
         uint64_t left = planner->end - planner->offset;
         bool work = stream->work && left <= stream->work_limit &&
                     (planner->offset == planner->file.offset || left == 0);
@@ -135,7 +138,7 @@ static struct bw_error *fill_task(struct planner *planner, struct task *task)
         } else {
             BW_TRY(add_piece(planner, task, &full));
         }
-        full |= used == BW_DATA_BLOCK;
+        full |= used == BW_DATA_BLOCK || held > TASK_HELD;
     }
     return NULL;
 }

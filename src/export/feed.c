@@ -13,7 +13,13 @@
 #include "base/cleanup.h"
 #include "base/thread.h"
 
-enum { QUEUE_ITEMS = 2048 };
+enum { QUEUE_ITEMS = 2048, LONG_PATH = 4096 };
+
+/* How many places in the queue an item takes: an image may be made to have long paths. */
+static size_t weight_of(const struct bw_feed_item *item)
+{
+    return 1 + item->path.length / LONG_PATH;
+}
 
 struct bw_feed {
     struct bw_fs *fs;
@@ -109,8 +115,9 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
     bool stop = feed->stop;
     *feed->last = item;
     feed->last = &item->next;
-    if (feed->count++ == 0)
+    if (feed->count == 0)
         pthread_cond_broadcast(&feed->changed);
+    feed->count += weight_of(item);
     pthread_mutex_unlock(&feed->lock);
     return stop ? bw_error_create(BW_ERROR_STOPPED, "the feed was closed") : NULL;
 }
@@ -211,7 +218,9 @@ struct bw_error *bw_feed_next(struct bw_feed *feed, struct bw_feed_item **item)
         if (!feed->first)
             feed->last = &feed->first;
         /* Waking the walk for each would cost more than walking. */
-        if (feed->count-- == QUEUE_ITEMS / 2)
+        bool was_full = feed->count >= QUEUE_ITEMS / 2;
+        feed->count -= weight_of(*item);
+        if (was_full && feed->count < QUEUE_ITEMS / 2)
             pthread_cond_broadcast(&feed->changed);
     }
     pthread_mutex_unlock(&feed->lock);
@@ -221,6 +230,8 @@ struct bw_error *bw_feed_next(struct bw_feed *feed, struct bw_feed_item **item)
 void bw_feed_release(struct bw_feed *feed, struct bw_feed_item *item)
 {
     bw_error_free(BW_TAKE(item->error));
+    if (item->path.capacity > LONG_PATH)
+        bw_buffer_free(&item->path);
     pthread_mutex_lock(&feed->lock);
     item->next = feed->spare;
     feed->spare = item;

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of files with several names, and the list of directories. Backups have millions of
- * both: a directory's path is kept once for a run of names in it. */
+ * both. */
 #include "export/links.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 
 struct bw_linked_file {
-    size_t directory, name; /* in the names */
-    uint32_t directory_length;
-    uint16_t name_length;
+    uint32_t path; /* in the store */
     uint8_t state; /* enum bw_link_state */
 };
 
@@ -27,7 +26,7 @@ void bw_links_free(struct bw_links *links)
     free(links->numbers);
     bw_map_free(&links->subvolumes);
     free(links->files);
-    bw_buffer_free(&links->names);
+    bw_path_store_free(&links->paths);
     pthread_mutex_destroy(&links->lock);
 }
 
@@ -44,31 +43,11 @@ static struct bw_map *numbers_of(struct bw_links *links, uint64_t subvolume)
     return &links->numbers[links->subvolume_count++];
 }
 
-static void remember_directory(struct bw_links *links, const char *path, size_t length)
-{
-    if (links->count && links->directory_length == length &&
-        memcmp(links->names.data + links->directory, path, length) == 0)
-        return;
-    links->directory = links->names.length;
-    links->directory_length = length;
-    bw_buffer_append(&links->names, path, length);
-}
-
 /* Keeps a path as that of a file. */
 static bool set_path(struct bw_links *links, struct bw_linked_file *file, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    size_t directory_length = (size_t)(name - path), name_length = strlen(name);
-    if (name_length > UINT16_MAX || directory_length > UINT32_MAX)
-        return false;
-    remember_directory(links, path, directory_length);
-    *file = (struct bw_linked_file){.directory = links->directory,
-                                    .directory_length = (uint32_t)directory_length,
-                                    .name = links->names.length,
-                                    .name_length = (uint16_t)name_length};
-    bw_buffer_append(&links->names, name, name_length);
-    return !links->names.failed;
+    file->state = BW_LINK_COMING;
+    return bw_path_store_add(&links->paths, path, strlen(path), &file->path);
 }
 
 static bool add(struct bw_links *links, const struct bw_place *place, const char *path)
@@ -130,9 +109,7 @@ bool bw_links_rename(struct bw_links *links, size_t number, const char *path)
 void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffer *path)
 {
     pthread_mutex_lock(&links->lock);
-    const struct bw_linked_file *file = &links->files[number];
-    bw_buffer_append(path, links->names.data + file->directory, file->directory_length);
-    bw_buffer_append(path, links->names.data + file->name, file->name_length);
+    bw_path_store_append(&links->paths, links->files[number].path, path);
     pthread_mutex_unlock(&links->lock);
 }
 
@@ -141,7 +118,7 @@ void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffe
 void bw_made_directories_free(struct bw_made_directories *directories)
 {
     free(directories->items);
-    bw_buffer_free(&directories->names);
+    bw_path_store_free(&directories->paths);
     *directories = (struct bw_made_directories){0};
 }
 
@@ -149,23 +126,22 @@ struct bw_error *bw_made_directories_add(struct bw_made_directories *directories
                                          size_t length, const struct bw_place *place,
                                          const struct bw_inode *inode)
 {
-    if (length > UINT32_MAX ||
+    uint32_t number;
+    if (!bw_path_store_directory(&directories->paths, path, length, &number) ||
         !BW_ARRAY_RESERVE(directories->items, directories->count, directories->capacity))
         return bw_error_no_memory();
     directories->items[directories->count++] = (struct bw_made_directory){
-        .path = directories->names.length,
+        .path = number,
         .place = *place,
         .atime = inode->atime,
         .ctime = inode->ctime,
         .mtime = inode->mtime,
-        .path_length = (uint32_t)length,
         .uid = inode->uid,
         .gid = inode->gid,
         .mode = (uint16_t)inode->mode,
         .flags = (uint16_t)inode->flags,
     };
-    bw_buffer_append(&directories->names, path, length);
-    return directories->names.failed ? bw_error_no_memory() : NULL;
+    return NULL;
 }
 
 struct bw_inode bw_made_directory_inode(const struct bw_made_directory *directory)

@@ -8,9 +8,9 @@
 
 #include <pthread.h>
 
-#include "base/buffer.h"
 #include "base/map.h"
 #include "btrfs-walk/inode.h"
+#include "export/path_store.h"
 
 /** The files so far. */
 struct bw_links {
@@ -20,8 +20,7 @@ struct bw_links {
     size_t subvolume_count, subvolume_capacity;
     struct bw_linked_file *files;
     size_t count, capacity;
-    struct bw_buffer names;             /**< of directories, and in them */
-    size_t directory, directory_length; /**< of the last name, in `names` */
+    struct bw_path_store paths;
 };
 
 /** Where the content of a file is. */
@@ -64,10 +63,9 @@ void bw_links_append_path(struct bw_links *links, size_t number, struct bw_buffe
 
 /** A directory, or such a file. There may be millions. */
 struct bw_made_directory {
-    size_t path; /**< in the names */
     struct bw_place place;
     struct timespec atime, ctime, mtime;
-    uint32_t path_length;
+    uint32_t path; /**< in the store */
     uint32_t uid, gid;
     uint16_t mode, flags; /**< the lower bits of the inode's, which are all that have a meaning here
                            */
@@ -77,7 +75,7 @@ struct bw_made_directory {
 struct bw_made_directories {
     struct bw_made_directory *items;
     size_t count, capacity;
-    struct bw_buffer names;
+    struct bw_path_store paths;
 };
 
 /** Frees what it holds. */

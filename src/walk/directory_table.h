@@ -14,6 +14,9 @@
 enum { BW_NO_DIRECTORY = UINT32_MAX };
 enum { BW_LAST_WAVE = UINT16_MAX };
 
+/** Directories with longer paths are not entered: sixteen times what a system call takes. */
+enum { BW_LONGEST_PATH = 64 << 10 };
+
 struct bw_directory {
     uint64_t inode;
     uint32_t parent;      /**< index of its parent; that of the top directory is itself */

@@ -53,9 +53,12 @@ bool bw_subvolume_walk_enters(const struct bw_subvolume_walk *walk, uint32_t dir
 {
     unsigned depth =
         bw_choice_depth(&walk->choice, walk->scope.prefix, walk->scope.prefix_length) + 1;
-    for (; directory; directory = walk->directories.items[directory].parent)
+    size_t length = walk->scope.prefix_length;
+    for (; directory; directory = walk->directories.items[directory].parent) {
+        length += walk->directories.items[directory].name_length + 1u;
         depth++;
-    return bw_choice_enters(&walk->choice, depth);
+    }
+    return length < BW_LONGEST_PATH && bw_choice_enters(&walk->choice, depth);
 }
 
 struct bw_error *bw_subvolume_walk_list(struct bw_subvolume_walk *walk, uint32_t directory,

@@ -182,6 +182,20 @@ static bool name_entry(struct bw_sweep *sweep, const struct bw_dir_entry *entry,
     return !path->failed;
 }
 
+/* Whether a directory has a path that may have others after it. A few thousand directories in each
+ * other would make gigabytes of paths. */
+static bool has_bounded_path(struct bw_sweep *sweep, const struct bw_sweep_record *parent,
+                             const struct bw_dir_entry *entry)
+{
+    if (!sweep->prefix_is_set)
+        bw_sweep_set_prefix(sweep, parent->directory);
+    if (sweep->scratch->prefix.length + entry->name_length < BW_LONGEST_PATH)
+        return true;
+    bw_sweep_complain(sweep, parent->inode,
+                      "directories in it are left out: their paths are longer than 64 KiB");
+    return false;
+}
+
 void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directory,
                    const struct bw_dir_entry *entry)
 {
@@ -200,12 +214,15 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
     if (choice->selection &&
         (!name_entry(sweep, entry, &named) || bw_selection_excludes(choice->selection, &named)))
         return;
+    bool enters = (named.type == BW_FILE_DIRECTORY && !stale &&
+                   (subvolume || bw_choice_enters(choice, sweep->depth + 1)));
+    if (enters && !has_bounded_path(sweep, directory, entry))
+        return;
     if (subvolume && !stale) {
         found_subvolume(sweep, directory, entry); /* it is listed when it is walked */
         return;
     }
-    if (named.type == BW_FILE_DIRECTORY && !stale && bw_choice_enters(choice, sweep->depth + 1) &&
-        !found_directory(sweep, directory, entry))
+    if (enters && !found_directory(sweep, directory, entry))
         return;
     if (scope->silent || !bw_choice_lists(choice, &named))
         return;

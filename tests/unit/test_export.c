@@ -120,6 +120,30 @@ static void test_links(void **state)
     bw_links_free(&links);
 }
 
+static void test_paths(void **state)
+{
+    static const char *const paths[] = {"",       "/",       "/a/b/c", "/a/b",  "/a/bc",
+                                        "/a/b/c", "rel/x/y", "rel",    "/a/b/d"};
+    struct bw_path_store store = {0};
+    uint32_t numbers[9], file;
+    (void)state;
+    for (size_t i = 0; i < 9; i++)
+        assert_true(bw_path_store_directory(&store, paths[i], strlen(paths[i]), &numbers[i]));
+    assert_int_equal(numbers[2], numbers[5]); /* each directory is kept once */
+    size_t names = store.names.length;
+    assert_true(bw_path_store_add(&store, "/a/b/c/file", strlen("/a/b/c/file"), &file));
+    assert_int_equal(store.names.length, names + strlen("/file"));
+    for (size_t i = 0; i < 9; i++) {
+        struct bw_buffer path = {0};
+        bw_path_store_append(&store, numbers[i], &path);
+        assert_int_equal(path.length, strlen(paths[i]));
+        if (path.length)
+            assert_memory_equal(path.data, paths[i], path.length);
+        bw_buffer_free(&path);
+    }
+    bw_path_store_free(&store);
+}
+
 static void test_mtree(void **state)
 {
     const struct bw_inode inode = {
@@ -156,7 +180,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_times), cmocka_unit_test(test_hashes), cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_links), cmocka_unit_test(test_mtree),
+        cmocka_unit_test(test_links), cmocka_unit_test(test_mtree),  cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

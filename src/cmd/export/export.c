@@ -98,6 +98,13 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
     return NULL;
 }
 
+size_t cmd_export_held(void *context, const struct bw_stream_file *file)
+{
+    const struct bw_feed_item *item = file->user;
+    (void)context;
+    return item->path.length;
+}
+
 struct bw_error *cmd_export_read_link(struct cmd_export *export, const struct bw_feed_item *item,
                                       struct bw_buffer *target)
 {

@@ -59,6 +59,9 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
  * Safe from any thread. */
 void cmd_export_miss(struct cmd_export *export, struct bw_error *error);
 
+/** For the stream's `held`; `user` of the file is a struct bw_feed_item. */
+size_t cmd_export_held(void *context, const struct bw_stream_file *file);
+
 /** Reports a file that could not be read as a whole, with item->error; or whose inode is lost. */
 void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item);
 

@@ -112,7 +112,8 @@ static struct bw_error *extract_files(struct extract *extract)
                                      .next = extract_next,
                                      .take = extract_take,
                                      .finish = extract_finish,
-                                     .context = extract};
+                                     .context = extract,
+                                     .held = cmd_export_held};
     count_all(extract);
     /* Symbolic links come last: while files are being made, none of them is there to be followed
      * by other processes. */

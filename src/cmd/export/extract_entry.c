@@ -401,8 +401,12 @@ struct bw_error *extract_finish_directories(struct extract *extract)
         const struct bw_inode inode = bw_made_directory_inode(directory);
         struct bw_target_attributes attributes;
         BW_TRY(read_attributes(extract, &directory->place, &inode, &attributes));
-        bw_target_restore_last(&extract->target, extract->directories.names.data + directory->path,
-                               directory->path_length, &attributes);
+        extract->text.length = 0;
+        bw_path_store_append(&extract->directories.paths, directory->path, &extract->text);
+        if (extract->text.failed)
+            return bw_error_no_memory();
+        bw_target_restore_last(&extract->target, extract->text.length ? extract->text.data : "",
+                               extract->text.length, &attributes);
     }
     return NULL;
 }

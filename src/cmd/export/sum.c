@@ -128,7 +128,8 @@ static struct bw_error *sum_files(struct sum *sum)
                                      .work_limit = CMD_HASHING_LIMIT,
                                      .take = take,
                                      .finish = finish,
-                                     .context = sum};
+                                     .context = sum,
+                                     .held = cmd_export_held};
     struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
     if (!error)
         error = bw_stream_run(sum->export.session.fs, &stream);

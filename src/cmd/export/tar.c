@@ -269,13 +269,13 @@ static struct bw_error *write_directory(struct tar *tar, const struct bw_made_di
 {
     const struct bw_inode inode = bw_made_directory_inode(directory);
     tar->target.length = 0;
-    bw_buffer_append(&tar->target, tar->directories.names.data + directory->path,
-                     directory->path_length);
+    bw_path_store_append(&tar->directories.paths, directory->path, &tar->target);
+    bool is_top = tar->target.length <= 1;
     bw_buffer_append(&tar->target, "/", sizeof "/");
     if (tar->target.failed)
         return bw_error_no_memory();
     struct bw_archive_entry entry = {
-        .path = directory->path_length > 1 ? tar->target.data + 1 : "./",
+        .path = is_top ? "./" : tar->target.data + 1,
         .inode = &inode,
     };
     BW_TRY(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs, &entry.xattr_count));
@@ -363,7 +363,8 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .work_limit = CMD_HASHING_LIMIT,
                                      .take = take_file,
                                      .finish = finish_file,
-                                     .context = tar};
+                                     .context = tar,
+                                     .held = cmd_export_held};
     BW_TRY(bw_archive_create(tar->format, write_bytes, tar, &tar->archive));
     BW_TRY(start_output(tar));
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));

@@ -27,7 +27,8 @@ static const struct cmd_option options[] = {
 
 /* A directory that is to be listed. */
 struct waiting {
-    char *path; /* ends with NUL */
+    size_t above; /* how much of the path of the directory before it counts */
+    char *name;   /* what follows then, up to a NUL */
     struct bw_place place, parent;
     unsigned depth; /* below what was named */
 };
@@ -35,7 +36,8 @@ struct waiting {
 struct ls {
     const struct ls_state *options;
     struct cmd_paths paths;
-    struct waiting *waiting; /* the next one is the last */
+    struct bw_buffer path;   /* of the directory that is listed, with a NUL */
+    struct waiting *waiting; /* the next one is the last; those below it come before others */
     size_t waiting_count, waiting_capacity;
     /* With -R: inodes of the directories that were listed, one map for each subvolume; and which
      * one that is, by the id of the subvolume. */
@@ -44,15 +46,16 @@ struct ls {
     bool headings, not_first;
 };
 
-/* Takes the path. */
-static struct bw_error *wait_for(struct ls *ls, char *path, const struct bw_place *place,
-                                 const struct bw_place *parent, unsigned depth)
+/* Takes the name. */
+static struct bw_error *wait_for(struct ls *ls, size_t above, char *name,
+                                 const struct bw_place *place, const struct bw_place *parent,
+                                 unsigned depth)
 {
-    if (!path || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
-        free(path);
+    if (!name || !BW_ARRAY_RESERVE(ls->waiting, ls->waiting_count, ls->waiting_capacity)) {
+        free(name);
         return bw_error_no_memory();
     }
-    ls->waiting[ls->waiting_count++] = (struct waiting){path, *place, *parent, depth};
+    ls->waiting[ls->waiting_count++] = (struct waiting){above, name, *place, *parent, depth};
     return NULL;
 }
 
@@ -89,17 +92,14 @@ static bool enters(const struct ls *ls, unsigned depth)
     return !selection->has_maxdepth || depth < selection->maxdepth;
 }
 
-static char *path_below(const char *path, const char *name, size_t length)
+static char *name_below(const char *name, size_t length)
 {
-    size_t above = strlen(path);
-    above -= above && path[above - 1] == '/';
-    char *below = malloc(above + 1 + length + 1);
+    char *below = malloc(1 + length + 1);
     if (!below)
         return NULL;
-    memcpy(below, path, above);
-    below[above] = '/';
-    memcpy(below + above + 1, name, length);
-    below[above + 1 + length] = '\0';
+    below[0] = '/';
+    memcpy(below + 1, name, length);
+    below[1 + length] = '\0';
     return below;
 }
 
@@ -110,13 +110,14 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
     const unsigned depth = directory->depth + 1;
     if (!ls->options->recursive || !enters(ls, depth))
         return NULL;
+    size_t above = ls->path.length;
+    above -= above && ls->path.data[above - 1] == '/';
     for (size_t i = listing->count; i-- > 0;) {
         const struct ls_entry *entry = &listing->entries[i];
         if (entry->place.type == BW_FILE_DIRECTORY && !entry->is_dots)
-            BW_TRY(wait_for(
-                ls,
-                path_below(directory->path, listing->bytes.data + entry->name, entry->name_length),
-                &entry->place, &directory->place, depth));
+            BW_TRY(wait_for(ls, above,
+                            name_below(listing->bytes.data + entry->name, entry->name_length),
+                            &entry->place, &directory->place, depth));
     }
     return NULL;
 }
@@ -145,7 +146,7 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
 static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
                                          const struct waiting *directory)
 {
-    const char *above = directory ? directory->path : "";
+    const char *above = directory ? ls->path.data : "";
     ls_listing_sort(listing);
     if (ls->options->selects)
         BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
@@ -155,7 +156,7 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
         BW_TRY(ls_listing_select(listing, &ls->paths, ls->options, above));
     if (!listing->count && (ls->options->selects || !directory))
         return NULL;
-    return write_listing(ls, listing, directory ? directory->path : NULL);
+    return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
 
 static struct bw_error *list(struct ls *ls, const struct waiting *directory)
@@ -167,7 +168,7 @@ static struct bw_error *list(struct ls *ls, const struct waiting *directory)
         cmd_paths_miss(&ls->paths, bw_error_create(BW_ERROR_CORRUPT,
                                                    "%s: not listed again: directory inode %" PRIu64
                                                    " of tree %" PRIu64 " has a second entry",
-                                                   directory->path, directory->place.inode,
+                                                   ls->path.data, directory->place.inode,
                                                    bw_subvolume_id(directory->place.subvolume)));
         return NULL;
     }
@@ -184,8 +185,12 @@ static struct bw_error *list_waiting(struct ls *ls)
     struct bw_error *error = NULL;
     while (!error && ls->waiting_count) {
         const struct waiting next = ls->waiting[--ls->waiting_count];
-        error = list(ls, &next);
-        free(next.path);
+        ls->path.length = next.above;
+        bw_buffer_append(&ls->path, next.name, strlen(next.name));
+        bw_buffer_append_byte(&ls->path, '\0');
+        ls->path.length--;
+        error = ls->path.failed ? bw_error_no_memory() : list(ls, &next);
+        free(next.name);
     }
     return error;
 }
@@ -215,7 +220,7 @@ static struct bw_error *wait_for_named(struct ls *ls, const char *path,
     if (asprintf(&above, "%s/..", path) < 0)
         return bw_error_no_memory();
     bw_error_free(bw_lookup(ls->paths.session.fs, ls->paths.from, above, true, &parent));
-    return wait_for(ls, strdup(path), place, &parent, 0);
+    return wait_for(ls, 0, strdup(path), place, &parent, 0);
 }
 
 /* Files given as PATH come first, together; then the directories in their order. */
@@ -255,8 +260,9 @@ static struct bw_error *list_all(struct ls *ls)
 static void free_ls(struct ls *ls)
 {
     for (size_t i = 0; i < ls->waiting_count; i++)
-        free(ls->waiting[i].path);
+        free(ls->waiting[i].name);
     free(ls->waiting);
+    bw_buffer_free(&ls->path);
     for (size_t i = 0; i < ls->listed_count; i++)
         bw_map_free(&ls->listed[i]);
     bw_map_free(&ls->subvolumes);

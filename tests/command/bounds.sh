@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Small images that are as much work as they can be (tests/worst/): every command ends with a status of its own, within
+# a time that is only there to end a hang, and takes at most 256 MiB of memory. WORST=1 makes them 12 MiB large, which
+# takes minutes; otherwise they are a sixth of that.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+grep -q __asan_init "$PROGRAM" && { skip "a sanitizer needs memory of its own"; finish; }
+make -C "$ROOT" -s BUILD="$BUILD" "$BUILD/tests/worst-images" > "$WORK/log" 2>&1 || { fail "the images: $(tail -n 3 "$WORK/log")"; finish; }
+mkdir "$WORK/images"
+holds "the images are made" "$BUILD/tests/worst-images" "$WORK/images" "${WORST:-6}"
+
+cat > "$WORK/run.py" << 'END'
+# run.py PROGRAM IMAGES: prints "ok" or what was wrong, for each run.
+import os, subprocess, sys
+
+PROGRAM, IMAGES = sys.argv[1:]
+SECONDS, MEBIBYTES = 300, 256
+COMMANDS = [
+    'walk', 'walk -o size,mtime,path', 'walk --json', 'ls -lR', 'ls -R -i', 'sum --algorithm xxh64', 'tar', 'tar --format mtree', 'bodyfile',
+    'extract -C ' + IMAGES + '/extracted', 'info', 'devices', 'usage', 'subvolumes --tree', 'qgroups', 'log', 'super', 'chunks', 'map IMAGE 30408704',
+    'tree-stats', 'dump', 'graph', 'check', 'stat IMAGE /00000000', 'xattr IMAGE /file', 'extents IMAGE /00000000', 'readlink IMAGE /file',
+]
+# What the answer itself makes too long for a quick test.
+LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'), ('snapshots', 'ls'), ('compressed', 'extract'), ('deep-wide', 'extract'),
+            ('deep-wide', 'tar')}
+
+
+def run(name, command):
+    image = os.path.join(IMAGES, name, 'dev1.img')
+    words = command.replace('IMAGE', image).split()
+    if image not in words:
+        words.append(image)
+    with open(os.path.join(IMAGES, 'err'), 'w+b') as messages:
+        child = subprocess.Popen(['timeout', '-s', 'KILL', str(SECONDS), PROGRAM] + words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages)
+        _, status, usage = os.wait4(child.pid, 0)
+        messages.seek(0)
+        first = messages.readline().decode(errors='replace').strip()
+    status, mebibytes = os.waitstatus_to_exitcode(status), usage.ru_maxrss >> 10
+    if status < 0 or status > 16:
+        return f'status {status} {first}'
+    return f'{mebibytes} MiB' if mebibytes > MEBIBYTES else 'ok'
+
+
+for name in sorted(os.listdir(IMAGES)):
+    for command in COMMANDS if os.path.isdir(os.path.join(IMAGES, name)) else []:
+        if (name, command.split()[0]) in LEFT_OUT:
+            continue
+        result = run(name, command)
+        print('ok' if result == 'ok' else f'{name}: {command}: {result}')
+        if command.startswith('extract'):
+            subprocess.run(['rm', '-rf', IMAGES + '/extracted'])
+END
+while IFS= read -r line; do
+    if [ "$line" = ok ]; then pass; else fail "$line"; fi
+done < <(timeout 1800 python3 "$WORK/run.py" "$PROGRAM" "$WORK/images")
+[ "$passed" -ge 200 ] || fail "only $passed commands were run"
+
+# What is left out is named, and all else is there.
+expect "a path that is too long" 1 'directories in it are left out: their paths are longer than 64 KiB' "$WORK/images/deep-long/dev1.img"
+is "as far as paths go" "$(wc -l < "$WORK/out")" 256
+expect "directories that are twice in others" 1 'it has a second entry' "$WORK/images/crossed/dev1.img"
+is "each is listed once" "$(wc -l < "$WORK/out")" 60
+expect "subvolumes that are in several" 0 - "$WORK/images/crossed-subvolumes/dev1.img"
+is "each is listed once" "$(wc -l < "$WORK/out")" 80
+finish
