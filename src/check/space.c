@@ -194,8 +194,7 @@ static struct bw_error *begin_extent(struct space *space)
     struct bw_extent_entry *extent = &space->extent;
     struct bw_check *check = space->check;
     struct bw_reference reference;
-    if (!bw_extent_entry_decode(check, &space->extents.item, extent) ||
-        extent->bytenr + extent->length < extent->bytenr) {
+    if (!bw_extent_entry_decode(check, &space->extents.item, extent)) {
         check->extents_known = false; /* items.c says what is wrong */
         space->unsure = true;
         return NULL;

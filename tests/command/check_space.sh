@@ -55,6 +55,8 @@ finds plain "extent-missing free-space-differs group-used" 2 30441472 169 0 dele
 finds plain "checksum-orphaned extent-missing free-space-differs group-used" 2 13651968 168 4096 delete
 finds plain "extent-differs free-space-differs group-used" 2 13651968 168 4096 key 13651968 168 8192
 
+finds plain "checksum-orphaned extent-differs extent-outside free-space-differs group-used" 2 13651968 168 4096 key 13651968 168 -4096
+
 # Space.
 finds plain "group-used super-used" 2 30408704 192 33554432 add 0 8 16384
 finds plain group-missing 2 30408704 192 33554432 delete
