@@ -52,6 +52,8 @@ static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uin
 static void report(const struct bw_reached_block *leaf, const struct bw_item *item, uint64_t start,
                    uint64_t length, uint64_t missing, bool wanted)
 {
+    if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
+        return;
     const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
                                                             BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
                                                             BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET,
@@ -62,10 +64,10 @@ static void report(const struct bw_reached_block *leaf, const struct bw_item *it
                                                    .inode = item->key.objectid,
                                                    .file_offset = item->key.offset},
                                        .touches = BW_TOUCHES_INODE};
-    if (wanted && missing)
+    if (wanted)
         bw_check_find(leaf->check, BW_CODE_checksum_missing, &subject,
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
-    else if (!wanted && missing < length && leaf->check->checksums_known)
+    else
         bw_check_find(leaf->check, BW_CODE_checksum_unwanted, &subject,
                       "%" PRIu64 " of %" PRIu64 " bytes have checksums, of a file without",
                       length - missing, length);

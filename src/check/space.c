@@ -105,11 +105,12 @@ static void check_kind(struct space *space)
     const bool is_block = space->extent.is_block;
     const bool right =
         is_block ? flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM) : flags & BW_GROUP_DATA;
+    if (right)
+        return;
     const struct bw_subject subject = subject_of_extent(space);
-    if (!right)
-        bw_check_find(space->check, BW_CODE_extent_kind, &subject,
-                      is_block ? "a tree block in a block group of data"
-                               : "data in a block group of tree blocks");
+    bw_check_find(space->check, BW_CODE_extent_kind, &subject,
+                  is_block ? "a tree block in a block group of data"
+                           : "data in a block group of tree blocks");
 }
 
 /* How much of an extent lies inside the present block group. */
@@ -126,12 +127,13 @@ static void account(struct space *space)
 {
     const struct bw_extent_entry *extent = &space->extent;
     const uint64_t end = extent->bytenr + extent->length;
-    const struct bw_subject subject = subject_of_extent(space);
-    if (extent->bytenr < space->position)
+    if (extent->bytenr < space->position) {
+        const struct bw_subject subject = subject_of_extent(space);
         bw_check_find(space->check, BW_CODE_extent_overlap, &subject,
                       "the extent before it ends at %" PRIu64, space->position);
-    else if (space->position < extent->bytenr)
+    } else if (space->position < extent->bytenr) {
         bw_free_space_expect(&space->free_space, space->position, extent->bytenr);
+    }
     space->group->counted += extent->length;
     space->position = end > space->position ? end : space->position;
     check_kind(space);
@@ -170,12 +172,17 @@ static void take_reference(struct space *space, const struct bw_reference *refer
 static void end_extent(struct space *space, bool complete)
 {
     const struct bw_extent_entry *extent = &space->extent;
+    const bool wrong = space->counted != extent->references || !extent->references;
+    if (!space->has_extent || !complete || !wrong) {
+        space->has_extent = false;
+        return;
+    }
     const struct bw_subject subject = subject_of_extent(space);
-    if (space->has_extent && complete && space->counted != extent->references)
+    if (extent->references)
         bw_check_find(space->check, BW_CODE_extent_count, &subject,
                       "references: %" PRIu64 ", the extent tree has %" PRIu64, extent->references,
                       space->counted);
-    else if (space->has_extent && complete && !extent->references)
+    else
         bw_check_find(space->check, BW_CODE_extent_count, &subject, "no references");
     space->has_extent = false;
 }
