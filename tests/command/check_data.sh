@@ -34,9 +34,9 @@ all_found() {
         expected=$code
         [ "$kind" = copy ] || expected=parity-mismatch
         flip "${!devid}" "$((offset + 107))"
-        expect "$what, $kind on device $devid" 4 - check $options "$@"
+        expect "$what, $kind on device $devid" 4 'btrfs-walk: checked: ' check $options "$@"
         flip "${!devid}" "$((offset + 107))"
-        holds "$what, $kind on device $devid is found" out_has "^error $expected .*$offset"
+        holds "$what, $kind on device $devid is found" out_has "^error $expected[: ].* $offset[],]"
         holds "and nothing else" [ "$(grep -c '^error' "$WORK/out")" -eq 1 ]
     done < <(places "$logical" "$@")
 }
@@ -47,7 +47,7 @@ for profile in $profiles; do
         cp --sparse=always "$image" "$WORK/${image##*/}"
         images+=("$WORK/${image##*/}")
     done
-    expect "$profile is healthy" 0 - check --data "${images[@]}"
+    expect "$profile is healthy" 0 'btrfs-walk: checked: ' check --data "${images[@]}"
     holds "no errors in $profile" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
     data=$("$PROGRAM" dump -t csum "${images[@]:0:1}" \
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") |
@@ -62,17 +62,17 @@ done
 # Several bad sectors that follow each other are one finding. The other device mends them, and if it
 # is missing nothing does.
 mirror=$fixtures/bad-copy-raid1
-expect 'bad sectors of a copy' 4 - check --data --all "$mirror"/dev[12].img
+expect 'bad sectors of a copy' 4 'btrfs-walk: checked: ' check --data --all "$mirror"/dev[12].img
 holds 'they can be mended' out_has 'data-checksum .*mendable'
-expect 'without the good copy' 4 - check --data "$mirror/dev1.img"
+expect 'without the good copy' 4 'btrfs-walk: checked: ' check --data "$mirror/dev1.img"
 holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c mendable)" -eq 0 ]
-expect 'with the good copy alone' 0 - check --data "$mirror/dev2.img"
+expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
 # Parity of degraded rows cannot be checked, which is no error.
-expect 'RAID6 without two devices' 0 - check --data "$fixtures"/raid6-4/dev[12].img
+expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check --data "$fixtures"/raid6-4/dev[12].img
 holds 'rows are counted' out_has '^note parity-unchecked.* rows '
 
-expect 'a log' 0 - check --data "$fixtures/log-tree/dev1.img"
+expect 'a log' 0 'btrfs-walk: checked: ' check --data "$fixtures/log-tree/dev1.img"
 holds 'is there' out_has '^note log-present'
 
 finish
