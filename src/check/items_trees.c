@@ -7,10 +7,21 @@
 /* Flags of FREE_SPACE_INFO, QGROUP_STATUS and QGROUP_LIMIT. */
 enum { SPACE_FLAGS = 1, QUOTA_FLAGS = 15, LIMIT_FLAGS = 63, QUOTA_VERSION = 1 };
 
+/* Trees of which there is one. Snapshots have a generation in their key, trees of the feature
+ * extent-tree-v2 a number, and those of logs and relocation their subvolume. */
+static bool has_no_offset(uint64_t tree)
+{
+    return tree == BW_CHUNK_TREE || tree == BW_DEVICE_TREE || tree == BW_TOP_SUBVOLUME ||
+           tree == BW_QUOTA_TREE || tree == BW_UUID_TREE || tree == BW_BLOCK_GROUP_TREE ||
+           tree == BW_RAID_STRIPE_TREE || tree == BW_REMAP_TREE || tree == BW_DATA_RELOC_TREE;
+}
+
 static bool wrong_root_key(const struct bw_key *key, struct bw_item_fault *fault)
 {
     if (key->objectid == 0)
         return bw_item_wrong(fault, "no tree has the id 0");
+    if (key->offset && has_no_offset(key->objectid))
+        return bw_item_wrong(fault, "no tree has this key");
     return key->objectid == BW_TREE_RELOC && !bw_is_subvolume(key->offset) &&
            bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is no subvolume",
                          (int64_t)key->offset);
@@ -40,7 +51,9 @@ bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item 
         bw_generation_wrong(rules, fault, "generation", bw_get64(root->generation)) ||
         bw_generation_wrong(rules, fault, "last_snapshot", bw_get64(root->last_snapshot)) ||
         (is_long &&
-         bw_generation_wrong(rules, fault, "generation_v2", bw_get64(root->generation_v2))) ||
+         (bw_generation_wrong(rules, fault, "generation_v2", bw_get64(root->generation_v2)) ||
+          bw_generation_wrong(rules, fault, "change_transid", bw_get64(root->change_transid)) ||
+          bw_generation_wrong(rules, fault, "origin_transid", bw_get64(root->origin_transid)))) ||
         bw_unaligned(rules, fault, "bytenr", bw_get64(root->bytenr)) ||
         wrong_root_levels(root, fault))
         return true;
@@ -122,7 +135,8 @@ bool bw_judge_free_space_header(const struct bw_item_rules *rules, const struct 
     return bw_generation_wrong(rules, fault, "generation", bw_get64(header->generation));
 }
 
-static bool wrong_qgroup_status(const struct bw_item *item, struct bw_item_fault *fault)
+static bool wrong_qgroup_status(const struct bw_item_rules *rules, const struct bw_item *item,
+                                struct bw_item_fault *fault)
 {
     const struct bw_disk_qgroup_status *status = (const void *)item->data;
     const uint64_t flags = bw_get64(status->flags) & ~(uint64_t)QUOTA_FLAGS;
@@ -130,13 +144,14 @@ static bool wrong_qgroup_status(const struct bw_item *item, struct bw_item_fault
         return bw_item_wrong(fault, "no state of quotas has this key");
     if (bw_get64(status->version) != QUOTA_VERSION)
         return bw_item_wrong(fault, "version %" PRIu64, bw_get64(status->version));
+    if (bw_generation_wrong(rules, fault, "generation", bw_get64(status->generation)))
+        return true;
     return flags && bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
 }
 
 bool bw_judge_qgroup(const struct bw_item_rules *rules, const struct bw_item *item,
                      struct bw_item_fault *fault)
 {
-    (void)rules;
     const struct bw_disk_qgroup_limit *limit = (const void *)item->data;
     const uint64_t from = item->key.objectid, to = item->key.offset;
     if (item->key.type == BW_QGROUP_RELATION)
@@ -145,7 +160,7 @@ bool bw_judge_qgroup(const struct bw_item_rules *rules, const struct bw_item *it
     if (from)
         return bw_item_wrong(fault, "no quota group has this key");
     if (item->key.type == BW_QGROUP_STATUS)
-        return wrong_qgroup_status(item, fault);
+        return wrong_qgroup_status(rules, item, fault);
     return item->key.type == BW_QGROUP_LIMIT && bw_get64(limit->flags) & ~(uint64_t)LIMIT_FLAGS &&
            bw_item_wrong(fault, "flags 0x%" PRIx64, bw_get64(limit->flags));
 }

@@ -83,6 +83,25 @@ static void judge(const struct bw_reached_block *leaf, const struct bw_item_rule
     bw_check_find(leaf->check, fault.code, &subject, "%s", fault.message);
 }
 
+/* The last byte is the revision of back references, 0 or 1. Source: BTRFS_HEADER_FLAG_* in the
+ * kernel's uapi/linux/btrfs_tree.h; the tree-checker wants WRITTEN. */
+enum { WRITTEN = 1 << 0, RELOCATED = 1 << 1, REVISION_SHIFT = 56 };
+
+void bw_check_header(const struct bw_reached_block *block)
+{
+    const struct bw_disk_header *header = (const void *)block->node.block;
+    const uint64_t flags = bw_get64(header->flags);
+    const uint64_t unknown = flags & ~(WRITTEN | RELOCATED | UINT64_C(1) << REVISION_SHIFT);
+    struct bw_subject subject = bw_block_subject(&block->tree->tree, block->pointer);
+    subject.finding.length = block->node.nodesize;
+    if (unknown)
+        bw_check_find(block->check, BW_CODE_block_header, &subject,
+                      "flags 0x%" PRIx64 " are not known", unknown);
+    else if (!(flags & WRITTEN))
+        bw_check_find(block->check, BW_CODE_block_header, &subject,
+                      "the flag that it was written is missing");
+}
+
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);

@@ -62,6 +62,10 @@ static void check_root(struct bw_check *check, const struct bw_tree *used,
                       "the root of generation %" PRIu64 " is lost; that of generation %" PRIu64
                       " is checked in its place",
                       promised->generation, used->root.generation);
+    else if (used->root.level != promised->level)
+        bw_check_find(check, BW_CODE_super_values, &subject,
+                      "level %u of the root, which has level %u", promised->level,
+                      used->root.level);
 }
 
 static struct bw_error *take_device(void *context, const struct bw_device_info *device)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "format/disk.h"
 
 /* A copy of a superblock. */
 struct copy {
@@ -105,6 +106,31 @@ static void check_identity(struct bw_check *check, const struct copy *copy)
                       "its device belongs to a file system of another id");
 }
 
+/* What btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c refuses or warns of, but for what
+ * no image can be opened with. */
+static void check_values(struct bw_check *check, const struct copy *copy)
+{
+    const struct bw_subject subject = subject_of(copy);
+    const struct bw_disk_superblock *disk = (const void *)copy->bytes;
+    const uint64_t generation = bw_get64(disk->generation),
+                   cache_generation = bw_get64(disk->cache_generation);
+    if (bw_get32(disk->leafsize) != bw_get32(disk->nodesize))
+        bw_check_find(check, BW_CODE_super_values, &subject,
+                      "leafsize %" PRIu32 " is not nodesize, %" PRIu32, bw_get32(disk->leafsize),
+                      bw_get32(disk->nodesize));
+    if (bw_get64(disk->root_dir_objectid) != BW_ROOT_TREE_DIR)
+        bw_check_find(check, BW_CODE_super_values, &subject,
+                      "root_dir_objectid %" PRIu64 " is not %" PRIu64,
+                      bw_get64(disk->root_dir_objectid), BW_ROOT_TREE_DIR);
+    if (disk->log_root_level >= BW_MAX_LEVEL)
+        bw_check_find(check, BW_CODE_super_values, &subject, "log_root_level %u",
+                      disk->log_root_level);
+    if (cache_generation > generation && cache_generation != UINT64_MAX)
+        bw_check_find(check, BW_CODE_super_values, &subject,
+                      "cache_generation %" PRIu64 " is later than generation, %" PRIu64,
+                      cache_generation, generation);
+}
+
 static void report_bad(struct bw_check *check, const struct copy *copy, bool mendable)
 {
     struct bw_subject subject = subject_of(copy);
@@ -142,10 +168,12 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     check_identity(check, best);
     if (image->role != BW_IMAGE_DEVICE || bw_image_is_stale(check->fs, image))
         return;
-    if (first->image)
+    if (first->image) {
         compare(check, best, first->bytes, &first->superblock, false);
-    else
-        *first = *best;
+        return;
+    }
+    *first = *best;
+    check_values(check, best);
 }
 
 /* An image that is not of the file system. */

@@ -81,7 +81,7 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
                                        const uint8_t *block)
 {
     const struct bw_disk_header *header = (const void *)block;
-    return (struct bw_reached_block){
+    const struct bw_reached_block result = {
         .check = walk->check,
         .tree = walk->tree,
         .pointer = pointer,
@@ -90,6 +90,8 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
         .generation = bw_get64(header->generation),
         .in_log = walk->in_log,
     };
+    bw_check_header(&result);
+    return result;
 }
 
 static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
