@@ -213,6 +213,21 @@ static bool read_info(struct bw_free_space *self)
     return true;
 }
 
+/* All records of a block group are of one kind. */
+static void check_kind(const struct bw_free_space *self)
+{
+    const struct bw_key *key = &self->stream.item.key;
+    const bool promised = self->flags & BITMAPS;
+    if (!is_before(self, self->group->start + self->group->length) ||
+        (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
+        promised == (key->type == BW_FREE_SPACE_BITMAP))
+        return;
+    const struct bw_subject subject = subject_of_group(self);
+    bw_check_find(self->check, BW_CODE_free_space_item, &subject,
+                  "flags %" PRIu32 ", but its records are %s", self->flags,
+                  promised ? "extents" : "bitmaps");
+}
+
 void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_group *group)
 {
     if (!self->is_used)
@@ -235,6 +250,8 @@ void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_gro
                       "the free space tree does not have this block group");
     }
     self->known &= !loss;
+    if (self->known)
+        check_kind(self);
     self->has_next = next_raw(self, &self->next);
 }
 

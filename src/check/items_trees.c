@@ -7,13 +7,14 @@
 /* Flags of FREE_SPACE_INFO, QGROUP_STATUS and QGROUP_LIMIT. */
 enum { SPACE_FLAGS = 1, QUOTA_FLAGS = 15, LIMIT_FLAGS = 63, QUOTA_VERSION = 1 };
 
-/* Trees of which there is one. Snapshots have a generation in their key, trees of the feature
- * extent-tree-v2 a number, and those of logs and relocation their subvolume. */
+/* Trees of which there is one, and whose key is always the same. Snapshots have a generation in
+ * their key, trees of the feature extent-tree-v2 a number, those of logs and relocation their
+ * subvolume; btrfs-convert gives the tree of relocated data another one. */
 static bool has_no_offset(uint64_t tree)
 {
     return tree == BW_CHUNK_TREE || tree == BW_DEVICE_TREE || tree == BW_TOP_SUBVOLUME ||
            tree == BW_QUOTA_TREE || tree == BW_UUID_TREE || tree == BW_BLOCK_GROUP_TREE ||
-           tree == BW_RAID_STRIPE_TREE || tree == BW_REMAP_TREE || tree == BW_DATA_RELOC_TREE;
+           tree == BW_RAID_STRIPE_TREE || tree == BW_REMAP_TREE;
 }
 
 static bool wrong_root_key(const struct bw_key *key, struct bw_item_fault *fault)
@@ -57,6 +58,9 @@ bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item 
         bw_unaligned(rules, fault, "bytenr", bw_get64(root->bytenr)) ||
         wrong_root_levels(root, fault))
         return true;
+    if (bw_is_subvolume(item->key.objectid) &&
+        bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)
+        return bw_item_wrong(fault, "root_directory %" PRIu64, bw_get64(root->root_directory));
     return flags && bw_item_wrong(fault, "flags 0x%" PRIx64 " are not known", flags);
 }
 
