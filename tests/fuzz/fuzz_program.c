@@ -86,9 +86,9 @@ static const struct {
     {TEXT, "dump -b 30408704 -b 22020096 -b 5242880 --follow --bfs %"},
     {JSON, "dump --json -t fs --key 256..260 --hide-names %"},
     {TEXT, "graph %"},
-    {RAW, "check --threads 2 %"},
-    {RAW, "check --threads 1 --data --all %"},
-    {RAW, "check --quick %"},
+    {TEXT, "check -j 2 %"},
+    {JSON, "check -j 1 --data --all --json %"},
+    {JSON, "check --quick --strict --json %"},
 };
 
 enum {
