@@ -6,6 +6,7 @@
 #   key OBJECTID TYPE OFFSET        gives it another key
 #   set PLACE SIZE NUMBER           writes a number of SIZE bytes into it
 #   add PLACE SIZE NUMBER           adds to a number of SIZE bytes in it
+#   block PLACE SIZE NUMBER         writes a number of SIZE bytes into the tree block
 # change_item.py IMAGE super PLACE SIZE NUMBER: writes a number into all copies of the superblock.
 import os
 import struct
@@ -49,6 +50,8 @@ def change(block, slot, action):
         for later in range(slot, count - 1):
             place = HEADER + later * ITEM + 17
             put(block, place, 4, struct.unpack_from('<I', block, place)[0] + size)
+    elif action[0] == 'block':
+        put(block, int(action[1]), int(action[2]), int(action[3]))
     elif action[0] == 'key':
         struct.pack_into('<QBQ', block, start, number(action[1]), int(action[2]), number(action[3]))
     else:
