@@ -101,6 +101,19 @@ def item_types(items):
     return text
 
 
+def check_tables(passes):
+    text = ""
+    for one in passes:
+        when = {"quick": "", "full": "not with --quick", "data": "only with --data"}[one["when"]]
+        text += f"\n### {one['name']}\n\n{escaped(one['description'][0].upper() + one['description'][1:])}"
+        text += f" ({when}).\n" if when else ".\n"
+        if one["codes"]:
+            text += "\n" + row("code", "severity", "meaning") + row(*["---"] * 3)
+        for code in one["codes"]:
+            text += row(f"`{code['word']}`", code["severity"], escaped(code["description"]))
+    return text
+
+
 def notes_of_script(path):
     """The comment at the head of a script, which is Markdown, without the marks of comments."""
     lines = []

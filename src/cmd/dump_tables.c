@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * btrfs-walk --dump-tables: all tables of the program as one JSON document: commands with their
- * options, types of layers with theirs, probes, records, types of items, exit statuses. It is for
+ * options, types of layers with theirs, probes, records, types of items, passes and codes of the
+ * check, exit statuses. It is for
  * scripts/make-docs only, so it is in no help text, and it may change with any version.
  */
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/json.h"
 #include "btrfs-walk/dump.h"
 #include "btrfs-walk/graph.h"
+#include "cmd/check/check.h"
 #include "cmd/command.h"
 #include "cmd/common/selection.h"
 #include "cmd/graph/page.h"
@@ -144,6 +146,37 @@ static void add_statuses(struct bw_json *json)
     bw_json_end(json);
 }
 
+static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
+{
+    const struct bw_finding_code *code;
+    bw_json_begin_array(json, "codes");
+    for (size_t i = 0; (code = check_code(i)); i++) {
+        if (strcmp(code->pass, pass->name) != 0)
+            continue;
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "word", code->word);
+        bw_json_text(json, "severity", bw_finding_severity_name(code->severity));
+        bw_json_text(json, "description", code->description);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
+static void add_passes(struct bw_json *json)
+{
+    const struct bw_check_pass *pass;
+    bw_json_begin_array(json, "check");
+    for (size_t i = 0; (pass = check_pass(i)); i++) {
+        bw_json_begin_object(json, NULL);
+        bw_json_text(json, "name", pass->name);
+        bw_json_text(json, "description", pass->description);
+        bw_json_text(json, "when", pass->quick ? "quick" : pass->data ? "data" : "full");
+        add_codes(json, pass);
+        bw_json_end(json);
+    }
+    bw_json_end(json);
+}
+
 int cmd_dump_tables(void)
 {
     struct bw_buffer text = {0};
@@ -161,6 +194,7 @@ int cmd_dump_tables(void)
     struct bw_error *error = add_layers(&json);
     cmd_probe_list_add(&json);
     bw_item_types_describe(&json, "items");
+    add_passes(&json);
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     if (!error)
