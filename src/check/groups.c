@@ -91,6 +91,20 @@ static struct bw_error *read_all(struct bw_check *check)
     return NULL;
 }
 
+/* What is used of the chunks tells how much there is to read, in all
+ * copies. */
+static void estimate(struct bw_check *check)
+{
+    const struct bw_check_options *options = check->options;
+    for (size_t i = 0; i < check->groups.count && !options->quick; i++) {
+        const struct bw_checked_group *group = &check->groups.groups[i];
+        const struct bw_checked_chunk *chunk = bw_check_chunk(check, group->start);
+        uint64_t used = group->used < group->length ? group->used : group->length;
+        if (chunk && (options->data || group->flags & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+            check->expected += used * chunk->copies;
+    }
+}
+
 struct bw_error *bw_check_load_groups(struct bw_check *check)
 {
     struct bw_group_list *list = &check->groups;
@@ -101,6 +115,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
     if (list->count)
         qsort(list->groups, list->count, sizeof *list->groups, compare);
     list->loaded = true;
+    estimate(check);
     return NULL;
 }
 
