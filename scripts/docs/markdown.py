@@ -105,8 +105,9 @@ def check_tables(passes):
     text = ""
     for one in passes:
         when = {"quick": "", "full": "not with --quick", "data": "only with --data"}[one["when"]]
-        text += f"\n### {one['name']}\n\n{escaped(one['description'][0].upper() + one['description'][1:])}"
-        text += f" ({when}).\n" if when else ".\n"
+        about = one["description"][0].upper() + one["description"][1:]
+        about += f" ({when})." if when else "."
+        text += f"\n### {one['name']}\n\n{escaped(wrap(about, 98))}\n"
         if one["codes"]:
             text += "\n" + row("code", "severity", "meaning") + row(*["---"] * 3)
         for code in one["codes"]:
