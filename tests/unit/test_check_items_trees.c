@@ -175,9 +175,10 @@ static const struct good_item root = {
     {257, BW_ROOT_ITEM, 0},
     sizeof(struct bw_disk_root_item),
     BW_ROOT_TREE,
-    {SET(root_item, generation, 101), SET(root_item, bytenr, NODE),
-     SET(root_item, last_snapshot, 101), SET(root_item, flags, BW_ROOT_READ_ONLY | BW_ROOT_DEAD),
-     SET(root_item, drop_level, 7), SET(root_item, level, 7), SET(root_item, generation_v2, 101)}};
+    {SET(root_item, generation, 101), SET(root_item, root_directory, 256),
+     SET(root_item, bytenr, NODE), SET(root_item, last_snapshot, 101),
+     SET(root_item, flags, BW_ROOT_READ_ONLY | BW_ROOT_DEAD), SET(root_item, drop_level, 7),
+     SET(root_item, level, 7), SET(root_item, generation_v2, 101)}};
 static const struct good_item root_ref = {
     {5, BW_ROOT_REF, 257},
     sizeof(struct bw_disk_root_ref) + 4,
