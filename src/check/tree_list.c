@@ -84,3 +84,36 @@ bool bw_tree_has_dropped(const struct bw_checked_tree *tree, const struct bw_blo
     return block->level < tree->tree.root.level && is_being_dropped(tree, block->level + 1) &&
            bw_key_compare(&block->end_key, &tree->drop_progress) <= 0;
 }
+
+/* A tree that must be there, and the feature bits of which one must be set for that; none: always.
+ */
+struct needed_tree {
+    uint64_t id, incompat, compat_ro;
+};
+
+static bool is_needed(const struct bw_superblock *superblock, const struct needed_tree *tree)
+{
+    return (!tree->incompat && !tree->compat_ro) || superblock->incompat_flags & tree->incompat ||
+           superblock->compat_ro_flags & tree->compat_ro;
+}
+
+void bw_tree_list_check(struct bw_check *check)
+{
+    static const struct needed_tree needed[] = {
+        {BW_EXTENT_TREE, 0, 0},
+        {BW_DEVICE_TREE, 0, 0},
+        {BW_TOP_SUBVOLUME, 0, 0},
+        {BW_CSUM_TREE, 0, 0},
+        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE_VALID},
+        {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
+        {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        const struct bw_subject subject = {
+            .finding = {.known = BW_KNOWN_TREE, .tree = needed[i].id}};
+        if (is_needed(&check->fs->superblock, &needed[i]) && !check->trees[0].incomplete &&
+            !bw_check_tree(check, needed[i].id))
+            bw_check_find(check, BW_CODE_tree_missing, &subject,
+                          "the root tree has no root item of this tree");
+    }
+}

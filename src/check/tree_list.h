@@ -8,6 +8,10 @@
 /** Fills check->trees: those that the superblock points to, then one for each ROOT_ITEM. */
 struct bw_error *bw_tree_list_load(struct bw_check *check);
 
+/** Reports trees that every file system has, or that its features need, and that the root tree does
+ * not name. Call it when the root tree has been walked: nothing follows if part of it is lost. */
+void bw_tree_list_check(struct bw_check *check);
+
 /** Decodes a ROOT_ITEM for the list; false if it is cut off. */
 bool bw_tree_list_decode(const struct bw_item *item, struct bw_checked_tree *tree);
 

@@ -315,5 +315,8 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_checked_tree *t
 struct bw_error *bw_pass_trees(struct bw_check *check)
 {
     BW_TRY(bw_tree_list_load(check));
-    return bw_walk_trees(check, check->trees, check->tree_count, false);
+    BW_TRY(bw_walk_trees(check, check->trees, check->tree_count, false));
+    if (!check->stopped)
+        bw_tree_list_check(check);
+    return NULL;
 }

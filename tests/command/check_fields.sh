@@ -36,6 +36,7 @@ finds super-values plain super 200 1 9
 finds super-values plain super 555 8 99
 finds super-flags plain super 56 8 5
 finds feature-unknown plain super 180 8 1048579
+finds tree-missing plain 1 7 132 0 delete
 finds item-type plain 10 1048576 198 - key 1048576 196 4194304
 finds inode-item plain 5 262 1 0 set 52 4 0
 finds dir-item plain 5 256 84 397168884 set 29 1 77
