@@ -59,6 +59,18 @@ uint32_t bw_map_get(const struct bw_map *map, uint64_t key)
     return key_of(entry) ? entry->value : UINT32_MAX;
 }
 
+bool bw_map_next(const struct bw_map *map, size_t *position, uint64_t *key, uint32_t *value)
+{
+    while (*position < map->capacity) {
+        const struct bw_map_entry *entry = &map->entries[(*position)++];
+        *key = key_of(entry);
+        *value = entry->value;
+        if (*key)
+            return true;
+    }
+    return false;
+}
+
 /* Keys come from images, which may be hostile: the random multiplier keeps it unpredictable which
  * of them collide. */
 static uint64_t random_multiplier(const struct bw_map *map)

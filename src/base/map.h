@@ -30,6 +30,10 @@ void bw_map_clear(struct bw_map *map);
  * map. */
 uint32_t bw_map_get(const struct bw_map *map, uint64_t key);
 
+/** The next entry from `*position` on, in no order; `*position`, which begins as 0, moves past it.
+ * False at the end. */
+bool bw_map_next(const struct bw_map *map, size_t *position, uint64_t *key, uint32_t *value);
+
 /** Sets the value of a key; false if memory runs out. The keys 0 and UINT64_MAX are one. */
 bool bw_map_put(struct bw_map *map, uint64_t key, uint32_t value);
 

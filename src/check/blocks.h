@@ -46,9 +46,16 @@ void bw_visited_destroy(struct bw_visited *visited);
 /** Notes that a block is reached; with BW_VISIT_SHARED, `*sums` is set. */
 enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_inode_sums *sums);
 
-/** Which blocks have been reached in the 64 KiB that hold an address: bit n is for the block at n
- * times 4 KiB from where they begin. */
-uint32_t bw_visited_near(struct bw_visited *visited, uint64_t address);
+/** Addresses of blocks, ascending. All zeros: none; to be freed with free(). */
+struct bw_visited_list {
+    uint64_t *addresses;
+    size_t count, capacity;
+};
+
+/** Lists the blocks in a range of addresses that have been reached, while no thread adds any; false
+ * if memory runs out. */
+bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
+                   struct bw_visited_list *list);
 
 /** Keeps what a block that may be shared adds up to; false if memory runs out. */
 bool bw_visited_keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums);

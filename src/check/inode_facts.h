@@ -50,7 +50,7 @@ static inline uint64_t bw_fact_entry(const struct bw_fact_secrets *secrets, uint
 {
     return bw_fact_mix(name + entry->location.objectid * secrets->number[1] +
                        entry->location.offset * secrets->number[2] +
-                       (entry->location.type << 8 | entry->type) * secrets->number[3]);
+                       ((uint64_t)entry->location.type << 8 | entry->type) * secrets->number[3]);
 }
 
 /** That an inode has a name, which DIR_INDEX and INODE_REF or INODE_EXTREF say. */

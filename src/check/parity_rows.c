@@ -87,16 +87,14 @@ static struct bw_error *add_blocks(struct gathering *gathering,
                                    const struct bw_checked_chunk *chunk)
 {
     const struct bw_check *check = gathering->check;
-    const uint64_t step = 16 * BW_MIN_SECTORSIZE, end = chunk->logical + chunk->length;
-    for (uint64_t near = chunk->logical - chunk->logical % step; near < end; near += step) {
-        const uint32_t blocks = bw_visited_near(check->visited, near);
-        for (unsigned i = 0; blocks >> i; i++) {
-            const uint64_t bytenr = near + (uint64_t)i * BW_MIN_SECTORSIZE;
-            if ((blocks >> i & 1) && bytenr >= chunk->logical && bytenr < end)
-                BW_TRY(add_range(gathering, chunk, bytenr, check->fs->reader.nodesize));
-        }
-    }
-    return NULL;
+    struct bw_visited_list list = {0};
+    struct bw_error *error = NULL;
+    if (!bw_visited_in(check->visited, chunk->logical, chunk->logical + chunk->length, &list))
+        error = bw_error_no_memory();
+    for (size_t i = 0; !error && i < list.count; i++)
+        error = add_range(gathering, chunk, list.addresses[i], check->fs->reader.nodesize);
+    free(list.addresses);
+    return error;
 }
 
 static struct bw_error *gather(struct gathering *gathering)

@@ -59,12 +59,41 @@ enum bw_visit bw_visit(struct bw_visited *visited, uint64_t bytenr, struct bw_in
     return result;
 }
 
-uint32_t bw_visited_near(struct bw_visited *visited, uint64_t address)
+static int compare(const void *left, const void *right)
 {
-    pthread_mutex_lock(&visited->lock);
-    const uint32_t known = bw_map_get(&visited->places, address / BW_MIN_SECTORSIZE / PLACES);
-    pthread_mutex_unlock(&visited->lock);
-    return known == UINT32_MAX ? 0 : known;
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Adds the blocks of a word of the map that lie in the range. */
+static bool list_places(struct bw_visited_list *list, uint64_t start, uint64_t end, uint64_t word,
+                        uint32_t bits)
+{
+    for (unsigned i = 0; bits >> i; i++) {
+        const uint64_t bytenr = (word * PLACES + i) * BW_MIN_SECTORSIZE;
+        if (!(bits >> i & 1) || bytenr < start || bytenr >= end)
+            continue;
+        if (!BW_ARRAY_RESERVE(list->addresses, list->count, list->capacity))
+            return false;
+        list->addresses[list->count++] = bytenr;
+    }
+    return true;
+}
+
+bool bw_visited_in(struct bw_visited *visited, uint64_t start, uint64_t end,
+                   struct bw_visited_list *list)
+{
+    size_t position = 0;
+    uint64_t word;
+    uint32_t bits;
+    list->count = 0;
+    while (bw_map_next(&visited->places, &position, &word, &bits))
+        if (word <= UINT64_MAX / PLACES / BW_MIN_SECTORSIZE &&
+            !list_places(list, start, end, word, bits))
+            return false;
+    if (list->count)
+        qsort(list->addresses, list->count, sizeof *list->addresses, compare);
+    return true;
 }
 
 static bool keep(struct bw_visited *visited, uint64_t bytenr, const struct bw_inode_sums *sums)

@@ -29,8 +29,9 @@ static bool is_path(const struct bw_path_store *store, uint32_t number, const ch
 {
     for (; number != NOTHING; number = store->items[number].parent) {
         const struct bw_stored_name *item = &store->items[number];
-        if (item->length > length || memcmp(path + length - item->length,
-                                            store->names.data + item->offset, item->length) != 0)
+        if (item->length > length ||
+            (item->length && memcmp(path + length - item->length, store->names.data + item->offset,
+                                    item->length) != 0))
             return false;
         length -= item->length;
     }

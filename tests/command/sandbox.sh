@@ -8,7 +8,7 @@ set -uo pipefail
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 || exit 1
 image=$WORK/image
 cp "$BUILD/fixtures/plain/dev1.img" "$image"
-expect "switched off" 0 'note: no sandbox: --sandbox=off' -v --sandbox=off "$image"
+expect "switched off" 0 'note: no sandbox: (--sandbox=off|this program)' -v --sandbox=off "$image"
 expect "neither on nor off" 2 'sandbox' --sandbox=maybe "$image"
 expect "on" 0 'note: (no )?sandbox: ' -v "$image"
 grep -q "no sandbox" "$WORK/err" && { skip "$(sed -n 's/.*no sandbox: //p' "$WORK/err")"; finish; }
