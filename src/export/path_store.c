@@ -106,6 +106,7 @@ void bw_path_store_append(const struct bw_path_store *store, uint32_t number,
     for (uint32_t at = number; at != NOTHING; at = store->items[at].parent) {
         const struct bw_stored_name *item = &store->items[at];
         end -= item->length;
-        memcpy(end, store->names.data + item->offset, item->length);
+        if (item->length)
+            memcpy(end, store->names.data + item->offset, item->length);
     }
 }
