@@ -7,7 +7,8 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 grep -q __asan_init "$PROGRAM" && { skip "a sanitizer needs memory of its own"; finish; }
-make -C "$ROOT" -s BUILD="$BUILD" "$BUILD/tests/worst-images" > "$WORK/log" 2>&1 || { fail "the images: $(tail -n 3 "$WORK/log")"; finish; }
+make -C "$ROOT" -s BUILD="$BUILD" "$BUILD/tests/worst-images" > "$WORK/log" 2>&1 || { fail \
+    "the images: $(tail -n 3 "$WORK/log")"; finish; }
 mkdir "$WORK/images"
 holds "the images are made" "$BUILD/tests/worst-images" "$WORK/images" "${WORST:-6}"
 
@@ -58,9 +59,12 @@ done < <(timeout 1800 python3 "$WORK/run.py" "$PROGRAM" "$WORK/images")
 [ "$passed" -ge 200 ] || fail "only $passed commands were run"
 
 # What is left out is named, and all else is there.
-expect "a path that is too long" 1 'directories in it are left out: their paths are longer than 64 KiB' "$WORK/images/deep-long/dev1.img"
+expect "a path that is too long" 1 \
+    'directories in it are left out: their paths are longer than 64 KiB' \
+    "$WORK/images/deep-long/dev1.img"
 is "as far as paths go" "$(wc -l < "$WORK/out")" 256
-expect "directories that are twice in others" 1 'it has a second entry' "$WORK/images/crossed/dev1.img"
+expect "directories that are twice in others" 1 'it has a second entry' \
+    "$WORK/images/crossed/dev1.img"
 is "each is listed once" "$(wc -l < "$WORK/out")" 60
 expect "subvolumes that are in several" 0 - "$WORK/images/crossed-subvolumes/dev1.img"
 is "each is listed once" "$(wc -l < "$WORK/out")" 80

@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup raid1-2 subvolumes log-tree lost-tree-fs superblocks-gone || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain dup raid1-2 subvolumes log-tree \
+    lost-tree-fs superblocks-gone || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 lost=$BUILD/fixtures/lost-tree-fs/dev1.img
@@ -19,20 +20,27 @@ print(next(o["offset"] for o in map(json.loads, sys.stdin) if o["copy"] == 2))')
 printf 'XXXX' | dd of="$half" bs=1 seek=$((offset + 200)) conv=notrunc status=none
 
 # Exit statuses, and where what is written goes.
-expect "a healthy image" 0 '^btrfs-walk: checked: [0-9]+ tree blocks; 0 errors, [0-9]+ warnings?, [0-9]+ notes?$' check "$plain"
+expect "a healthy image" 0 \
+    '^btrfs-walk: checked: [0-9]+ tree blocks; 0 errors, [0-9]+ warnings?, [0-9]+ notes?$' check \
+    "$plain"
 holds "no errors" [ "$(grep -c ^error "$WORK/out")" -eq 0 ]
 expect "quiet" 0 - check -q "$plain"
-expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" "$BUILD/fixtures/raid1-2/dev2.img"
+expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
+    "$BUILD/fixtures/raid1-2/dev2.img"
 expect "a bad copy" 4 '1 error +block-checksum .*\(mendable\)$' check "$half"
-holds "a line" out_has "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, mendable\]$"
+holds "a line" out_has \
+    "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, mendable\]$"
 expect "a bad copy is tolerated" 0 '1 error \(1 mendable\)' check --tolerate mendable "$half"
 holds "and told" out_has '^error block-checksum '
 expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate mendable "$lost"
 expect "no such image" 8 'cannot open .*nowhere' check "$WORK/nowhere"
-expect "no file system" 12 'not a btrfs file system' check "$BUILD/fixtures/superblocks-gone/dev1.img"
+expect "no file system" 12 'not a btrfs file system' check \
+    "$BUILD/fixtures/superblocks-gone/dev1.img"
 expect "a foreign device" 8 'dev1.img is not used' check "$plain" "$subvolumes"
-for usage in '' --no-such-option '--tolerate all x' '--report html=x x' '--report junit= x' '--quick --data x' \
-    '--subvol 5 x' '--log=replay x' '--json --header x' '-o nothing x' '-j many x' "--insert nothing@x $plain"; do
+for usage in '' --no-such-option '--tolerate all x' '--report html=x x' '--report junit= x' \
+    '--quick --data x' \
+    '--subvol 5 x' '--log=replay x' '--json --header x' '-o nothing x' '-j many x' \
+        "--insert nothing@x $plain"; do
     expect "usage: $usage" 16 '^btrfs-walk: ' check $usage
 done
 "$PROGRAM" check "$half" > /dev/full 2> "$WORK/err"
@@ -44,7 +52,8 @@ is "help on a full disk" $? 8
 "$PROGRAM" check --json "$BUILD/fixtures/raid1-2/dev1.img" > "$WORK/degraded" 2> "$WORK/err"
 if grep -q '"severity":"warning"' "$WORK/degraded"; then
     expect "warnings" 0 ' [1-9][0-9]* warning' check "$BUILD/fixtures/raid1-2/dev1.img"
-    expect "warnings that count" 4 ' [1-9][0-9]* warning' check --strict "$BUILD/fixtures/raid1-2/dev1.img"
+    expect "warnings that count" 4 ' [1-9][0-9]* warning' check --strict \
+        "$BUILD/fixtures/raid1-2/dev1.img"
 fi
 
 # Columns and JSON.
@@ -62,9 +71,11 @@ is "it is one" "$(cat "$WORK/out")" $'[\n]'
 reports=(--report "junit=$WORK/junit" --report "sarif=$WORK/sarif")
 # reported WHAT CODES: the codes that JUnit shows as failed, and those of SARIF.
 reported() {
-    is "$1: reports" "$(python3 "$ROOT/tests/data/check-report.py" "$WORK/junit" "$WORK/sarif" 2>&1)" "$2"
+    is "$1: reports" \
+        "$(python3 "$ROOT/tests/data/check-report.py" "$WORK/junit" "$WORK/sarif" 2>&1)" "$2"
     if have xmllint; then
-        holds "$1: the schema of JUnit" xmllint --noout --schema "$ROOT/tests/data/junit.xsd" "$WORK/junit"
+        holds "$1: the schema of JUnit" xmllint --noout --schema "$ROOT/tests/data/junit.xsd" \
+            "$WORK/junit"
     else
         skip "$1: xmllint is not installed"
     fi
@@ -74,9 +85,11 @@ reported "a failure" 'block-checksum:1 | block-checksum:1'
 expect "reports of what is tolerated" 0 'error' check --tolerate mendable "${reports[@]}" "$half"
 reported "what is tolerated" '| block-checksum:1'
 holds "what is tolerated is in JUnit" grep -q 'error block-checksum FS_TREE' "$WORK/junit"
-expect "reports that are shorter than the ones before" 0 '0 errors' check --quick "${reports[@]}" "$plain"
+expect "reports that are shorter than the ones before" 0 '0 errors' check --quick "${reports[@]}" \
+    "$plain"
 reported "nothing" '|'
-expect "reports of no file system" 12 'not a btrfs' check "${reports[@]}" "$BUILD/fixtures/superblocks-gone/dev1.img"
+expect "reports of no file system" 12 'not a btrfs' check "${reports[@]}" \
+    "$BUILD/fixtures/superblocks-gone/dev1.img"
 holds "no file system: the passes that ran" grep -q 'testsuite name="superblocks"' "$WORK/junit"
 expect "a report into the image" 16 'is a file that is read' check --report "junit=$plain" "$plain"
 "$PROGRAM" check --report junit=/dev/full "$plain" 2> "$WORK/err"
@@ -85,7 +98,8 @@ is "a report on a full disk" $? 8
 # Lists: what the program writes is as it is.
 list() { "$PROGRAM" "$@" > "$WORK/list" 2> "$WORK/err"; }
 for image in "$plain" "$subvolumes" "$BUILD/fixtures/log-tree/dev1.img"; do
-    for form in 'tar --format mtree' sum 'sum -0' 'sum --algorithm md5' 'sum --algorithm xxh64' 'sum --algorithm blake2b'; do
+    for form in 'tar --format mtree' sum 'sum -0' 'sum --algorithm md5' 'sum --algorithm xxh64' \
+        'sum --algorithm blake2b'; do
         list $form "$image"
         expect "$form of $image" 0 ' 0 errors' check --manifest "$WORK/list" "$image"
     done
@@ -93,32 +107,39 @@ done
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
 sed -i -e 's|^\./home/docs/nested/|./|' -e 's|^\./home/docs/nested |. |' "$WORK/list"
-expect "a subvolume, from its top on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
+expect "a subvolume, from its top on" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 \
+    "$subvolumes"
 expect "but of nothing else" 4 'manifest-extra' check --manifest "$WORK/list" "$subvolumes"
 
 # What differs.
 found() { expect "$1" "$2" "error" check -o code,paths,message --manifest "$WORK/list" "$plain"; }
 list tar --format mtree "$plain"
 cp "$WORK/list" "$WORK/good"
-sed -i -e '/^\.\/top-file /d' -e 's|^\./empty type=dir mode=0755|./empty type=dir mode=0700|' "$WORK/list"
+sed -i -e '/^\.\/top-file /d' -e 's|^\./empty type=dir mode=0755|./empty type=dir mode=0700|' \
+    "$WORK/list"
 printf './gone\\040file type=file\n./maybe type=file optional\n' >> "$WORK/list"
 found "missing, extra, changed" 4
 is "each told" "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" "manifest-changed	/empty	mode is 0755, not 0700
 manifest-extra	/top-file	it is not in the list
 manifest-missing	/gone\\ file	line $(grep -n '^./gone' "$WORK/list" | cut -d: -f1) of the list has it"
-for edit in 's/ uid=0 / uid=7 /' 's/ nlink=2 / nlink=3 /' 's/ time=/ time=1/' 's/ size=1/ size=21/' 's/ link=/ link=x/' \
-    's/ type=file / type=fifo /' 's/ device=native,/ device=native,1/' 's/ sha256digest=[0-9a-f]/ sha256digest=g/;s/=g/=0/;s/=00/=01/' ; do
+for edit in 's/ uid=0 / uid=7 /' 's/ nlink=2 / nlink=3 /' 's/ time=/ time=1/' \
+    's/ size=1/ size=21/' 's/ link=/ link=x/' \
+    's/ type=file / type=fifo /' 's/ device=native,/ device=native,1/' \
+        's/ sha256digest=[0-9a-f]/ sha256digest=g/;s/=g/=0/;s/=00/=01/' ; do
     sed "$edit" "$WORK/good" > "$WORK/list"
     cmp -s "$WORK/good" "$WORK/list" && continue
     found "changed: $edit" 4
     holds "by all that: $edit" out_has '^manifest-changed'
     holds "and no more: $edit" [ "$(grep -cE '^manifest-(missing|extra)' "$WORK/out")" -eq 0 ]
 done
-holds "hidden ones are counted" grep -qE '\([0-9]+ of them not shown; --all shows them\)' "$WORK/err"
+holds "hidden ones are counted" grep -qE '\([0-9]+ of them not shown; --all shows them\)' \
+    "$WORK/err"
 expect "all of them" 4 'manifest-changed' check --all -o code --manifest "$WORK/list" "$plain"
-is "as many" "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)" "$(grep -c ^manifest-changed "$WORK/out")"
+is "as many" "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)" \
+    "$(grep -c ^manifest-changed "$WORK/out")"
 expect "reports of a list" 4 'manifest' check --all "${reports[@]}" --manifest "$WORK/list" "$plain"
-reported "a list" "manifest-changed:1 | manifest-changed:$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)"
+reported "a list" \
+    "manifest-changed:1 | manifest-changed:$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)"
 
 # Lists of other programs: indented, with /set, continued lines and other escapes.
 cat > "$WORK/list" << 'END'
@@ -136,14 +157,17 @@ cat > "$WORK/list" << 'END'
 ..
 END
 found "an indented list" 4
-holds "what it has is as it says" [ -z "$(grep -E '/top-file|01.txt|manifest-missing|manifest-changed' "$WORK/out")" ]
+holds "what it has is as it says" [ -z \
+    "$(grep -E '/top-file|01.txt|manifest-missing|manifest-changed' "$WORK/out")" ]
 holds "what is not compared" grep -q 'not compared: flags,uname$' "$WORK/err"
-for text in 'top-file colour=red' 'top-file mode=rwx' 'top-file type=folder' 'top-file sha256=abc' "$(printf '%064d' 0) x"; do
+for text in 'top-file colour=red' 'top-file mode=rwx' 'top-file type=folder' \
+    'top-file sha256=abc' "$(printf '%064d' 0) x"; do
     printf '%s\n' "$text" > "$WORK/list"
     expect "no list: $text" 16 'list, line 1: ' check --manifest "$WORK/list" "$plain"
 done
 expect "a list that is not there" 8 'cannot open' check --manifest "$WORK/nowhere" "$plain"
-expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK/good" --subvol 999 "$plain"
+expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK/good" --subvol \
+    999 "$plain"
 
 # Signals: the sum so far, complete reports, 8.
 for signal in INT TERM; do
@@ -161,9 +185,11 @@ done
 
 # A terminal shows how far it is, and findings without anything of that.
 if have_terminal; then
-    script -qec "$PROGRAM check --insert debug/delay-gen@device-1,delay=8ms $half" /dev/null > "$WORK/terminal" < /dev/null
+    script -qec "$PROGRAM check --insert debug/delay-gen@device-1,delay=8ms $half" /dev/null > \
+        "$WORK/terminal" < /dev/null
     holds "progress" grep -qE 'trees: [0-9]+ errors' "$WORK/terminal"
-    holds "findings stand alone" grep -qE "^(.*$(printf '\r')$(printf '\033')\[K)?error block-checksum" "$WORK/terminal"
+    holds "findings stand alone" grep -qE \
+        "^(.*$(printf '\r')$(printf '\033')\[K)?error block-checksum" "$WORK/terminal"
 else
     skip "progress: script(1) is not installed, or there is no pseudo-terminal"
 fi

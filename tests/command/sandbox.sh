@@ -17,24 +17,28 @@ grep -q "seccomp: on" "$WORK/err"; seccomp=$?
 
 export BTRFS_WALK_XLATOR_PATH=$WORK/xlators
 mkdir -p "$WORK/xlators/toys" "$WORK/outside" "$WORK/dest"
-holds "the layer is built" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/breakout.so" "$ROOT/tests/plugin/breakout.c"
+holds "the layer is built" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o \
+    "$WORK/xlators/toys/breakout.so" "$ROOT/tests/plugin/breakout.c"
 
 # breaks_out FOLDER ARGUMENTS...: the attempts, which make things in this folder.
 breaks_out() {
     local folder=$1
     shift
     touch "$folder/old"
-    timeout 60 "$PROGRAM" "$@" --insert "toys/breakout@device-1,folder=$folder,image=$image" "$image" > /dev/null 2> "$WORK/err"
+    timeout 60 "$PROGRAM" "$@" --insert "toys/breakout@device-1,folder=$folder,image=$image" \
+        "$image" > /dev/null 2> "$WORK/err"
     rm -rf "$folder/new" "$folder/new-folder"
 }
 
 # all WORD: whether all attempts of the last run ended like this, but for those that match $but.
-all() { [ "$(grep -c '^breakout: ' "$WORK/err")" -eq 14 ] && ! grep '^breakout: ' "$WORK/err" | grep -vE "${but:-^$}" | grep -v ": $1\$"; }
+all() { [ "$(grep -c '^breakout: ' "$WORK/err")" -eq 14 ] && ! grep '^breakout: ' "$WORK/err" | \
+    grep -vE "${but:-^$}" | grep -v ": $1\$"; }
 
 but=
 [ $landlock -eq 0 ] || but='/etc/passwd|listing'
 [ $seccomp -eq 0 ] || but="socket|program|tracing|process|signal|new code|mode"
-if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then skip "the kernel or the build has half a sandbox only"; fi
+if [ $landlock -ne 0 ] || [ $seccomp -ne 0 ]; then skip \
+    "the kernel or the build has half a sandbox only"; fi
 for command in walk info ls tar sum dump super graph; do
     breaks_out "$WORK/outside" $command
     holds "nothing breaks out of $command" all forbidden
@@ -44,7 +48,8 @@ holds "without a sandbox everything succeeds: $(grep forbidden "$WORK/err")" all
 if [ $landlock -eq 0 ] && [ $seccomp -eq 0 ]; then
     but='making a f|mode|removing'
     breaks_out "$WORK/dest" extract -C "$WORK/dest"
-    holds "extract may change its folder" [ "$(grep -E "$but" "$WORK/err" | grep -c allowed)" -eq 4 ]
+    holds "extract may change its folder" [ "$(grep -E "$but" "$WORK/err" | grep -c allowed)" -eq \
+        4 ]
     holds "and nothing else" all forbidden
     rm -rf "$WORK/dest"
     but='mode' breaks_out "$WORK/outside" extract -C "$WORK/dest"
@@ -57,16 +62,20 @@ expect "a statedump" 0 - --statedump "$WORK/kept/dump" "$image"
 holds "it is written" grep -q '"graph"' "$WORK/kept/dump"
 expect "a trace" 0 - --insert "debug/trace@device-1,file=$WORK/kept/trace" "$image"
 holds "it is written" [ -s "$WORK/kept/trace" ]
-expect "a trace into a folder that is not there" 2 'nowhere' --insert "debug/trace@device-1,file=$WORK/nowhere/trace" "$image"
-expect "probes" 0 - --probe '*' --probe-output "$WORK/kept/probes" --blackbox "$WORK/kept/box" "$image"
+expect "a trace into a folder that is not there" 2 'nowhere' --insert \
+    "debug/trace@device-1,file=$WORK/nowhere/trace" "$image"
+expect "probes" 0 - --probe '*' --probe-output "$WORK/kept/probes" --blackbox "$WORK/kept/box" \
+    "$image"
 holds "they are written" [ -s "$WORK/kept/box" ]
 expect "an archive" 0 'a socket is left out' tar -f "$WORK/kept/tar" "$image"
 holds "it is written" tar -tf "$WORK/kept/tar"
-expect "no archive of what is not there" 2 'cannot open .*nothing' tar -f "$WORK/kept/tar" "$WORK/nothing"
+expect "no archive of what is not there" 2 'cannot open .*nothing' tar -f "$WORK/kept/tar" \
+    "$WORK/nothing"
 holds "the one before is left" tar -tf "$WORK/kept/tar"
 expect "extract" 0 - extract -C "$WORK/kept/folder" "$image"
 holds "it is written" [ -f "$WORK/kept/folder/top-file" ]
-expect "no folder for what is not there" 2 'cannot open .*nothing' extract -C "$WORK/kept/other" "$WORK/nothing"
+expect "no folder for what is not there" 2 'cannot open .*nothing' extract -C "$WORK/kept/other" \
+    "$WORK/nothing"
 holds "none is made" [ ! -e "$WORK/kept/other" ]
 expect "a directory as an image" 2 'a directory, not an image' "$WORK"
 expect "hashes of libgcrypt" 0 - sum "$BUILD/fixtures/checksum-sha256/dev1.img"
@@ -76,15 +85,18 @@ expect "many threads" 0 - --insert performance/io-threads@device-1 -j 8 -o size,
 exec {reader}< <(exec "$PROGRAM" tar "$image")
 waiting=$!
 for ((i = 0; i < 3000; i++)); do
-    grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status" && [ "$(find "/proc/$waiting/task" -maxdepth 1 2> /dev/null | wc -l)" -gt 2 ] && break
+    grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status" && [ \
+        "$(find "/proc/$waiting/task" -maxdepth 1 2> /dev/null | wc -l)" -gt 2 ] && break
     sleep 0.01
 done
 holds "no privileges can be gained" grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status"
 if [ $seccomp -eq 0 ]; then
-    holds "all threads are confined" [ "$(sort -u <(sed -n 's/^Seccomp:\s*//p' /proc/"$waiting"/task/*/status))" = 2 ]
+    holds "all threads are confined" [ \
+        "$(sort -u <(sed -n 's/^Seccomp:\s*//p' /proc/"$waiting"/task/*/status))" = 2 ]
 fi
 if have gdb; then
-    holds "a debugger can attach" grep -q "Thread\|LWP" <(gdb -p "$waiting" -batch -ex 'info threads' 2>&1)
+    holds "a debugger can attach" grep -q "Thread\|LWP" \
+        <(gdb -p "$waiting" -batch -ex 'info threads' 2>&1)
 fi
 kill -USR1 "$waiting"
 kill -TERM "$waiting"
@@ -118,7 +130,8 @@ int main(int count, char **words)
 END
 holds "a filter is built" "${COMPILER[@]}" -o "$WORK/without" "$WORK/without.c"
 if "$WORK/without" /bin/true; then
-    holds "a kernel with neither: it is said" grep -q 'Landlock: [^o].*; seccomp: [^o]' <("$WORK/without" "$PROGRAM" -v "$image" 2>&1 > /dev/null)
+    holds "a kernel with neither: it is said" grep -q 'Landlock: [^o].*; seccomp: [^o]' \
+        <("$WORK/without" "$PROGRAM" -v "$image" 2>&1 > /dev/null)
     holds "only if asked for" [ -z "$("$WORK/without" "$PROGRAM" "$image" 2>&1 > /dev/null)" ]
 fi
 if have valgrind; then
@@ -132,10 +145,13 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 chmod 755 "$WORK"
 cp "$PROGRAM" "$WORK/program"
-if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" --version > /dev/null 2>&1; then
-    setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > "$WORK/kept/list" 2> "$WORK/err"
+if have setpriv && setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" --version > \
+    /dev/null 2>&1; then
+    setpriv --reuid=1000 --regid=1000 --clear-groups "$WORK/program" -v "$image" > \
+        "$WORK/kept/list" 2> "$WORK/err"
     holds "the same for a user" cmp <("$PROGRAM" "$image") "$WORK/kept/list"
-    holds "and as confined" diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) <(grep sandbox "$WORK/err")
+    holds "and as confined" diff <("$PROGRAM" -v "$image" 2>&1 > /dev/null | grep sandbox) \
+        <(grep sandbox "$WORK/err")
 fi
 if have losetup && loop=$(losetup -r -f --show "$image" 2> /dev/null); then
     trap 'losetup -d "$loop"; rm -rf "$WORK"' EXIT
