@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1
 
-order="base format record probe graph xlators btree fs replay recovery data select walk check api export cmd"
+order="base format record probe graph xlators btree fs replay recovery data select walk owners diff check api export cmd"
 rank() {
     local n=0 folder
     for folder in $order; do
