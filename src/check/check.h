@@ -14,18 +14,7 @@
 #include "btrfs-walk/check.h"
 #include "check/codes.h"
 #include "fs/fs.h"
-
-/** A tree of the file system, as its root item describes it. */
-struct bw_checked_tree {
-    struct bw_tree tree;
-    struct bw_key root_key;      /**< of its ROOT_ITEM; all zeros: the superblock points to it */
-    uint32_t references;         /**< of the root item; 0: the subvolume is being deleted */
-    struct bw_key drop_progress; /**< keys before it are gone, unless it is all zeros */
-    uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
-    bool is_subvolume;           /**< it holds inodes that users see */
-    bool incomplete;             /**< part of it is lost: what it adds up to means nothing */
-    uint64_t total;              /**< of bw_inode_sums; 0: its inodes are consistent */
-};
+#include "owners/tree_list.h"
 
 /** A chunk, for what the passes ask most often. */
 struct bw_checked_chunk {
@@ -104,8 +93,7 @@ struct bw_check {
 
     struct bw_checked_chunk *chunks; /**< ascending; do not change once the check has begun */
     size_t chunk_count, chunk_capacity;
-    struct bw_checked_tree *trees; /**< those of the superblock, then by key */
-    size_t tree_count, tree_capacity;
+    struct bw_tree_list trees;   /**< `total` is of bw_inode_sums; 0: its inodes are consistent */
     struct bw_group_list groups; /**< see groups.h */
     struct bw_visited *visited;  /**< tree blocks that have been checked */
 
@@ -114,7 +102,7 @@ struct bw_check {
                                      those that exist */
     struct bw_map full_backrefs;  /**< addresses of tree blocks whose pointers are counted by
                                      address, not by tree */
-    struct bw_map shared_blocks; /**< addresses of tree blocks with more than one reference */
+    struct bw_map shared_blocks;  /**< addresses of tree blocks with more than one reference */
     struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
     bool extents_known;           /**< nothing of the extent tree is lost */
     bool checksums_known;         /**< nothing of the checksum trees is lost */
@@ -139,9 +127,6 @@ bool bw_check_goes_on(struct bw_check *check, unsigned worker);
 /** The chunk that holds a logical address; NULL if there is none. */
 const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint64_t logical);
 
-/** The first tree with an id; NULL if there is none. */
-struct bw_checked_tree *bw_check_tree(struct bw_check *check, uint64_t id);
-
 /** Sets the place of a copy of a logical address in a finding: devid, offset, copy. */
 void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,
                     struct bw_finding *finding);
@@ -155,6 +140,11 @@ bool bw_check_has_bad(struct bw_check *check, uint64_t logical, uint64_t length)
 /** Prepares what passes share; and frees it, whether or not that was complete. */
 struct bw_error *bw_check_begin(struct bw_check *check);
 void bw_check_end(struct bw_check *check);
+
+/* trees.c */
+/** Checks all blocks of trees, as the pass `trees` does, and sets what they add up to. */
+struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *trees, size_t count,
+                               bool in_log);
 
 /* findings.c */
 void bw_findings_init(struct bw_check *check);

@@ -62,7 +62,7 @@ static void next_run(struct bw_checksum_runs *self)
 struct bw_error *bw_checksum_runs_begin(struct bw_checksum_runs *self, struct bw_check *check)
 {
     *self = (struct bw_checksum_runs){.check = check};
-    BW_TRY(bw_item_stream_begin(&self->stream, check, BW_CSUM_TREE));
+    BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_CSUM_TREE));
     find_run(self);
     return NULL;
 }

@@ -4,7 +4,8 @@
 #ifndef BW_CHECK_CHECKSUM_RUNS_H
 #define BW_CHECK_CHECKSUM_RUNS_H
 
-#include "check/item_stream.h"
+#include "check/check.h"
+#include "owners/item_stream.h"
 
 struct bw_checksum_runs {
     struct bw_check *check;

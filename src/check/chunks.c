@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "check/groups.h"
-#include "check/item_stream.h"
+#include "owners/item_stream.h"
 #include "check/stripes.h"
 #include "format/disk_items.h"
 
@@ -128,7 +128,8 @@ static struct bw_error *take_chunk(struct chunks *chunks, const struct bw_item *
 static struct bw_error *read_chunks(struct chunks *chunks)
 {
     struct bw_item_stream stream;
-    struct bw_error *error = bw_item_stream_begin(&stream, chunks->check, BW_CHUNK_TREE);
+    struct bw_error *error =
+        bw_item_stream_begin(&stream, chunks->check->fs, &chunks->check->trees, BW_CHUNK_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
         if (stream.item.key.type == BW_CHUNK_ITEM)
             error = take_chunk(chunks, &stream.item);

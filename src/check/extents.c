@@ -10,9 +10,8 @@
 #include "btree/scan.h"
 #include "check/blocks.h"
 #include "check/entries.h"
-#include "check/item_stream.h"
+#include "owners/item_stream.h"
 #include "check/ledger.h"
-#include "check/tree_list.h"
 
 /* How often the trees are read again at most: if so much is wrong, more of it helps nobody. */
 enum { ROUNDS = 16 };
@@ -35,7 +34,7 @@ static void add_item(struct bw_entries *list, const struct bw_item *item,
             reference.length = 0;
         add_promised(list, &reference);
     }
-    if (!bw_extent_entry_decode(list->check, item, extent))
+    if (!bw_extent_entry_decode(list->check->fs, item, extent))
         return;
     reference = bw_extent_itself(extent);
     if (extent->is_block)
@@ -53,7 +52,8 @@ static struct bw_error *add_all_promised(struct bw_entries *list)
 {
     struct bw_item_stream stream;
     struct bw_extent_entry extent = {0};
-    struct bw_error *error = bw_item_stream_begin(&stream, list->check, BW_EXTENT_TREE);
+    struct bw_error *error =
+        bw_item_stream_begin(&stream, list->check->fs, &list->check->trees, BW_EXTENT_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
         add_item(list, &stream.item, &extent);
     return bw_item_stream_end(&stream, error);
@@ -62,7 +62,7 @@ static struct bw_error *add_all_promised(struct bw_entries *list)
 /* A tree that is read for the references in it. */
 struct reading {
     struct bw_entries *list;
-    const struct bw_checked_tree *tree;
+    const struct bw_listed_tree *tree;
     struct bw_visited *visited;
     bool no_memory;
 };
@@ -89,7 +89,7 @@ static bool wants(void *context, const struct bw_block_pointer *pointer)
 static struct bw_error *take_block(void *context, const struct bw_node *node)
 {
     struct reading *reading = context;
-    bw_references_of_block(reading->list->check, node, bw_tree_first_slot(reading->tree, node),
+    bw_check_references_of(reading->list->check, node, bw_tree_first_slot(reading->tree, node),
                            add_made, reading);
     if (!bw_check_goes_on(reading->list->check, 0))
         return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
@@ -101,8 +101,9 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
     struct bw_check *check = list->check;
     struct bw_tree_reader reader = check->fs->reader;
     reader.adopter = NULL;
-    for (size_t i = 0; i < check->tree_count; i++) {
-        struct reading reading = {.list = list, .tree = &check->trees[i], .visited = visited};
+    for (size_t i = 0; i < check->trees.count; i++) {
+        struct reading reading = {
+            .list = list, .tree = &check->trees.entries[i], .visited = visited};
         const struct bw_scan scan = {BW_SCAN_ALL,
                                      .wants = wants,
                                      .node = take_block,
@@ -110,10 +111,10 @@ static struct bw_error *add_all_made(struct bw_entries *list, struct bw_visited 
                                      .lost = bw_scan_ignore_lost,
                                      .context = &reading};
         struct bw_reference root;
-        if (!bw_reference_to_root(&check->trees[i].tree, &root))
+        if (!bw_reference_to_root(&check->trees.entries[i].tree, &root))
             continue;
         add_made(&reading, &root);
-        BW_TRY(bw_tree_scan(&reader, &check->trees[i].tree, &scan));
+        BW_TRY(bw_tree_scan(&reader, &check->trees.entries[i].tree, &scan));
     }
     return NULL;
 }
@@ -157,9 +158,9 @@ struct bw_error *bw_pass_extents(struct bw_check *check)
 {
     struct bw_reference root;
     bool complete = true;
-    for (size_t i = 0; i < check->tree_count; i++) {
-        complete &= !check->trees[i].incomplete;
-        if (bw_reference_to_root(&check->trees[i].tree, &root))
+    for (size_t i = 0; i < check->trees.count; i++) {
+        complete &= !check->trees.entries[i].incomplete;
+        if (bw_reference_to_root(&check->trees.entries[i].tree, &root))
             bw_reference_made(check, &root);
     }
     /* Without the whole extent tree it is not even known who is the source of a reference. */

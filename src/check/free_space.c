@@ -63,13 +63,14 @@ struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check
     const uint64_t features = check->fs->superblock.compat_ro_flags,
                    wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     *self = (struct bw_free_space){.check = check};
-    self->is_used = (features & wanted) == wanted && bw_check_tree(check, BW_FREE_SPACE_TREE);
+    self->is_used =
+        (features & wanted) == wanted && bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE);
     if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
         bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_subject){0},
                       "the free space tree is not valid: it will be made anew");
     if (!self->is_used)
         return NULL;
-    BW_TRY(bw_item_stream_begin(&self->stream, check, BW_FREE_SPACE_TREE));
+    BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_FREE_SPACE_TREE));
     BW_TRY(bw_fs_chunks(check->fs, take_chunk, self));
     if (self->superblock_count)
         qsort(self->superblocks, self->superblock_count, sizeof *self->superblocks, compare);

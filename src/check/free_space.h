@@ -4,7 +4,8 @@
 #ifndef BW_CHECK_FREE_SPACE_H
 #define BW_CHECK_FREE_SPACE_H
 
-#include "check/item_stream.h"
+#include "check/check.h"
+#include "owners/item_stream.h"
 
 /** A range of logical addresses. */
 struct bw_run {

@@ -6,8 +6,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/search.h"
-#include "check/item_stream.h"
-#include "check/tree_list.h"
+#include "owners/item_stream.h"
 #include "format/disk_items.h"
 
 static struct bw_error *add(struct bw_check *check, const struct bw_item *item)
@@ -30,7 +29,8 @@ static struct bw_error *add(struct bw_check *check, const struct bw_item *item)
 static struct bw_error *read_tree(struct bw_check *check)
 {
     struct bw_item_stream stream;
-    struct bw_error *error = bw_item_stream_begin(&stream, check, BW_BLOCK_GROUP_TREE);
+    struct bw_error *error =
+        bw_item_stream_begin(&stream, check->fs, &check->trees, BW_BLOCK_GROUP_TREE);
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
         error = add(check, &stream.item);
     check->groups.incomplete = stream.lost;
@@ -81,13 +81,13 @@ static struct bw_error *read_all(struct bw_check *check)
     const struct bw_superblock *superblock = &check->fs->superblock;
     const bool own_tree = (superblock->compat_ro_flags & BW_COMPAT_RO_BLOCK_GROUP_TREE) ||
                           (superblock->incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2);
-    if (!bw_check_tree(check, own_tree ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE))
+    if (!bw_tree_list_find(&check->trees, own_tree ? BW_BLOCK_GROUP_TREE : BW_EXTENT_TREE))
         check->groups.incomplete = true;
-    if (bw_check_tree(check, BW_BLOCK_GROUP_TREE))
+    if (bw_tree_list_find(&check->trees, BW_BLOCK_GROUP_TREE))
         BW_TRY(read_tree(check));
-    for (size_t i = 0; !own_tree && i < check->tree_count; i++)
-        if (check->trees[i].tree.id == BW_EXTENT_TREE)
-            BW_TRY(search_tree(check, &check->trees[i].tree));
+    for (size_t i = 0; !own_tree && i < check->trees.count; i++)
+        if (check->trees.entries[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(search_tree(check, &check->trees.entries[i].tree));
     return NULL;
 }
 
@@ -110,7 +110,7 @@ struct bw_error *bw_check_load_groups(struct bw_check *check)
     struct bw_group_list *list = &check->groups;
     if (list->loaded)
         return NULL;
-    BW_TRY(bw_tree_list_load(check));
+    BW_TRY(bw_tree_list_load(check->fs, &check->trees));
     BW_TRY(read_all(check));
     if (list->count)
         qsort(list->groups, list->count, sizeof *list->groups, compare);

@@ -180,7 +180,7 @@ static struct bw_error *examine(struct bw_examination *examination)
     return NULL;
 }
 
-static struct bw_error *examine_tree(struct bw_check *check, const struct bw_checked_tree *tree,
+static struct bw_error *examine_tree(struct bw_check *check, const struct bw_listed_tree *tree,
                                      uint64_t more_subvolumes)
 {
     struct bw_examination examination = {.check = check,
@@ -198,7 +198,7 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_che
 
 /* The subvolumes. */
 
-static bool is_suspect(const struct bw_checked_tree *tree)
+static bool is_suspect(const struct bw_listed_tree *tree)
 {
     return tree->is_subvolume && tree->references && (tree->total || tree->incomplete);
 }
@@ -208,8 +208,8 @@ static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alik
 {
     struct bw_map first = {0};
     bool stored = true;
-    for (size_t i = 0; stored && i < check->tree_count; i++) {
-        const struct bw_checked_tree *tree = &check->trees[i];
+    for (size_t i = 0; stored && i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
         if (!is_suspect(tree))
             continue;
         const uint64_t rest = tree->total ^ tree->incomplete;
@@ -227,12 +227,12 @@ static struct bw_error *count_alike(const struct bw_check *check, uint64_t *alik
 
 struct bw_error *bw_pass_inodes(struct bw_check *check)
 {
-    BW_AUTO_FREE uint64_t *alike = calloc(check->tree_count + 1, sizeof *alike);
+    BW_AUTO_FREE uint64_t *alike = calloc(check->trees.count + 1, sizeof *alike);
     if (!alike)
         return bw_error_no_memory();
     BW_TRY(count_alike(check, alike));
-    for (size_t i = 0; i < check->tree_count && bw_check_goes_on(check, 0); i++)
-        if (is_suspect(&check->trees[i]) && alike[i] != UINT64_MAX)
-            BW_TRY(examine_tree(check, &check->trees[i], alike[i]));
+    for (size_t i = 0; i < check->trees.count && bw_check_goes_on(check, 0); i++)
+        if (is_suspect(&check->trees.entries[i]) && alike[i] != UINT64_MAX)
+            BW_TRY(examine_tree(check, &check->trees.entries[i], alike[i]));
     return NULL;
 }

@@ -48,7 +48,7 @@ enum bw_record_kind {
 /** A subvolume that is being looked at. */
 struct bw_examination {
     struct bw_check *check;
-    const struct bw_checked_tree *tree;
+    const struct bw_listed_tree *tree;
     uint64_t more_subvolumes; /**< with the same rest */
     struct bw_fact_secrets secrets;
     struct bw_lost_ranges lost;    /**< keys that could not be read */

@@ -9,7 +9,7 @@
 /** A block that has been read. */
 struct bw_reached_block {
     struct bw_check *check;
-    struct bw_checked_tree *tree; /**< through which it was reached first */
+    struct bw_listed_tree *tree; /**< through which it was reached first */
     const struct bw_block_pointer *pointer;
     struct bw_node node;
     uint64_t owner, generation; /**< of its header */
@@ -18,7 +18,7 @@ struct bw_reached_block {
 
 /** What a thread knows of the inode that the last leaf ended in. All zeros: nothing. */
 struct bw_last_inode {
-    const struct bw_checked_tree *tree;
+    const struct bw_listed_tree *tree;
     uint64_t number;
     uint64_t flags;
     bool known; /**< its flags are */

@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "check/check.h"
 #include "check/data.h"
-#include "check/tree_list.h"
 #include "data/fetch.h"
 #include "format/checksum.h"
 #include "format/file_extent.h"
@@ -180,7 +179,7 @@ static struct bw_error *check_stored(struct log_check *self)
     return NULL;
 }
 
-static struct bw_error *check_log(struct bw_check *check, const struct bw_checked_tree *tree)
+static struct bw_error *check_log(struct bw_check *check, const struct bw_listed_tree *tree)
 {
     struct bw_log log = {0};
     struct log_check self = {.check = check, .subvolume = tree->root_key.offset, .log = &log};
@@ -205,17 +204,18 @@ static struct bw_error *check_log(struct bw_check *check, const struct bw_checke
 
 struct trees {
     struct bw_check *check;
-    struct bw_checked_tree *trees;
+    struct bw_listed_tree *trees;
     size_t count, capacity;
 };
 
 static struct bw_error *take_root(void *context, const struct bw_item *item)
 {
     struct trees *trees = context;
-    struct bw_checked_tree tree;
+    struct bw_listed_tree tree;
     if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
         return NULL;
-    const struct bw_checked_tree *subvolume = bw_check_tree(trees->check, item->key.offset);
+    const struct bw_listed_tree *subvolume =
+        bw_tree_list_find(&trees->check->trees, item->key.offset);
     if (!subvolume || !subvolume->references)
         return NULL;
     if (!BW_ARRAY_RESERVE(trees->trees, trees->count, trees->capacity))
@@ -237,7 +237,7 @@ struct bw_error *bw_pass_log(struct bw_check *check)
 {
     const struct bw_superblock *superblock = &check->fs->superblock;
     struct trees trees = {.check = check};
-    struct bw_checked_tree root = {
+    struct bw_listed_tree root = {
         .tree = {BW_TREE_LOG,
                  {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
                  0}};

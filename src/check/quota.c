@@ -19,7 +19,7 @@
 #include "base/search.h"
 #include "btree/block.h"
 #include "check/references.h"
-#include "check/root_sets.h"
+#include "owners/root_sets.h"
 #include "graph/wind.h"
 
 /* A block that several others refer to, or a root. */
@@ -71,7 +71,7 @@ static struct bw_error *take_extent(void *context, const struct bw_item *item)
 {
     struct quota *quota = context;
     struct bw_extent_entry extent;
-    if (!bw_extent_entry_decode(quota->check, item, &extent) || extent.is_block ||
+    if (!bw_extent_entry_decode(quota->check->fs, item, &extent) || extent.is_block ||
         extent.references < 2)
         return NULL;
     if (!BW_ARRAY_RESERVE(quota->data, quota->data_count, quota->data_capacity) ||
@@ -137,7 +137,7 @@ static struct bw_error *read_leaves(struct quota *quota, const struct bw_block_p
         if (!requests[i].error) {
             const struct bw_node leaf = bw_node_view(requests[i].buffer, reader->nodesize);
             take_block(quota, set);
-            bw_references_of_block(quota->check, &leaf, 0, take_reference, quota);
+            bw_check_references_of(quota->check, &leaf, 0, take_reference, quota);
         }
         bw_error_free(requests[i].error);
     }
@@ -193,11 +193,11 @@ static struct bw_error *read_node(struct quota *quota, const struct bw_block_poi
 static struct bw_error *add_roots(struct quota *quota)
 {
     const struct bw_check *check = quota->check;
-    quota->subvolumes = calloc(check->tree_count + 1, sizeof *quota->subvolumes);
+    quota->subvolumes = calloc(check->trees.count + 1, sizeof *quota->subvolumes);
     if (!quota->subvolumes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < check->tree_count; i++) {
-        const struct bw_checked_tree *tree = &check->trees[i];
+    for (size_t i = 0; i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
         if (!tree->is_subvolume)
             continue;
         const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
@@ -331,8 +331,8 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
         return "the numbers are not those of the last transaction";
     if (!check->extents_known || !check->fs->extent_tree.id)
         return "the extent tree is not known as a whole";
-    for (size_t i = 0; i < check->tree_count; i++) {
-        const struct bw_checked_tree *tree = &check->trees[i];
+    for (size_t i = 0; i < check->trees.count; i++) {
+        const struct bw_listed_tree *tree = &check->trees.entries[i];
         if (tree->tree.id == BW_TREE_RELOC)
             return "a balance was interrupted";
         if (tree->is_subvolume && !tree->references)

@@ -67,7 +67,7 @@ static struct bw_error *take_entries(void *context, const struct bw_item *item)
 /* Looks for an entry of the parent in the item with a key. */
 static struct bw_error *check_entry(const struct bw_root_book *book,
                                     const struct bw_root_side *side,
-                                    const struct bw_checked_tree *parent, uint8_t type,
+                                    const struct bw_listed_tree *parent, uint8_t type,
                                     uint64_t offset)
 {
     const struct bw_key key = {side->directory, type, offset};
@@ -90,7 +90,7 @@ static struct bw_error *check_entry(const struct bw_root_book *book,
 static struct bw_error *check_entries(const struct bw_root_book *book,
                                       const struct bw_root_side *side)
 {
-    const struct bw_checked_tree *parent = bw_check_tree(book->check, side->parent);
+    const struct bw_listed_tree *parent = bw_tree_list_find(&book->check->trees, side->parent);
     const char *name = book->names.data + side->name;
     if (!parent || parent->incomplete)
         return NULL;

@@ -130,7 +130,7 @@ static struct bw_error *list(struct bw_root_book *book, const struct bw_tree *tr
 struct bw_error *bw_check_root_uuids(struct bw_root_book *book)
 {
     const struct bw_superblock *superblock = &book->check->fs->superblock;
-    const struct bw_checked_tree *tree = bw_check_tree(book->check, BW_UUID_TREE);
+    const struct bw_listed_tree *tree = bw_tree_list_find(&book->check->trees, BW_UUID_TREE);
     struct facts facts = {0};
     if (!tree || tree->incomplete || superblock->uuid_tree_generation != superblock->generation)
         return NULL;

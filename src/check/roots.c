@@ -188,7 +188,7 @@ static void check_default(const struct bw_root_book *book)
 static struct bw_error *check_inode_cache(const struct bw_root_book *book,
                                           const struct bw_root_facts *root)
 {
-    const struct bw_checked_tree *tree = bw_check_tree(book->check, root->id);
+    const struct bw_listed_tree *tree = bw_tree_list_find(&book->check->trees, root->id);
     const struct bw_key first = {BW_FREE_INODE, 0, 0},
                         last = {BW_FREE_INODE, UINT8_MAX, UINT64_MAX};
     const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE, .tree = root->id}};
@@ -231,7 +231,7 @@ static struct bw_error *check_book(struct bw_root_book *book)
 
 struct bw_error *bw_pass_roots(struct bw_check *check)
 {
-    const struct bw_checked_tree *root_tree = bw_check_tree(check, BW_ROOT_TREE);
+    const struct bw_listed_tree *root_tree = bw_tree_list_find(&check->trees, BW_ROOT_TREE);
     struct bw_root_book book = {.check = check};
     if (!root_tree || root_tree->incomplete)
         return NULL;

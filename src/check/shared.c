@@ -83,7 +83,7 @@ void bw_check_end(struct bw_check *check)
     pthread_mutex_destroy(&check->bad_lock);
     free(check->chunks);
     free(check->groups.groups);
-    free(check->trees);
+    free(check->trees.entries);
 }
 
 bool bw_check_goes_on(struct bw_check *check, unsigned worker)
@@ -117,14 +117,6 @@ const struct bw_checked_chunk *bw_check_chunk(const struct bw_check *check, uint
     size_t after = BW_FIRST_INDEX(i, check->chunk_count, check->chunks[i].logical > logical);
     const struct bw_checked_chunk *chunk = after ? &check->chunks[after - 1] : NULL;
     return chunk && logical - chunk->logical < chunk->length ? chunk : NULL;
-}
-
-struct bw_checked_tree *bw_check_tree(struct bw_check *check, uint64_t id)
-{
-    for (size_t i = 0; i < check->tree_count; i++)
-        if (check->trees[i].tree.id == id)
-            return &check->trees[i];
-    return NULL;
 }
 
 void bw_check_place(struct bw_check *check, uint64_t logical, unsigned copy,

@@ -10,11 +10,10 @@
 #include "check/checksum_runs.h"
 #include "check/free_space.h"
 #include "check/groups.h"
-#include "check/item_stream.h"
+#include "owners/item_stream.h"
 #include "check/ledger.h"
 #include "check/references.h"
 #include "check/sectors.h"
-#include "check/tree_list.h"
 
 /* Where the pass is. */
 struct space {
@@ -201,7 +200,7 @@ static struct bw_error *begin_extent(struct space *space)
     struct bw_extent_entry *extent = &space->extent;
     struct bw_check *check = space->check;
     struct bw_reference reference;
-    if (!bw_extent_entry_decode(check, &space->extents.item, extent)) {
+    if (!bw_extent_entry_decode(check->fs, &space->extents.item, extent)) {
         check->extents_known = false; /* items.c says what is wrong */
         space->unsure = true;
         return NULL;
@@ -295,10 +294,10 @@ static void check_sum(struct bw_check *check)
 static struct bw_error *run(struct space *space)
 {
     struct bw_check *check = space->check;
-    BW_TRY(bw_item_stream_begin(&space->extents, check, BW_EXTENT_TREE));
+    BW_TRY(bw_item_stream_begin(&space->extents, check->fs, &check->trees, BW_EXTENT_TREE));
     BW_TRY(bw_free_space_begin(&space->free_space, check));
     BW_TRY(bw_checksum_runs_begin(&space->checksums, check));
-    check->extents_known = bw_check_tree(check, BW_EXTENT_TREE);
+    check->extents_known = bw_tree_list_find(&check->trees, BW_EXTENT_TREE);
     space->unsure = !check->extents_known;
     BW_TRY(take_items(space));
     check->extents_known &= !space->extents.lost;

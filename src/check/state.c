@@ -7,7 +7,6 @@
 
 #include "base/cleanup.h"
 #include "check/superblocks.h"
-#include "check/tree_list.h"
 #include "format/disk_items.h"
 
 enum { KNOWN_COMPAT_RO = 0xf };
@@ -112,8 +111,8 @@ static struct bw_error *check_operations(struct bw_check *check)
     const struct bw_key balance = {BW_BALANCE, BW_TEMPORARY_ITEM, 0},
                         replace = {0, BW_DEVICE_REPLACE, 0};
     BW_TRY(bw_fs_items(fs, &fs->root_tree, balance, balance, take_balance, check));
-    BW_TRY(bw_tree_list_load(check));
-    const struct bw_checked_tree *devices = bw_check_tree(check, BW_DEVICE_TREE);
+    BW_TRY(bw_tree_list_load(check->fs, &check->trees));
+    const struct bw_listed_tree *devices = bw_tree_list_find(&check->trees, BW_DEVICE_TREE);
     return devices ? bw_fs_items(fs, &devices->tree, replace, replace, take_replace, check) : NULL;
 }
 

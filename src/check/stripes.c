@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
-#include "check/item_stream.h"
+#include "owners/item_stream.h"
 #include "format/disk_items.h"
 #include "fs/image.h"
 
@@ -174,7 +174,8 @@ struct bw_error *bw_stripes_check(struct bw_stripe_list *list)
         qsort(list->stripes, list->count, sizeof *list->stripes, compare);
     for (size_t i = 0; i < list->count; i++)
         check_stripe(list, &list->stripes[i], i ? &list->stripes[i - 1] : NULL);
-    struct bw_error *error = bw_item_stream_begin(&extents, list->check, BW_DEVICE_TREE);
+    struct bw_error *error =
+        bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
     if (!error && extents.count) {
         match(list, &extents);
         if (!extents.lost)

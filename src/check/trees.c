@@ -13,7 +13,6 @@
 #include "base/cleanup.h"
 #include "check/blocks.h"
 #include "check/leaf.h"
-#include "check/tree_list.h"
 #include "xlators/classes.h"
 
 /* The memory of a thread. */
@@ -26,7 +25,7 @@ struct worker {
 /* A tree that is being walked. */
 struct walk {
     struct bw_check *check;
-    struct bw_checked_tree *tree;
+    struct bw_listed_tree *tree;
     struct worker *workers;
     bool in_log;
     atomic_bool no_memory;
@@ -282,11 +281,11 @@ static struct worker *make_workers(const struct bw_check *check)
     return NULL;
 }
 
-static struct bw_error *walk_trees(struct bw_check *check, struct bw_checked_tree *trees,
+static struct bw_error *walk_trees(struct bw_check *check, struct bw_listed_tree *trees,
                                    size_t count, bool in_log, struct worker *workers)
 {
     for (size_t i = 0; i < count; i++) {
-        struct bw_checked_tree *tree = &trees[i];
+        struct bw_listed_tree *tree = &trees[i];
         if (check->options->quick && tree->root_key.type)
             continue;
         if (!bw_check_goes_on(check, 0))
@@ -301,7 +300,7 @@ static struct bw_error *walk_trees(struct bw_check *check, struct bw_checked_tre
     return NULL;
 }
 
-struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_checked_tree *trees, size_t count,
+struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_listed_tree *trees, size_t count,
                                bool in_log)
 {
     struct worker *workers = make_workers(check);
@@ -312,11 +311,46 @@ struct bw_error *bw_walk_trees(struct bw_check *check, struct bw_checked_tree *t
     return error;
 }
 
+/* A tree that must be there, and the feature bits of which one must be set for that; none: always.
+ */
+struct needed_tree {
+    uint64_t id, incompat, compat_ro;
+};
+
+static bool is_needed(const struct bw_superblock *superblock, const struct needed_tree *tree)
+{
+    return (!tree->incompat && !tree->compat_ro) || superblock->incompat_flags & tree->incompat ||
+           superblock->compat_ro_flags & tree->compat_ro;
+}
+
+/* Trees that every file system has, or that its features need, and that the root tree does not
+ * name. Nothing follows if part of the root tree is lost. */
+static void find_missing(struct bw_check *check)
+{
+    static const struct needed_tree needed[] = {
+        {BW_EXTENT_TREE, 0, 0},
+        {BW_DEVICE_TREE, 0, 0},
+        {BW_TOP_SUBVOLUME, 0, 0},
+        {BW_CSUM_TREE, 0, 0},
+        {BW_FREE_SPACE_TREE, 0, BW_COMPAT_RO_FREE_SPACE_TREE_VALID},
+        {BW_BLOCK_GROUP_TREE, 0, BW_COMPAT_RO_BLOCK_GROUP_TREE},
+        {BW_RAID_STRIPE_TREE, BW_INCOMPAT_RAID_STRIPE_TREE, 0},
+    };
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        const struct bw_subject subject = {
+            .finding = {.known = BW_KNOWN_TREE, .tree = needed[i].id}};
+        if (is_needed(&check->fs->superblock, &needed[i]) && !check->trees.entries[0].incomplete &&
+            !bw_tree_list_find(&check->trees, needed[i].id))
+            bw_check_find(check, BW_CODE_tree_missing, &subject,
+                          "the root tree has no root item of this tree");
+    }
+}
+
 struct bw_error *bw_pass_trees(struct bw_check *check)
 {
-    BW_TRY(bw_tree_list_load(check));
-    BW_TRY(bw_walk_trees(check, check->trees, check->tree_count, false));
+    BW_TRY(bw_tree_list_load(check->fs, &check->trees));
+    BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
     if (!check->stopped)
-        bw_tree_list_check(check);
+        find_missing(check);
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/root_sets.c: each set is kept once, and unions are sorted and without duplicates. */
-#include "check/root_sets.h"
+/* src/owners/root_sets.c: each set is kept once, and unions are sorted and without duplicates. */
+#include "owners/root_sets.h"
 
 #include "support/walk_helpers.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The references that the extent tree promises: items of extents, and of references. */
-#include "check/references.h"
+#include "owners/references.h"
 
-bool bw_extent_entry_decode(const struct bw_check *check, const struct bw_item *item,
+bool bw_extent_entry_decode(const struct bw_fs *fs, const struct bw_item *item,
                             struct bw_extent_entry *extent)
 {
     struct bw_tree_extent block;
@@ -14,8 +14,7 @@ bool bw_extent_entry_decode(const struct bw_check *check, const struct bw_item *
         return false;
     *extent = (struct bw_extent_entry){
         .bytenr = item->key.objectid,
-        .length =
-            item->key.type == BW_EXTENT_ITEM ? item->key.offset : check->fs->superblock.nodesize,
+        .length = item->key.type == BW_EXTENT_ITEM ? item->key.offset : fs->superblock.nodesize,
         .references = bw_get64(disk->references),
         .generation = bw_get64(disk->generation),
         .flags = bw_get64(disk->flags),

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Interned sets of subvolumes: sorted lists, found again by their hash, and remembered unions. */
-#include "check/root_sets.h"
+#include "owners/root_sets.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
-#include "check/ledger.h"
 
 static uint64_t hash(const uint32_t *roots, uint32_t count)
 {
     uint64_t sum = count;
     for (uint32_t i = 0; i < count; i++)
-        sum = bw_ledger_hash(sum, roots[i], 0, 0);
+        sum = (sum ^ roots[i] ^ sum >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
     return sum;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Streams of items: of the trees, the one whose next key is the least goes first. There is more
  * than one only with the extent-tree-v2 feature, and then one for each processor. */
-#include "check/item_stream.h"
+#include "owners/item_stream.h"
 
 #include <stdlib.h>
 
@@ -38,23 +38,23 @@ static void choose(struct bw_item_stream *stream)
     }
 }
 
-struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_check *check,
-                                      uint64_t id)
+struct bw_error *bw_item_stream_begin(struct bw_item_stream *stream, struct bw_fs *fs,
+                                      const struct bw_tree_list *list, uint64_t id)
 {
     const struct bw_key last = BW_KEY_MAX;
-    struct bw_tree_reader reader = check->fs->reader;
+    struct bw_tree_reader reader = fs->reader;
     reader.adopter = NULL; /* what is lost is not to be replaced */
     size_t count = 0;
-    for (size_t i = 0; i < check->tree_count; i++)
-        count += check->trees[i].tree.id == id;
+    for (size_t i = 0; i < list->count; i++)
+        count += list->entries[i].tree.id == id;
     *stream = (struct bw_item_stream){.tree = id, .ended = true};
     stream->parts = calloc(count + 1, sizeof *stream->parts);
     if (!stream->parts)
         return bw_error_no_memory();
-    for (size_t i = 0; i < check->tree_count; i++)
-        if (check->trees[i].tree.id == id)
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entries[i].tree.id == id)
             bw_item_range_begin(&stream->parts[stream->count++].range, &reader,
-                                &check->trees[i].tree, (struct bw_key){0}, last);
+                                &list->entries[i].tree, (struct bw_key){0}, last);
     for (size_t i = 0; i < count; i++)
         step(stream, &stream->parts[i]);
     choose(stream);

@@ -3,8 +3,8 @@
  * Sets of subvolumes that share something. There are few of them, however much is shared: each is
  * kept once and has a number; 0 is the empty set.
  */
-#ifndef BW_CHECK_ROOT_SETS_H
-#define BW_CHECK_ROOT_SETS_H
+#ifndef BW_OWNERS_ROOT_SETS_H
+#define BW_OWNERS_ROOT_SETS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * References to extents, in one form for both sides: as the extent tree promises them (extent
+ * items, and references that are items of their own), and as tree blocks make them (pointers of
+ * nodes, file extents of leaves).
+ */
+#ifndef BW_OWNERS_REFERENCES_H
+#define BW_OWNERS_REFERENCES_H
+
+#include "format/disk_items.h"
+#include "format/items.h"
+#include "fs/fs.h"
+
+/** A reference to an extent or, with kind 0, what is known of a tree block itself. */
+struct bw_reference {
+    uint64_t bytenr;
+    uint64_t length; /**< of data; 0: it is a tree block */
+    uint8_t kind;    /**< BW_TREE_BLOCK_REF, BW_SHARED_BLOCK_REF, BW_EXTENT_DATA_REF,
+                        BW_SHARED_DATA_REF; 0: the block itself */
+    uint64_t source; /**< id of the tree or, if shared, address of the block that refers to it; of
+                        the block itself, its generation */
+    uint64_t inode;  /**< EXTENT_DATA_REF; of the block itself, its level */
+    uint64_t offset; /**< EXTENT_DATA_REF: where the extent would begin in the file, modulo 2^64 */
+    uint64_t count;  /**< how many */
+};
+
+/** Receives a reference, a view that ends with the call. */
+typedef void bw_reference_taker(void *context, const struct bw_reference *reference);
+
+/** Hands out the block itself and the references that it makes; those of slots before `first_slot`
+ * are left out. `by_address`: the extent item of the block has FULL_BACKREF. */
+void bw_references_of_block(const struct bw_node *node, uint32_t first_slot, bool by_address,
+                            bw_reference_taker *take, void *context);
+
+/** The reference to the root of a tree; false if there is none, as the tree is not in the extent
+ * tree. */
+bool bw_reference_to_root(const struct bw_tree *tree, struct bw_reference *reference);
+
+/** Whether the extent tree knows the blocks of a tree. */
+bool bw_tree_has_references(uint64_t tree);
+
+/** An EXTENT_ITEM or METADATA_ITEM. */
+struct bw_extent_entry {
+    uint64_t bytenr, length;
+    uint64_t references; /**< how many it says that there are */
+    uint64_t generation;
+    uint64_t flags;
+    bool is_block;        /**< a tree block */
+    bool shared_children; /**< FULL_BACKREF: what the block refers to is counted by its address */
+    uint8_t level;
+    struct bw_cursor inside; /**< the references in the item, for bw_extent_reference_step() */
+};
+
+/** Decodes one; false for other items, and if it is cut off. */
+bool bw_extent_entry_decode(const struct bw_fs *fs, const struct bw_item *item,
+                            struct bw_extent_entry *extent);
+
+/** Next reference in the item; those that count nothing have no kind. False at the end or at what
+ * cannot be read. */
+bool bw_extent_reference_step(struct bw_extent_entry *extent, struct bw_reference *reference);
+
+/** A reference to the extent that is an item of its own; false for other items. */
+bool bw_extent_keyed(const struct bw_extent_entry *extent, const struct bw_item *item,
+                     struct bw_reference *reference);
+
+/** The fact about the block itself that an extent item promises. */
+struct bw_reference bw_extent_itself(const struct bw_extent_entry *extent);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Listing the trees: the roots in the superblock, and the items of the root tree. */
+#include "owners/tree_list.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "format/items.h"
+
+static struct bw_error *add(struct bw_tree_list *list, const struct bw_listed_tree *tree)
+{
+    if (!BW_ARRAY_RESERVE(list->entries, list->count, list->capacity))
+        return bw_error_no_memory();
+    list->entries[list->count++] = *tree;
+    return NULL;
+}
+
+static bool is_subvolume_id(uint64_t id)
+{
+    return id == BW_TOP_SUBVOLUME || (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
+}
+
+bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree)
+{
+    struct bw_root_item root;
+    BW_AUTO_ERROR struct bw_error *bad = bw_root_item_decode(item, &root);
+    if (bad)
+        return false;
+    const struct bw_disk_root_item *disk = (const void *)item->data;
+    *tree = (struct bw_listed_tree){
+        .tree = {item->key.objectid, root.root, root.last_snapshot},
+        .root_key = item->key,
+        .references = root.references,
+        .drop_progress = bw_key_decode(&disk->drop_progress),
+        .drop_level = disk->drop_level,
+        .is_subvolume = is_subvolume_id(item->key.objectid),
+    };
+    return true;
+}
+
+static struct bw_error *take_item(void *context, const struct bw_item *item)
+{
+    struct bw_listed_tree tree;
+    if (item->key.type != BW_ROOT_ITEM || !bw_tree_list_decode(item, &tree))
+        return NULL; /* what is wrong with it is found when the root tree is checked */
+    return add(context, &tree);
+}
+
+struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
+{
+    if (list->count)
+        return NULL;
+    BW_TRY(add(list, &(struct bw_listed_tree){.tree = fs->root_tree, .references = 1}));
+    BW_TRY(add(list, &(struct bw_listed_tree){.tree = fs->chunk_tree, .references = 1}));
+    if (fs->superblock.remap_root.bytenr)
+        BW_TRY(add(list,
+                   &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
+                                            .references = 1}));
+    return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, list);
+}
+
+/* In a relocation tree that still has references, the key tells how far it was merged: nothing of
+ * it is gone. */
+static bool is_being_dropped(const struct bw_listed_tree *tree, uint8_t level)
+{
+    static const struct bw_key nothing;
+    return !tree->references && bw_key_compare(&tree->drop_progress, &nothing) != 0 &&
+           level >= tree->drop_level;
+}
+
+uint32_t bw_tree_first_slot(const struct bw_listed_tree *tree, const struct bw_node *node)
+{
+    if (!node->level || !is_being_dropped(tree, node->level))
+        return 0;
+    const uint32_t until = bw_node_count_until(node, &tree->drop_progress);
+    return until ? until - 1 : 0;
+}
+
+bool bw_tree_has_dropped(const struct bw_listed_tree *tree, const struct bw_block_pointer *pointer)
+{
+    const struct bw_tree_block_expectation *block = &pointer->expectation;
+    return block->level < tree->tree.root.level && is_being_dropped(tree, block->level + 1) &&
+           bw_key_compare(&block->end_key, &tree->drop_progress) <= 0;
+}
+
+struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64_t id)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (list->entries[i].tree.id == id)
+            return &list->entries[i];
+    return NULL;
+}

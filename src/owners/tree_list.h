@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The trees of the file system: those that the superblock points to, and those of the root tree. */
+#ifndef BW_OWNERS_TREE_LIST_H
+#define BW_OWNERS_TREE_LIST_H
+
+#include "fs/fs.h"
+
+/** A tree of the file system, as its root item describes it. */
+struct bw_listed_tree {
+    struct bw_tree tree;
+    struct bw_key root_key;      /**< of its ROOT_ITEM; all zeros: the superblock points to it */
+    uint32_t references;         /**< of the root item; 0: the subvolume is being deleted */
+    struct bw_key drop_progress; /**< keys before it are gone, unless it is all zeros */
+    uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
+    bool is_subvolume;           /**< it holds inodes that users see */
+    bool incomplete;             /**< by the caller: part of it is lost */
+    uint64_t total;              /**< by the caller: what it adds up to */
+};
+
+/** All trees. All zeros is an empty list; free(entries) frees it. */
+struct bw_tree_list {
+    struct bw_listed_tree *entries; /**< those of the superblock, then by key */
+    size_t count, capacity;
+};
+
+/** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
+ * the list is not empty. What is lost is reported. */
+struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list);
+
+/** The first tree with an id; NULL if there is none. */
+struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64_t id);
+
+/** Decodes a ROOT_ITEM for the list; false if it is cut off. */
+bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree);
+
+/** The first slot of a node that is left, if its tree is a subvolume that is being deleted: those
+ * before are gone. */
+uint32_t bw_tree_first_slot(const struct bw_listed_tree *tree, const struct bw_node *node);
+
+/** Whether a block is gone since it stands before such a slot. */
+bool bw_tree_has_dropped(const struct bw_listed_tree *tree, const struct bw_block_pointer *pointer);
+
+#endif
