@@ -13,6 +13,7 @@
 #include "owners/item_stream.h"
 #include "check/stripes.h"
 #include "format/disk_items.h"
+#include "fs/image.h"
 
 /* Where the pass is. */
 struct chunks {
@@ -125,6 +126,25 @@ static struct bw_error *take_chunk(struct chunks *chunks, const struct bw_item *
     return bw_stripes_add(&chunks->stripes, &chunk) ? NULL : bw_error_no_memory();
 }
 
+/* The item of a device has the id of the file system that the device was made for: this one or, of
+ * a seed, another one. */
+static void check_fsid(struct bw_check *check, const struct bw_item *item)
+{
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_DEVICE,
+                    .tree = BW_CHUNK_TREE,
+                    .key = item->key,
+                    .devid = item->key.offset}};
+    const struct bw_image *image =
+        item->size < sizeof *disk
+            ? NULL
+            : bw_image_of_device(check->fs, bw_get64(disk->devid), disk->uuid);
+    if (image && memcmp(disk->fsid, image->superblock.metadata_uuid, BW_UUID_SIZE) != 0)
+        bw_check_find(check, BW_CODE_device_differs, &subject,
+                      "the id of the file system is not that of its superblock");
+}
+
 static struct bw_error *read_chunks(struct chunks *chunks)
 {
     struct bw_item_stream stream;
@@ -133,6 +153,8 @@ static struct bw_error *read_chunks(struct chunks *chunks)
     for (; !error && !stream.ended; bw_item_stream_next(&stream))
         if (stream.item.key.type == BW_CHUNK_ITEM)
             error = take_chunk(chunks, &stream.item);
+        else if (stream.item.key.type == BW_DEVICE_ITEM)
+            check_fsid(chunks->check, &stream.item);
     chunks->stripes.incomplete |= stream.lost;
     return bw_item_stream_end(&stream, error);
 }

@@ -106,6 +106,13 @@ static inline bool bw_has_extents(uint32_t mode)
     return type == BW_FILE_REGULAR || type == BW_FILE_SYMLINK;
 }
 
+/** The bytes that an inode says its extents have. What mkfs.btrfs writes into top directories means
+ * nothing. */
+static inline uint64_t bw_bytes_to_count(uint64_t number, const struct bw_inode *inode)
+{
+    return number == BW_SUBVOLUME_ROOT_INODE ? 0 : inode->bytes;
+}
+
 /** Whether the size of a symbolic link is not that of its target. The target that mkfs.btrfs
  * writes counts the NUL behind it. */
 static inline bool bw_has_wrong_target(const struct bw_inode *inode)
@@ -120,10 +127,19 @@ static inline uint64_t bw_size_to_cover(const struct bw_fs *fs, const struct bw_
     return no_holes || !inode->link_count || !bw_has_extents(inode->mode) ? 0 : inode->size;
 }
 
+/** How much of a file may be stored in an item: not more than its size. More than that is only
+ * known not to be there of files that are not being deleted, and uncompressed. */
+static inline uint64_t bw_most_stored(const struct bw_inode *inode)
+{
+    return bw_file_type_of_mode(inode->mode) == BW_FILE_REGULAR && inode->link_count ? inode->size
+                                                                                     : UINT64_MAX;
+}
+
 /** What an EXTENT_DATA item means to its inode. */
 struct bw_extent_fact {
-    uint64_t end;   /**< where in the file it ends */
-    uint64_t bytes; /**< that count for the inode: not those of holes */
+    uint64_t end;    /**< where in the file it ends */
+    uint64_t bytes;  /**< that count for the inode: not those of holes */
+    uint64_t stored; /**< in the item itself, and uncompressed */
 };
 
 /** Reads it, whatever the item claims; false if it is cut off. */
@@ -135,11 +151,13 @@ static inline bool bw_extent_fact_of(const struct bw_item *item, uint32_t sector
         return false;
     if (disk->type == BW_FILE_EXTENT_INLINE) {
         fact->bytes = bw_get64(disk->ram_bytes);
+        fact->stored = disk->compression ? 0 : fact->bytes;
         fact->end = (fact->bytes + sectorsize - 1) & ~(uint64_t)(sectorsize - 1);
         return true;
     }
     if (item->size < sizeof *disk)
         return false;
+    fact->stored = 0;
     fact->end = bw_get64(disk->num_bytes);
     fact->bytes = bw_get64(disk->disk_bytenr) ? fact->end : 0;
     fact->end += item->key.offset;

@@ -39,6 +39,7 @@ static struct bw_error *take_file_extent(struct bw_examination *examination,
         run->gap = run->end;
     run->end = fact.end > run->end ? fact.end : run->end;
     run->bytes += fact.bytes;
+    run->stored += fact.stored;
     return NULL;
 }
 
@@ -114,6 +115,10 @@ static void judge_file(struct bw_examination *examination, const struct bw_subje
         bw_check_find(examination->check, BW_CODE_link_size, subject,
                       "size of a symbolic link wrong, want %" PRIu64 " have %" PRIu64, run->bytes,
                       run->inode.size);
+    if (run->stored > bw_most_stored(&run->inode))
+        bw_check_find(examination->check, BW_CODE_file_size, subject,
+                      "size %" PRIu64 ", but %" PRIu64 " bytes are stored", run->inode.size,
+                      run->stored);
     if (gap < size)
         bw_check_find(examination->check, BW_CODE_file_gap, subject,
                       "no extent at %" PRIu64 " of %" PRIu64 " bytes", gap, size);
@@ -134,6 +139,9 @@ static void judge(struct bw_examination *examination)
         judge_directory(examination, &subject);
     if (bw_has_extents(run->inode.mode))
         judge_file(examination, &subject);
+    else if (bw_bytes_to_count(run->number, &run->inode) && !run->extents)
+        bw_check_find(examination->check, BW_CODE_file_bytes, &subject, "%s of %" PRIu64 " bytes",
+                      bw_file_type_name(type), run->inode.bytes);
     if ((run->entries && type != BW_FILE_DIRECTORY) ||
         (run->extents && !bw_has_extents(run->inode.mode)))
         bw_check_find(examination->check, BW_CODE_inode_items, &subject, "%s has %s",

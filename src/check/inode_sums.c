@@ -47,6 +47,15 @@ static void take_extent(struct bw_inode_sums *sums, uint64_t start, uint64_t end
     sums->last_end = end > start ? end : start;
 }
 
+/* The last inode has that many bytes in an item, which are less than 64 KiB, or wrong. */
+static void take_stored(struct bw_inode_sums *sums, uint64_t stored)
+{
+    if (!is_open(sums))
+        sums->broken |= stored > sums->last_most && sums->last_most < UINT16_MAX;
+    else if (stored > sums->first_stored)
+        sums->first_stored = (uint16_t)least(stored, UINT16_MAX);
+}
+
 /* The last inode has no more items. */
 static void end_inode(struct bw_inode_sums *sums)
 {
@@ -59,8 +68,11 @@ static void go_on(struct bw_inode_sums *sums, const struct bw_inode_sums *next)
         take_extent(sums, next->first_start, next->first_start);
     if (next->first_gap != NONE)
         take_gap(sums, next->first_gap > sums->last_end ? next->first_gap : sums->last_end);
-    if (!is_open(next))
+    take_stored(sums, next->first_stored);
+    if (!is_open(next)) {
         sums->last_size = next->last_size;
+        sums->last_most = next->last_most;
+    }
     if (!is_open(next) || next->first_start != NONE)
         sums->last_end = next->last_end;
 }
@@ -81,6 +93,7 @@ void bw_inode_sums_append(struct bw_inode_sums *sums, const struct bw_inode_sums
             sums->broken |= next->first_inode != 0;
             sums->last_end = next->last_end;
             sums->last_size = next->last_size;
+            sums->last_most = next->last_most;
         }
         sums->last_inode = next->last_inode;
         sums->broken |= next->broken;
@@ -125,6 +138,7 @@ static void begin_inode(struct summing *summing, const struct bw_key *key)
     }
     sums->last_inode = key->objectid;
     sums->last_end = sums->last_size = 0;
+    sums->last_most = UINT16_MAX;
 }
 
 static void take_inode(struct summing *summing, const struct bw_item *item)
@@ -143,9 +157,10 @@ static void take_inode(struct summing *summing, const struct bw_item *item)
     if (number == BW_SUBVOLUME_ROOT_INODE)
         sums->total -= bw_fact_of_inode(secrets, number, BW_FACT_TOP);
     summing->size -= type == BW_FILE_DIRECTORY ? inode.size : 0;
-    summing->bytes -= bw_has_extents(inode.mode) ? inode.bytes : 0;
+    summing->bytes -= bw_bytes_to_count(number, &inode);
     sums->last_size = bw_size_to_cover(summing->check->fs, &inode);
     sums->broken |= bw_has_wrong_target(&inode);
+    sums->last_most = (uint16_t)least(bw_most_stored(&inode), UINT16_MAX);
 }
 
 static void take_references(struct summing *summing, const struct bw_item *item)
@@ -186,6 +201,7 @@ static void take_file_extent(struct summing *summing, const struct bw_item *item
     if (!bw_extent_fact_of(item, summing->check->fs->superblock.sectorsize, &fact))
         return;
     summing->bytes += fact.bytes;
+    take_stored(&summing->sums, fact.stored);
     take_extent(&summing->sums, item->key.offset, fact.end);
 }
 

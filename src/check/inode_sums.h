@@ -17,15 +17,17 @@
 /** The sum of a range of leaves that follow each other. All zeros: of none. 64 bytes, kept for
  * each block that snapshots share. */
 struct bw_inode_sums {
-    uint64_t total;       /**< modulo 2^64 */
-    uint64_t first_inode; /**< the range begins with items of it, but not its INODE_ITEM; 0: no */
-    uint64_t first_start; /**< where its first file extent begins; UINT64_MAX: it has none */
-    uint64_t first_gap;   /**< where the first gap in its extents is; UINT64_MAX: there is none */
-    uint64_t last_inode;  /**< of the last item */
-    uint64_t last_end;    /**< where its extents end */
-    uint64_t last_size;   /**< how much they have to cover, if the range has its INODE_ITEM */
-    bool incomplete;      /**< something in the range is lost */
-    bool broken;          /**< the order is wrong: the tree is to be looked at again */
+    uint64_t total;        /**< modulo 2^64 */
+    uint64_t first_inode;  /**< the range begins with items of it, but not its INODE_ITEM; 0: no */
+    uint64_t first_start;  /**< where its first file extent begins; UINT64_MAX: it has none */
+    uint64_t first_gap;    /**< where the first gap in its extents is; UINT64_MAX: there is none */
+    uint64_t last_inode;   /**< of the last item */
+    uint64_t last_end;     /**< where its extents end */
+    uint64_t last_size;    /**< how much they have to cover, if the range has its INODE_ITEM */
+    uint16_t first_stored; /**< bytes of `first_inode` that are stored in an item */
+    uint16_t last_most;    /**< how many that may be, if the range has its INODE_ITEM */
+    bool incomplete;       /**< something in the range is lost */
+    bool broken;           /**< the order is wrong: the tree is to be looked at again */
 };
 
 /** Adds the sum of the leaves that follow. */

@@ -22,6 +22,7 @@ struct bw_inode_run {
     uint64_t extents, entries;        /**< how many items it has of these */
     uint64_t item_names, index_names; /**< bytes of the names in it, as a directory */
     uint64_t bytes, end, gap;         /**< of its extents; no gap: UINT64_MAX */
+    uint64_t stored;                  /**< in them; see struct bw_extent_fact */
 };
 
 /** What an item says of an inode, kept until all that is said of it is known. */

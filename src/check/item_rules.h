@@ -19,7 +19,8 @@ typedef bool bw_item_judge_of_type(const struct bw_item_rules *rules, const stru
 
 /* items_inodes.c */
 bw_item_judge_of_type bw_judge_inode_item, bw_judge_inode_ref, bw_judge_dir_item,
-    bw_judge_orphan_item, bw_judge_dir_log, bw_judge_verity, bw_judge_file_extent;
+    bw_judge_orphan_item, bw_judge_dir_log, bw_judge_verity, bw_judge_verity_piece,
+    bw_judge_file_extent;
 /* items_extents.c */
 bw_item_judge_of_type bw_judge_extent_item, bw_judge_keyed_ref, bw_judge_extent_data_ref,
     bw_judge_block_group, bw_judge_checksums;

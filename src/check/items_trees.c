@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Judging the items of the root tree and of the smaller trees: uuid, free space, quota, stripes,
  * moved extents. */
+#include <string.h>
+
 #include "check/item_rules.h"
 #include "format/chunk.h"
 
@@ -17,15 +19,32 @@ static bool has_no_offset(uint64_t tree)
            tree == BW_RAID_STRIPE_TREE || tree == BW_REMAP_TREE;
 }
 
-static bool wrong_root_key(const struct bw_key *key, struct bw_item_fault *fault)
+static bool is_global(uint64_t tree)
+{
+    return tree == BW_EXTENT_TREE || tree == BW_CSUM_TREE || tree == BW_FREE_SPACE_TREE;
+}
+
+static bool wrong_root_key(const struct bw_key *key, uint64_t incompat, struct bw_item_fault *fault)
 {
     if (key->objectid == 0)
         return bw_item_wrong(fault, "no tree has the id 0");
-    if (key->offset && has_no_offset(key->objectid))
+    if (key->offset && (has_no_offset(key->objectid) ||
+                        (!(incompat & BW_INCOMPAT_EXTENT_TREE_V2) && is_global(key->objectid))))
         return bw_item_wrong(fault, "no tree has this key");
     return key->objectid == BW_TREE_RELOC && !bw_is_subvolume(key->offset) &&
            bw_item_wrong(fault, "relocation of tree %" PRId64 ", which is no subvolume",
                          (int64_t)key->offset);
+}
+
+/* Subvolumes are deleted, and trees that balancing leaves, bit by bit; others as a whole. */
+static bool wrong_progress(const struct bw_item_rules *rules, const struct bw_item *item,
+                           const struct bw_disk_root_item *root, struct bw_item_fault *fault)
+{
+    static const struct bw_disk_key none;
+    if (bw_is_subvolume(item->key.objectid) || item->key.objectid == BW_TREE_RELOC || rules->in_log)
+        return false;
+    return memcmp(&root->drop_progress, &none, sizeof none) != 0 &&
+           bw_item_wrong(fault, "drop progress of a tree that is never dropped");
 }
 
 static bool wrong_root_levels(const struct bw_disk_root_item *root, struct bw_item_fault *fault)
@@ -35,9 +54,27 @@ static bool wrong_root_levels(const struct bw_disk_root_item *root, struct bw_it
         return bw_item_wrong(fault, "level %u", root->level);
     if (root->drop_level >= BW_MAX_LEVEL)
         return bw_item_wrong(fault, "drop_level %u", root->drop_level);
+    if (root->drop_level && !progress.objectid)
+        return bw_item_wrong(fault, "drop_level %u without progress", root->drop_level);
     return progress.objectid && !root->drop_level &&
            bw_item_wrong(fault, "drop_level 0 with progress at (%" PRIu64 " %u %" PRIu64 ")",
                          progress.objectid, progress.type, progress.offset);
+}
+
+/* The key of a snapshot has the transaction that made it, and that of another subvolume none. An
+ * old kernel, which does not know the newer members, leaves the second generation behind. Source:
+ * create_pending_snapshot() in the kernel's fs/btrfs/transaction.c; btrfs-convert puts a
+ * transaction into keys, but none into the item. */
+static bool wrong_origin(const struct bw_item *item, const struct bw_disk_root_item *root,
+                         struct bw_item_fault *fault)
+{
+    static const uint8_t none[BW_UUID_SIZE];
+    const uint64_t origin = bw_get64(root->origin_transid), made = item->key.offset;
+    const bool is_snapshot = memcmp(root->parent_uuid, none, sizeof none) != 0;
+    if (!bw_is_subvolume(item->key.objectid) || !origin || made == origin ||
+        bw_get64(root->generation) != bw_get64(root->generation_v2))
+        return false;
+    return (made || is_snapshot) && bw_item_wrong(fault, "made in transaction %" PRIu64, origin);
 }
 
 bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item *item,
@@ -48,15 +85,16 @@ bool bw_judge_root_item(const struct bw_item_rules *rules, const struct bw_item 
     const uint64_t flags = bw_get64(root->flags) & ~(BW_ROOT_READ_ONLY | BW_ROOT_DEAD);
     if (!is_long && item->size != offsetof(struct bw_disk_root_item, generation_v2))
         return bw_item_wrong(fault, "size is %" PRIu32, item->size);
-    if (wrong_root_key(&item->key, fault) ||
+    if (wrong_root_key(&item->key, rules->incompat, fault) ||
         bw_generation_wrong(rules, fault, "generation", bw_get64(root->generation)) ||
         bw_generation_wrong(rules, fault, "last_snapshot", bw_get64(root->last_snapshot)) ||
         (is_long &&
          (bw_generation_wrong(rules, fault, "generation_v2", bw_get64(root->generation_v2)) ||
           bw_generation_wrong(rules, fault, "change_transid", bw_get64(root->change_transid)) ||
-          bw_generation_wrong(rules, fault, "origin_transid", bw_get64(root->origin_transid)))) ||
+          bw_generation_wrong(rules, fault, "origin_transid", bw_get64(root->origin_transid)) ||
+          wrong_origin(item, root, fault))) ||
         bw_unaligned(rules, fault, "bytenr", bw_get64(root->bytenr)) ||
-        wrong_root_levels(root, fault))
+        wrong_root_levels(root, fault) || wrong_progress(rules, item, root, fault))
         return true;
     if (bw_is_subvolume(item->key.objectid) &&
         bw_get64(root->root_directory) != BW_SUBVOLUME_ROOT_INODE)

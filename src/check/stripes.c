@@ -212,10 +212,13 @@ void bw_devices_check(const struct bw_stripe_list *list)
 {
     const struct bw_superblock *superblock = &list->check->fs->superblock;
     const struct bw_subject nothing = {0};
-    uint64_t writable = 0;
+    uint64_t writable = 0, all = 0;
     for (size_t i = 0; i < list->device_count; i++) {
-        check_device(list->check, &list->devices[i].info);
-        writable += list->devices[i].info.seed ? 0 : list->devices[i].info.total_bytes;
+        const struct bw_device_info *device = &list->devices[i].info;
+        check_device(list->check, device);
+        writable += device->seed ? 0 : device->total_bytes;
+        /* Kernels before 4.13 rounded the sum, and not the sizes of devices. */
+        all += device->total_bytes + superblock->sectorsize;
     }
     if (list->incomplete)
         return;
@@ -223,8 +226,10 @@ void bw_devices_check(const struct bw_stripe_list *list)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " devices, the chunk tree has %zu", superblock->device_count,
                       list->device_count);
-    if (superblock->total_bytes < writable)
+    if (superblock->total_bytes < writable || superblock->total_bytes > all)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,
                       "%" PRIu64 " bytes, the devices have %" PRIu64, superblock->total_bytes,
-                      writable);
+                      superblock->total_bytes < writable
+                          ? writable
+                          : all - list->device_count * superblock->sectorsize);
 }

@@ -6,7 +6,9 @@
 #include "check/superblocks.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -22,14 +24,26 @@ struct copy {
     struct bw_error *bad; /* owned */
 };
 
-static struct bw_subject subject_of(const struct copy *copy)
+/* Says what is wrong with a copy. Superblocks are counted from 0, as everywhere. */
+__attribute__((format(printf, 5, 6))) static void find(struct bw_check *check,
+                                                       enum bw_code_number code,
+                                                       const struct copy *copy, bool mendable,
+                                                       const char *format, ...)
 {
     const struct bw_superblock *superblock = &copy->image->superblock;
-    return (struct bw_subject){.finding = {.known = BW_KNOWN_OFFSET | BW_KNOWN_COPY |
-                                                    (superblock->generation ? BW_KNOWN_DEVICE : 0),
-                                           .devid = superblock->device.devid,
-                                           .offset = copy->offset,
-                                           .copy = copy->number + 1}};
+    const bool is_known = superblock->generation;
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_OFFSET | (is_known ? BW_KNOWN_DEVICE : 0),
+                    .devid = superblock->device.devid,
+                    .offset = copy->offset,
+                    .mendable = mendable}};
+    char message[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    bw_check_find(check, code, &subject, "%s%ssuperblock copy %u: %s",
+                  is_known ? "" : copy->image->name, is_known ? "" : ": ", copy->number, message);
 }
 
 /* Reads a copy; false if the device has none of that number. The kernel writes those that end
@@ -80,66 +94,59 @@ static size_t find_difference(const uint8_t *a, const uint8_t *b, bool same_devi
     return 0;
 }
 
+/* Whether a copy of a device leads to another log than the first one: a commit leaves none in any
+ * copy, and tools that write all copies put the same one into each. */
+static bool has_other_log(const struct bw_superblock *copy, const struct bw_superblock *first)
+{
+    return copy->log_root && copy->log_root != first->log_root;
+}
+
 /* Holds a good copy against another one: of the same device, or of another one. */
 static void compare(struct bw_check *check, const struct copy *copy, const uint8_t *other,
                     const struct bw_superblock *superblock, bool same_device)
 {
-    struct bw_subject subject = subject_of(copy);
-    subject.finding.mendable = true;
     const size_t place = find_difference(copy->bytes, other, same_device);
     if (copy->superblock.generation != superblock->generation)
-        bw_check_find(check, BW_CODE_super_stale, &subject,
-                      "generation %" PRIu64 ", another copy has %" PRIu64,
-                      copy->superblock.generation, superblock->generation);
+        find(check, BW_CODE_super_stale, copy, true,
+             "generation %" PRIu64 ", another copy has %" PRIu64, copy->superblock.generation,
+             superblock->generation);
     else if (place)
-        bw_check_find(check, BW_CODE_super_differs, &subject, "byte %zu is not the same in %s",
-                      place, same_device ? "another copy" : "the superblock of another device");
+        find(check, BW_CODE_super_differs, copy, true, "byte %zu is not the same in %s", place,
+             same_device ? "another copy" : "the superblock of another device");
+    else if (same_device && has_other_log(&copy->superblock, superblock))
+        find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
 }
 
 /* What a superblock says of its own device. */
 static void check_identity(struct bw_check *check, const struct copy *copy)
 {
-    const struct bw_subject subject = subject_of(copy);
     const struct bw_superblock *superblock = &copy->superblock;
     if (memcmp(superblock->device.fsid, superblock->metadata_uuid, BW_UUID_SIZE) != 0)
-        bw_check_find(check, BW_CODE_super_device, &subject,
-                      "its device belongs to a file system of another id");
+        find(check, BW_CODE_super_device, copy, false,
+             "its device belongs to a file system of another id");
 }
 
 /* What btrfs_validate_super() in the kernel's fs/btrfs/disk-io.c refuses or warns of, but for what
  * no image can be opened with. */
 static void check_values(struct bw_check *check, const struct copy *copy)
 {
-    const struct bw_subject subject = subject_of(copy);
     const struct bw_disk_superblock *disk = (const void *)copy->bytes;
     const uint64_t generation = bw_get64(disk->generation),
                    cache_generation = bw_get64(disk->cache_generation);
     if (bw_get32(disk->leafsize) != bw_get32(disk->nodesize))
-        bw_check_find(check, BW_CODE_super_values, &subject,
-                      "leafsize %" PRIu32 " is not nodesize, %" PRIu32, bw_get32(disk->leafsize),
-                      bw_get32(disk->nodesize));
+        find(check, BW_CODE_super_values, copy, false,
+             "leafsize %" PRIu32 " is not nodesize, %" PRIu32, bw_get32(disk->leafsize),
+             bw_get32(disk->nodesize));
     if (bw_get64(disk->root_dir_objectid) != BW_ROOT_TREE_DIR)
-        bw_check_find(check, BW_CODE_super_values, &subject,
-                      "root_dir_objectid %" PRIu64 " is not %" PRIu64,
-                      bw_get64(disk->root_dir_objectid), BW_ROOT_TREE_DIR);
+        find(check, BW_CODE_super_values, copy, false,
+             "root_dir_objectid %" PRIu64 " is not %" PRIu64, bw_get64(disk->root_dir_objectid),
+             BW_ROOT_TREE_DIR);
     if (disk->log_root_level >= BW_MAX_LEVEL)
-        bw_check_find(check, BW_CODE_super_values, &subject, "log_root_level %u",
-                      disk->log_root_level);
+        find(check, BW_CODE_super_values, copy, false, "log_root_level %u", disk->log_root_level);
     if (cache_generation > generation && cache_generation != UINT64_MAX)
-        bw_check_find(check, BW_CODE_super_values, &subject,
-                      "cache_generation %" PRIu64 " is later than generation, %" PRIu64,
-                      cache_generation, generation);
-}
-
-static void report_bad(struct bw_check *check, const struct copy *copy, bool mendable)
-{
-    struct bw_subject subject = subject_of(copy);
-    subject.finding.mendable = mendable;
-    if (subject.finding.known & BW_KNOWN_DEVICE)
-        bw_check_find(check, BW_CODE_super_bad, &subject, "%s", copy->bad->message);
-    else
-        bw_check_find(check, BW_CODE_super_bad, &subject, "%s: %s", copy->image->name,
-                      copy->bad->message);
+        find(check, BW_CODE_super_values, copy, false,
+             "cache_generation %" PRIu64 " is later than generation, %" PRIu64, cache_generation,
+             generation);
 }
 
 /* All copies of an image. `first`, of the file system, is set by the first good one of a device
@@ -158,7 +165,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     }
     for (unsigned i = 0; i < count; i++) {
         if (copies[i].bad)
-            report_bad(check, &copies[i], best);
+            find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
         else if (&copies[i] != best)
             compare(check, &copies[i], best->bytes, &best->superblock, true);
         bw_error_free(BW_TAKE(copies[i].bad));

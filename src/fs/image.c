@@ -91,16 +91,19 @@ static struct bw_error *read_copy(const struct bw_fs *fs, const struct bw_image 
     return error;
 }
 
-/* Each copy that is no good is named: as a warning if there is a better one, otherwise in the
- * image's own error. */
+/* Each copy that is no good is named: as a warning if there is a better one, which makes it damage,
+ * otherwise in the image's own error. */
 static void report_rejected(struct bw_fs *fs, const struct bw_image *image, struct copies *copies)
 {
-    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++)
-        if (copies->rejected[copy])
-            bw_fs_report(fs, BW_WARNING,
-                         bw_error_prefix(copies->rejected[copy],
-                                         "%s: superblock copy %u at %" PRIu64 " rejected",
-                                         image->name, copy, copies->offsets[copy]));
+    for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
+        struct bw_error *rejected = copies->rejected[copy];
+        if (!rejected)
+            continue;
+        rejected->code = BW_ERROR_CORRUPT;
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_prefix(rejected, "%s: superblock copy %u at %" PRIu64 " rejected",
+                                     image->name, copy, copies->offsets[copy]));
+    }
 }
 
 static struct bw_error *join_rejected(struct copies *copies, int wanted)

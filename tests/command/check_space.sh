@@ -9,7 +9,7 @@ fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain data-clones relocation converted mixed deletion-begun \
     space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree extent-tree-v2 \
     stripe-tree-raid10 truncated lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs \
-    subvolumes || exit 1
+    subvolumes superblock-lost || exit 1
 
 # codes: the codes of the last `expect`, but for the notes that healthy images have.
 codes() {
@@ -85,7 +85,10 @@ cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 printf x | dd of="$WORK/image" bs=1 seek=$((65536 + 300)) conv=notrunc status=none
 expect "a bad superblock" 4 - check -q "$WORK/image"
 is "a bad superblock" "$(codes)" super-bad
-holds "its place" out_has 'crc32c checksum mismatch \[device 1 offset 65536, copy 1, mendable'
+holds "its place" out_has 'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, mendable'
+"$PROGRAM" check "$fixtures/superblock-lost/dev1.img" > "$WORK/out" 2> "$WORK/err"
+holds "one without its magic" out_has '^error super-bad: superblock copy 0: no btrfs magic'
+is "is told once" "$(grep -c 'superblock copy' "$WORK/err")" 0
 expect "a missing device" 0 - check -q "$fixtures/raid5-3/dev1.img" "$fixtures/raid5-3/dev2.img"
 is "a missing device" "$(codes)" "device-missing parity-unchecked"
 finish

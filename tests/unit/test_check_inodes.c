@@ -250,6 +250,26 @@ static void other_target(struct tree *tree)
     inode_of(tree, tree->target)->size = bw_put64(3);
 }
 
+static void shorter_than_inline(struct tree *tree)
+{
+    inode_of(tree, tree->file)->size = bw_put64(3);
+}
+
+static void longer_than_inline(struct tree *tree)
+{
+    inode_of(tree, tree->file)->size = bw_put64(SECTOR);
+}
+
+static void bytes_of_pipe(struct tree *tree)
+{
+    inode_of(tree, tree->target + 1)->bytes = bw_put64(SECTOR);
+}
+
+static void bytes_of_top(struct tree *tree)
+{
+    inode_of(tree, TOP)->bytes = bw_put64(SECTOR);
+}
+
 static const struct {
     void (*change)(struct tree *tree);
     const char *findings;
@@ -280,6 +300,10 @@ static const struct {
     {twice, "entry-duplicate /dir/file\n", false},
     {dangling, "inode-missing /dir/nowhere\n", false},
     {other_target, "link-size /link\n", false},
+    {shorter_than_inline, "file-size /dir/file\n", false},
+    {longer_than_inline, "", false},
+    {bytes_of_pipe, "file-bytes /pipe\n", false},
+    {bytes_of_top, "", false},
 };
 
 static void test_findings(void **state)
