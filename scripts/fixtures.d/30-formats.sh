@@ -25,16 +25,34 @@ make_old() {
 }
 
 # The kernel keeps a space cache, a file in the tree of roots, only for block
-# groups of 100 MiB and more, and it makes such only on larger devices.
+# groups of 100 MiB and more, and it makes such only on larger devices. What is
+# free in many small pieces becomes bitmaps.
 make_space_cache() {
+	local i
 	devices 1 1200M
 	format --nodesize 4096 -R '^free-space-tree'
 	attach space_cache=v1
 	small_tree "$mnt"
+	# All of the small block group that mkfs.btrfs makes, and some of a larger one.
+	for ((i = 0; i < 40; i++)); do
+		fallocate -o $((i << 18)) -l 256K "$mnt/first"
+	done
 	fallocate -l 40M "$mnt/large"
 	sync -f "$mnt"
 	rm "$mnt/source/large.bin" "$mnt/large"
 	printf 'after' > "$mnt/after"
+	quiet python3 - "$mnt" << 'PYTHON'
+import os, sys
+os.chdir(sys.argv[1])
+files = [os.open(name, os.O_WRONLY | os.O_CREAT) for name in ("kept", "lost")]
+for _ in range(300):
+    for file in files:
+        os.write(file, bytes(4096))
+        os.fdatasync(file)
+os.unlink("lost")
+PYTHON
+	sync -f "$mnt"
+	fallocate -l 128K "$mnt/last"
 	detach
 	tree_has root 'FREE_SPACE'
 }

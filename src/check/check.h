@@ -59,6 +59,7 @@ struct bw_subject {
 
 struct bw_ledger;
 struct bw_sectors;
+struct bw_simple_quota;
 struct bw_visited;
 
 /** Findings that wait until their pass has ended. */
@@ -106,6 +107,8 @@ struct bw_check {
     struct bw_sectors *unsummed;  /**< data that are allocated and have no checksums */
     bool extents_known;           /**< nothing of the extent tree is lost */
     bool checksums_known;         /**< nothing of the checksum trees is lost */
+
+    struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
 };
 
 /**

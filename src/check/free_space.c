@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Free space trees. The runs of a block group, from extents or bitmaps, are joined where they
+ * The comparison of free space. The runs of a block group that a source has are joined where they
  * touch, cut where superblocks lie, and compared one by one with those that are expected.
  */
 #include "check/free_space.h"
@@ -13,9 +13,6 @@
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "format/chunk.h"
-#include "format/disk_items.h"
-
-enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
 
 static struct bw_error *add_superblock(struct bw_free_space *self, uint64_t start, uint64_t length)
 {
@@ -60,92 +57,56 @@ static int compare(const void *left, const void *right)
 
 struct bw_error *bw_free_space_begin(struct bw_free_space *self, struct bw_check *check)
 {
-    const uint64_t features = check->fs->superblock.compat_ro_flags,
-                   wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
     *self = (struct bw_free_space){.check = check};
-    self->is_used =
-        (features & wanted) == wanted && bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE);
-    if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
-        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_subject){0},
-                      "the free space tree is not valid: it will be made anew");
-    if (!self->is_used)
+    BW_TRY(bw_free_space_tree_begin(self));
+    if (!self->source)
+        BW_TRY(bw_space_cache_begin(self));
+    if (!self->source)
         return NULL;
-    BW_TRY(bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_FREE_SPACE_TREE));
     BW_TRY(bw_fs_chunks(check->fs, take_chunk, self));
     if (self->superblock_count)
         qsort(self->superblocks, self->superblock_count, sizeof *self->superblocks, compare);
     return NULL;
 }
 
-static struct bw_subject subject_of(const struct bw_key *key, uint64_t logical, uint64_t length)
+struct bw_subject bw_free_space_subject(const struct bw_free_space *self, uint64_t tree,
+                                        const struct bw_key *key)
 {
     return (struct bw_subject){
         .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                    .tree = BW_FREE_SPACE_TREE,
+                    .tree = tree,
                     .key = *key,
-                    .logical = logical,
-                    .length = length}};
+                    .logical = self->group->start,
+                    .length = self->group->length}};
 }
 
-static struct bw_subject subject_of_group(const struct bw_free_space *self)
+bool bw_free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first)
 {
-    const struct bw_checked_group *group = self->group;
-    const struct bw_key key = {group->start, BW_FREE_SPACE_INFO, group->length};
-    return subject_of(&key, group->start, group->length);
+    while (*bit < bits && !(bytes[*bit / 8] >> *bit % 8 & 1))
+        ++*bit;
+    *first = *bit;
+    while (*bit < bits && bytes[*bit / 8] >> *bit % 8 & 1)
+        ++*bit;
+    return *first < *bit;
 }
 
-/* An item in no block group: the ranges of a block group are not counted. */
-static void skip_item(struct bw_free_space *self)
+uint64_t bw_free_space_superblocks(const struct bw_free_space *self)
 {
-    const struct bw_key *key = &self->stream.item.key;
-    if (key->type == BW_FREE_SPACE_INFO && !self->extra_count++)
-        self->first_extra = *key;
-    bw_item_stream_next(&self->stream);
-}
-
-static bool is_before(const struct bw_free_space *self, uint64_t address)
-{
-    return !self->stream.ended && self->stream.item.key.objectid < address;
-}
-
-/* The next run of set bits of the present item; false if there are no more. */
-static bool next_in_bitmap(struct bw_free_space *self, struct bw_run *run)
-{
-    const struct bw_item *item = &self->stream.item;
-    const uint64_t sector = self->check->fs->superblock.sectorsize;
-    uint64_t bits = item->key.offset / sector;
-    if (bits > item->size * UINT64_C(8))
-        bits = item->size * UINT64_C(8);
-    uint32_t bit = self->bit;
-    while (bit < bits && !(item->data[bit / 8] >> bit % 8 & 1))
-        bit++;
-    const uint32_t first = bit;
-    while (bit < bits && item->data[bit / 8] >> bit % 8 & 1)
-        bit++;
-    self->bit = bit;
-    *run = (struct bw_run){item->key.objectid + first * sector, item->key.objectid + bit * sector};
-    return first < bit;
+    uint64_t position = self->group->start, sum = 0;
+    const uint64_t end = position + self->group->length;
+    for (size_t i = 0; i < self->superblock_count; i++) {
+        const struct bw_run *run = &self->superblocks[i];
+        const uint64_t from = run->start > position ? run->start : position;
+        const uint64_t to = run->end < end ? run->end : end;
+        sum += from < to ? to - from : 0;
+        position = from < to ? to : position;
+    }
+    return sum;
 }
 
 static bool next_raw(struct bw_free_space *self, struct bw_run *run)
 {
-    while (is_before(self, self->group->start + self->group->length)) {
-        const struct bw_key key = self->stream.item.key;
-        if (self->stream.after_loss)
-            self->known = false;
-        if (key.type == BW_FREE_SPACE_BITMAP && next_in_bitmap(self, run))
-            return true;
-        self->bit = 0;
-        if (key.type == BW_FREE_SPACE_INFO) {
-            skip_item(self);
-            continue;
-        }
-        bw_item_stream_next(&self->stream);
-        *run = (struct bw_run){key.objectid, key.objectid + key.offset};
-        if (key.type == BW_FREE_SPACE_EXTENT)
-            return true;
-    }
-    return false;
+    return self->source->next(self, run);
 }
 
 /* The next run, with those that touch it. */
@@ -176,7 +137,7 @@ static bool cut_piece(const struct bw_free_space *self, struct bw_run *run, stru
     return piece->start < piece->end;
 }
 
-/* The next piece that the tree has; an empty one at the end. */
+/* The next piece that the source has; an empty one at the end. */
 static struct bw_run next_piece(struct bw_free_space *self)
 {
     struct bw_run piece;
@@ -199,92 +160,48 @@ static void compare_piece(struct bw_free_space *self, struct bw_run wanted)
     self->found = found;
 }
 
-/* Reads the information of the block group, if the tree has it. */
-static bool read_info(struct bw_free_space *self)
-{
-    const struct bw_item *item = &self->stream.item;
-    const struct bw_disk_free_space_info *info = (const void *)item->data;
-    if (self->stream.ended || item->key.objectid != self->group->start ||
-        item->key.type != BW_FREE_SPACE_INFO || item->key.offset != self->group->length ||
-        item->size < sizeof *info)
-        return false;
-    self->promised = bw_get32(info->extent_count);
-    self->flags = bw_get32(info->flags);
-    bw_item_stream_next(&self->stream);
-    return true;
-}
-
-/* All records of a block group are of one kind. */
-static void check_kind(const struct bw_free_space *self)
-{
-    const struct bw_key *key = &self->stream.item.key;
-    const bool promised = self->flags & BITMAPS;
-    if (!is_before(self, self->group->start + self->group->length) ||
-        (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
-        promised == (key->type == BW_FREE_SPACE_BITMAP))
-        return;
-    const struct bw_subject subject = subject_of_group(self);
-    bw_check_find(self->check, BW_CODE_free_space_item, &subject,
-                  "flags %" PRIu32 ", but its records are %s", self->flags,
-                  promised ? "extents" : "bitmaps");
-}
-
 void bw_free_space_enter(struct bw_free_space *self, const struct bw_checked_group *group)
 {
-    if (!self->is_used)
+    if (!self->source || self->failure)
         return;
     self->group = group;
-    bool loss = false;
-    while (is_before(self, group->start)) {
-        loss |= self->stream.after_loss;
-        skip_item(self);
-    }
-    loss |= self->stream.after_loss || (self->stream.ended && self->stream.lost);
-    self->has_run = self->differs = false;
-    self->bit = 0;
-    self->run_count = self->promised = self->flags = 0;
-    self->known = read_info(self);
-    /* With the remap-tree feature, nothing more is allocated in what was moved away. */
-    if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
-        const struct bw_subject subject = subject_of_group(self);
-        bw_check_find(self->check, BW_CODE_free_space_missing, &subject,
-                      "the free space tree does not have this block group");
-    }
-    self->known &= !loss;
-    if (self->known)
-        check_kind(self);
-    self->has_next = next_raw(self, &self->next);
+    self->has_run = self->has_next = self->differs = false;
+    self->run_count = 0;
+    self->failure = self->source->enter(self);
+    if (!self->failure)
+        self->has_next = next_raw(self, &self->next);
 }
 
 void bw_free_space_expect(struct bw_free_space *self, uint64_t start, uint64_t end)
 {
     struct bw_run run = {start, end}, piece;
-    while (self->is_used && cut_piece(self, &run, &piece))
+    while (self->source && cut_piece(self, &run, &piece))
         compare_piece(self, piece);
 }
 
 static void report_difference(const struct bw_free_space *self)
 {
     const struct bw_run *wanted = &self->wanted, *found = &self->found;
+    const char *name = self->source->name;
     const bool only_found =
         wanted->start == wanted->end || (found->end && found->start < wanted->start);
-    struct bw_subject subject = subject_of_group(self);
+    struct bw_subject subject = self->source->subject(self);
     const struct bw_run *first = only_found ? found : wanted;
     subject.finding.logical = first->start;
     subject.finding.length = first->end - first->start;
     if (found->end && found->start == wanted->start)
-        bw_check_find(self->check, BW_CODE_free_space_differs, &subject,
-                      "%" PRIu64 " bytes are free, the free space tree has %" PRIu64,
-                      wanted->end - wanted->start, found->end - found->start);
+        bw_check_find(self->check, self->source->differs, &subject,
+                      "%" PRIu64 " bytes are free, the %s has %" PRIu64,
+                      wanted->end - wanted->start, name, found->end - found->start);
     else
-        bw_check_find(self->check, BW_CODE_free_space_differs, &subject,
-                      only_found ? "the free space tree has what is not free"
-                                 : "the free space tree does not have what is free");
+        bw_check_find(
+            self->check, self->source->differs, &subject,
+            only_found ? "the %s has what is not free" : "the %s does not have what is free", name);
 }
 
 void bw_free_space_leave(struct bw_free_space *self, bool unsure)
 {
-    if (!self->is_used)
+    if (!self->source || self->failure)
         return;
     compare_piece(self, (struct bw_run){0});
     while (next_piece(self).end)
@@ -293,23 +210,16 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure)
         return;
     if (self->differs)
         report_difference(self);
-    const struct bw_subject subject = subject_of_group(self);
-    if (self->run_count != self->promised)
-        bw_check_find(self->check, BW_CODE_free_space_count, &subject,
-                      "%" PRIu64 " runs, the block group has %" PRIu64, self->promised,
-                      self->run_count);
+    if (self->source->leave)
+        self->source->leave(self);
 }
 
 struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *error)
 {
-    while (self->is_used && !error && !self->stream.ended)
-        skip_item(self);
-    if (self->extra_count && !error && !self->check->groups.incomplete) {
-        const struct bw_key *key = &self->first_extra;
-        const struct bw_subject subject = subject_of(key, key->objectid, key->offset);
-        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
-                      "%zu block groups from here on do not exist", self->extra_count);
-    }
+    if (error || !self->failure)
+        bw_error_free(self->failure);
+    else
+        error = self->failure;
     free(self->superblocks);
-    return bw_item_stream_end(&self->stream, error);
+    return self->source ? self->source->end(self, error) : error;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The free space tree, held against what is free: block group by block group, in ascending order.
- * Superblocks lie in block groups as well; whether they are free is left open. */
+/*
+ * What the file system has written down about free space, held against what is free: block group by
+ * block group, in ascending order. There are two sources, of which a file system uses one: the free
+ * space tree (free_space_tree.c), or the space caches of version 1 (space_cache.c). Superblocks lie
+ * in block groups as well; whether they are free is left open.
+ */
 #ifndef BW_CHECK_FREE_SPACE_H
 #define BW_CHECK_FREE_SPACE_H
 
@@ -12,26 +16,49 @@ struct bw_run {
     uint64_t start, end;
 };
 
+struct bw_free_space;
+struct bw_space_cache;
+
+/** Where runs come from. */
+struct bw_free_space_source {
+    const char *name; /**< in messages */
+    enum bw_code_number differs;
+    /** A subject about the present block group. */
+    struct bw_subject (*subject)(const struct bw_free_space *self);
+    /** Goes on to the present block group, and sets `known`. Fails only if memory runs out. */
+    struct bw_error *(*enter)(struct bw_free_space *self);
+    /** The next run of the block group; they ascend, and may touch. False at the end. */
+    bool (*next)(struct bw_free_space *self, struct bw_run *run);
+    /** Ends a block group of which everything is known. NULL: there is nothing to do. */
+    void (*leave)(const struct bw_free_space *self);
+    struct bw_error *(*end)(struct bw_free_space *self, struct bw_error *error);
+};
+
 struct bw_free_space {
     struct bw_check *check;
-    struct bw_item_stream stream;
-    bool is_used;               /**< there is a tree, and it is valid */
-    struct bw_run *superblocks; /**< ascending: stripes in which they lie */
+    const struct bw_free_space_source *source; /**< NULL: nothing can be compared */
+    struct bw_run *superblocks;                /**< ascending: stripes in which they lie */
     size_t superblock_count, superblock_capacity;
-    size_t extra_count; /**< block groups that do not exist */
-    struct bw_key first_extra;
+    struct bw_error *failure; /**< memory ran out */
 
     /* Of the present block group. */
     const struct bw_checked_group *group;
-    bool known;              /* the tree has it, and what it has can be read */
-    bool has_run, ended;     /* of `run`; and whether there are more */
-    struct bw_run run, next; /* of the tree, joined; and the one after it */
-    bool has_next;
-    uint32_t bit;                 /* of the bitmap that is the present item */
-    uint64_t run_count, promised; /* of runs */
-    uint32_t flags;
+    bool known;              /**< by the source: what it has can be read, and is in use */
+    bool has_run, has_next;  /* of `run` and `next` */
+    struct bw_run run, next; /* of the source, joined; and the one after it */
+    uint64_t run_count;      /**< runs so far, joined */
     bool differs;
     struct bw_run wanted, found; /* the first difference; empty: none */
+
+    /* Of the free space tree. */
+    struct bw_item_stream stream;
+    size_t extra_count; /* block groups that do not exist */
+    struct bw_key first_extra;
+    uint32_t bit;      /* of the bitmap that is the present item */
+    uint64_t promised; /* runs */
+    uint32_t flags;
+
+    struct bw_space_cache *cache;
 };
 
 /** Begins. To be ended, whatever is returned. */
@@ -48,5 +75,20 @@ void bw_free_space_leave(struct bw_free_space *self, bool unsure);
 
 /** Ends; returns `error`, or one of memory. */
 struct bw_error *bw_free_space_end(struct bw_free_space *self, struct bw_error *error);
+
+/* Each source sets `source` if it is the one that is in use. */
+struct bw_error *bw_free_space_tree_begin(struct bw_free_space *self);
+struct bw_error *bw_space_cache_begin(struct bw_free_space *self);
+
+/** For sources: the next run of set bits from `*bit` on, which moves behind it: from `*first` to
+ * before `*bit`. False if there is none. */
+bool bw_free_space_bits(const uint8_t *bytes, uint64_t bits, uint32_t *bit, uint32_t *first);
+
+/** For sources: bytes of superblocks in the present block group. */
+uint64_t bw_free_space_superblocks(const struct bw_free_space *self);
+
+/** For sources: a subject about the present block group, with the key of its item in a tree. */
+struct bw_subject bw_free_space_subject(const struct bw_free_space *self, uint64_t tree,
+                                        const struct bw_key *key);
 
 #endif

@@ -8,7 +8,7 @@
  *
  * Memory grows with what is shared: some 150 bytes for a tree block, and 40 for an extent of data.
  */
-#include "btrfs-walk/quota.h"
+#include "check/quota.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -267,6 +267,20 @@ static bool mark(const struct quota *quota, uint64_t id, bool *marked)
     return complete;
 }
 
+void bw_quota_compare(struct bw_check *check, uint64_t group, struct bw_quota_numbers has,
+                      struct bw_quota_numbers counted)
+{
+    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                                   .tree = BW_QUOTA_TREE,
+                                                   .key = {0, BW_QGROUP_INFO, group}}};
+    if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
+        bw_check_find(check, BW_CODE_qgroup_count, &subject,
+                      "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
+                      " exclusive; there are %" PRIu64 " and %" PRIu64,
+                      BW_QGROUP_LEVEL(group), BW_QGROUP_NUMBER(group), has.referenced,
+                      has.exclusive, counted.referenced, counted.exclusive);
+}
+
 static void compare(const struct quota *quota, const struct group *group, const bool *marked)
 {
     uint64_t referenced = 0, exclusive = 0;
@@ -278,16 +292,9 @@ static void compare(const struct quota *quota, const struct group *group, const 
         referenced += inside ? set->bytes : 0;
         exclusive += inside == set->count ? set->bytes : 0;
     }
-    if (referenced == group->referenced && exclusive == group->exclusive)
-        return;
-    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                                   .tree = BW_QUOTA_TREE,
-                                                   .key = {0, BW_QGROUP_INFO, group->id}}};
-    bw_check_find(quota->check, BW_CODE_qgroup_count, &subject,
-                  "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
-                  " exclusive; there are %" PRIu64 " and %" PRIu64,
-                  BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id), group->referenced,
-                  group->exclusive, referenced, exclusive);
+    bw_quota_compare(quota->check, group->id,
+                     (struct bw_quota_numbers){group->referenced, group->exclusive},
+                     (struct bw_quota_numbers){referenced, exclusive});
 }
 
 static struct bw_error *compare_groups(struct quota *quota)
@@ -325,8 +332,6 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
 {
     if (status->inconsistent || status->rescanning)
         return "the numbers are marked as inconsistent, or are being counted anew";
-    if (status->simple)
-        return "simple quotas cannot be counted anew";
     if (status->generation != check->fs->superblock.generation)
         return "the numbers are not those of the last transaction";
     if (!check->extents_known || !check->fs->extent_tree.id)
@@ -335,7 +340,7 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
         const struct bw_listed_tree *tree = &check->trees.entries[i];
         if (tree->tree.id == BW_TREE_RELOC)
             return "a balance was interrupted";
-        if (tree->is_subvolume && !tree->references)
+        if (tree->is_subvolume && !tree->references && !status->simple)
             return "a subvolume is being deleted";
         if (tree->is_subvolume && tree->incomplete)
             return "part of a subvolume is lost";
@@ -355,6 +360,8 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
         bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_subject){0}, "%s", reason);
         return NULL;
     }
+    if (status.simple)
+        return bw_simple_quota_check(check);
     struct bw_error *error = count(&quota);
     if (!error)
         error = bw_fs_qgroups(check->fs, false, take_group, &quota);

@@ -9,6 +9,7 @@
 #include "check/blocks.h"
 #include "check/check.h"
 #include "check/ledger.h"
+#include "check/quota.h"
 #include "check/sectors.h"
 #include "format/chunk.h"
 
@@ -77,6 +78,7 @@ void bw_check_end(struct bw_check *check)
     bw_visited_destroy(check->visited);
     bw_ledger_destroy(check->references);
     bw_sectors_destroy(check->unsummed);
+    bw_simple_quota_free(check->simple_quota);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);

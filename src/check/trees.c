@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "check/blocks.h"
 #include "check/leaf.h"
+#include "check/quota.h"
 #include "xlators/classes.h"
 
 /* The memory of a thread. */
@@ -90,6 +91,9 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
         .in_log = walk->in_log,
     };
     bw_check_header(&result);
+    if (!walk->in_log)
+        bw_simple_quota_block(walk->check->simple_quota, result.owner, result.generation,
+                              result.node.nodesize);
     return result;
 }
 
@@ -349,6 +353,7 @@ static void find_missing(struct bw_check *check)
 struct bw_error *bw_pass_trees(struct bw_check *check)
 {
     BW_TRY(bw_tree_list_load(check->fs, &check->trees));
+    BW_TRY(bw_simple_quota_begin(check));
     BW_TRY(bw_walk_trees(check, check->trees.entries, check->trees.count, false));
     if (!check->stopped)
         find_missing(check);

@@ -47,6 +47,7 @@ struct bw_superblock {
     uint64_t bytes_used;
     uint64_t device_count;
     uint64_t uuid_tree_generation; /**< the uuid tree is current if it equals generation */
+    uint64_t cache_generation;     /**< space caches are current if it equals generation */
     uint32_t sectorsize; /**< power of two, 4 KiB to 64 KiB */
     uint32_t nodesize;   /**< power of two, sectorsize to 64 KiB */
     uint64_t compat_ro_flags;

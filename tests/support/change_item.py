@@ -8,6 +8,8 @@
 #   add PLACE SIZE NUMBER           adds to a number of SIZE bytes in it
 #   block PLACE SIZE NUMBER         writes a number of SIZE bytes into the tree block
 # change_item.py IMAGE super PLACE SIZE NUMBER: writes a number into all copies of the superblock.
+# change_item.py IMAGE cache OFFSET PAGES set|add PLACE SIZE NUMBER: changes a number in a space cache,
+# a file of so many pages of 4 KiB at this offset of the image, and gives the page a new checksum.
 import os
 import struct
 import sys
@@ -84,10 +86,24 @@ def leaves(image, fsid, nodesize, tree):
         place = hole
 
 
+def change_cache(image, arguments):
+    start, pages, place, width, value = (int(arguments[i]) for i in (0, 1, 3, 4, 5))
+    cache = bytearray(os.pread(image.fileno(), pages * 4096, start))
+    if arguments[2] == 'add':
+        value += int.from_bytes(cache[place:place + width], 'little')
+    put(cache, place, width, value)
+    page = place // 4096
+    skipped = 0 if page else 4 * pages
+    cache[4 * page:4 * page + 4] = checksum(cache[page * 4096 + skipped:page * 4096 + 4096])
+    return os.pwrite(image.fileno(), cache, start)
+
+
 def main(path, arguments):
     changed = 0
     with open(path, 'r+b', buffering=0) as image:
         superblock = os.pread(image.fileno(), 4096, 65536)
+        if arguments[0] == 'cache':
+            return change_cache(image, arguments[1:])
         if arguments[0] == 'super':
             for start in (1 << 16, 1 << 26, 1 << 38):
                 block = bytearray(os.pread(image.fileno(), 4096, start))

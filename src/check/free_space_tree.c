@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The free space tree as a source of runs: extents, or bits of bitmaps. */
+#include <inttypes.h>
+
+#include "base/cleanup.h"
+#include "check/free_space.h"
+#include "format/disk_items.h"
+
+enum { BITMAPS = 1 }; /* flag of FREE_SPACE_INFO */
+
+static struct bw_subject subject_of_group(const struct bw_free_space *self)
+{
+    const struct bw_key key = {self->group->start, BW_FREE_SPACE_INFO, self->group->length};
+    return bw_free_space_subject(self, BW_FREE_SPACE_TREE, &key);
+}
+
+/* An item in no block group: the ranges of a block group are not counted. */
+static void skip_item(struct bw_free_space *self)
+{
+    const struct bw_key *key = &self->stream.item.key;
+    if (key->type == BW_FREE_SPACE_INFO && !self->extra_count++)
+        self->first_extra = *key;
+    bw_item_stream_next(&self->stream);
+}
+
+static bool is_before(const struct bw_free_space *self, uint64_t address)
+{
+    return !self->stream.ended && self->stream.item.key.objectid < address;
+}
+
+/* The next run of set bits of the present item; false if there are no more. */
+static bool next_in_bitmap(struct bw_free_space *self, struct bw_run *run)
+{
+    const struct bw_item *item = &self->stream.item;
+    const uint64_t sector = self->check->fs->superblock.sectorsize;
+    uint64_t bits = item->key.offset / sector;
+    if (bits > item->size * UINT64_C(8))
+        bits = item->size * UINT64_C(8);
+    uint32_t first;
+    const bool found = bw_free_space_bits(item->data, bits, &self->bit, &first);
+    *run = (struct bw_run){item->key.objectid + first * sector,
+                           item->key.objectid + self->bit * sector};
+    return found;
+}
+
+static bool next(struct bw_free_space *self, struct bw_run *run)
+{
+    while (is_before(self, self->group->start + self->group->length)) {
+        const struct bw_key key = self->stream.item.key;
+        if (self->stream.after_loss)
+            self->known = false;
+        if (key.type == BW_FREE_SPACE_BITMAP && next_in_bitmap(self, run))
+            return true;
+        self->bit = 0;
+        if (key.type == BW_FREE_SPACE_INFO) {
+            skip_item(self);
+            continue;
+        }
+        bw_item_stream_next(&self->stream);
+        *run = (struct bw_run){key.objectid, key.objectid + key.offset};
+        if (key.type == BW_FREE_SPACE_EXTENT)
+            return true;
+    }
+    return false;
+}
+
+/* Reads the information of the block group, if the tree has it. */
+static bool read_info(struct bw_free_space *self)
+{
+    const struct bw_item *item = &self->stream.item;
+    const struct bw_disk_free_space_info *info = (const void *)item->data;
+    if (self->stream.ended || item->key.objectid != self->group->start ||
+        item->key.type != BW_FREE_SPACE_INFO || item->key.offset != self->group->length ||
+        item->size < sizeof *info)
+        return false;
+    self->promised = bw_get32(info->extent_count);
+    self->flags = bw_get32(info->flags);
+    bw_item_stream_next(&self->stream);
+    return true;
+}
+
+/* All records of a block group are of one kind. */
+static void check_kind(const struct bw_free_space *self)
+{
+    const struct bw_key *key = &self->stream.item.key;
+    const bool promised = self->flags & BITMAPS;
+    if (!is_before(self, self->group->start + self->group->length) ||
+        (key->type != BW_FREE_SPACE_BITMAP && key->type != BW_FREE_SPACE_EXTENT) ||
+        promised == (key->type == BW_FREE_SPACE_BITMAP))
+        return;
+    const struct bw_subject subject = subject_of_group(self);
+    bw_check_find(self->check, BW_CODE_free_space_item, &subject,
+                  "flags %" PRIu32 ", but its records are %s", self->flags,
+                  promised ? "extents" : "bitmaps");
+}
+
+static struct bw_error *enter(struct bw_free_space *self)
+{
+    const struct bw_checked_group *group = self->group;
+    bool loss = false;
+    while (is_before(self, group->start)) {
+        loss |= self->stream.after_loss;
+        skip_item(self);
+    }
+    loss |= self->stream.after_loss || (self->stream.ended && self->stream.lost);
+    self->bit = 0;
+    self->promised = self->flags = 0;
+    self->known = read_info(self);
+    /* With the remap-tree feature, nothing more is allocated in what was moved away. */
+    if (!self->known && !loss && !(group->flags & (BW_GROUP_REMAPPED | BW_GROUP_METADATA_REMAP))) {
+        const struct bw_subject subject = subject_of_group(self);
+        bw_check_find(self->check, BW_CODE_free_space_missing, &subject,
+                      "the free space tree does not have this block group");
+    }
+    self->known &= !loss;
+    if (self->known)
+        check_kind(self);
+    return NULL;
+}
+
+static void leave(const struct bw_free_space *self)
+{
+    const struct bw_subject subject = subject_of_group(self);
+    if (self->run_count != self->promised)
+        bw_check_find(self->check, BW_CODE_free_space_count, &subject,
+                      "%" PRIu64 " runs, the block group has %" PRIu64, self->promised,
+                      self->run_count);
+}
+
+static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)
+{
+    while (!error && !self->stream.ended)
+        skip_item(self);
+    if (self->extra_count && !error && !self->check->groups.incomplete) {
+        const struct bw_key *key = &self->first_extra;
+        const struct bw_subject subject = {
+            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                        .tree = BW_FREE_SPACE_TREE,
+                        .key = *key,
+                        .logical = key->objectid,
+                        .length = key->offset}};
+        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
+                      "%zu block groups from here on do not exist", self->extra_count);
+    }
+    return bw_item_stream_end(&self->stream, error);
+}
+
+struct bw_error *bw_free_space_tree_begin(struct bw_free_space *self)
+{
+    static const struct bw_free_space_source source = {
+        "free space tree", BW_CODE_free_space_differs, subject_of_group, enter, next, leave, end};
+    struct bw_check *check = self->check;
+    const uint64_t features = check->fs->superblock.compat_ro_flags,
+                   wanted = BW_COMPAT_RO_FREE_SPACE_TREE | BW_COMPAT_RO_FREE_SPACE_TREE_VALID;
+    if ((features & wanted) == BW_COMPAT_RO_FREE_SPACE_TREE)
+        bw_check_find(check, BW_CODE_free_space_invalid, &(struct bw_subject){0},
+                      "the free space tree is not valid: it will be made anew");
+    if ((features & wanted) != wanted || !bw_tree_list_find(&check->trees, BW_FREE_SPACE_TREE))
+        return NULL;
+    self->source = &source;
+    return bw_item_stream_begin(&self->stream, check->fs, &check->trees, BW_FREE_SPACE_TREE);
+}
