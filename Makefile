@@ -12,24 +12,30 @@ AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
 PACKAGES := uuid blkid libxxhash libgcrypt libisal libzstd zlib lzo2
-WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith
+WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
+    -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
 SANITIZE ?=
 
 # Probes for tracers outside (bpftrace, perf, gdb) need sys/sdt.h to be built, and nothing to run.
 USDT     ?= $(if $(shell echo '\#include <sys/sdt.h>' | $(CC) -E - 2> /dev/null),1,0)
 
-# The program confines itself. Sanitizers and coverage make system calls of their own, and switch it off.
-# Without libseccomp, files are confined, but not system calls.
+# The program confines itself. Sanitizers and coverage make system calls of their own, and switch it
+# off. Without libseccomp, files are confined, but not system calls.
 SANDBOX  ?= $(if $(SANITIZE)$(filter --coverage -fprofile%,$(CFLAGS) $(LDFLAGS)),0,1)
-SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(shell $(PKG_CONFIG) --exists 'libseccomp >= 2.5' && echo 1),0)
+SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(shell \
+    $(PKG_CONFIG) --exists 'libseccomp >= 2.5' && echo 1),0)
 
-override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) -Iinclude -Isrc
+override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
+    -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
+override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' \
+    $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) \
+    $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
-  MISSING := $(strip $(foreach package,$(PACKAGES),$(shell $(PKG_CONFIG) --exists $(package) || echo $(package))) \
+  MISSING := $(strip $(foreach package,$(PACKAGES),\
+      $(shell $(PKG_CONFIG) --exists $(package) || echo $(package))) \
       $(shell command -v python3 > /dev/null || echo python3))
   ifneq ($(MISSING),)
     $(error Missing: $(MISSING). Install what is needed with: sudo scripts/install-deps)
@@ -54,7 +60,8 @@ PROGRAM_OBJECTS := $(call objects,$(PROGRAM_SOURCES))
 EXPORT_OBJECTS  := $(call objects,$(EXPORT_SOURCES))
 SUPPORT_OBJECTS := $(call objects,$(SUPPORT_SOURCES))
 SOAK            := $(BUILD)/tests/soak/soak
-TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) $(BUILD)/tests/fuzz-smoke $(SOAK)
+TESTS           := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(TEST_SOURCES)) \
+    $(BUILD)/tests/fuzz-smoke $(SOAK)
 FUZZ_OBJECTS    := $(call objects,$(filter-out tests/fuzz/entry.c,$(wildcard tests/fuzz/*.c)))
 SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
@@ -63,11 +70,14 @@ EXPORT  := $(BUILD)/libexport.a
 STATIC  := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
-MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 $(BUILD)/man/btrfs-walk-probes.7
+MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 \
+    $(BUILD)/man/btrfs-walk-probes.7
 
-# Layers in shared objects are looked for here, and find in the program what the public headers declare.
+# Layers in shared objects are looked for here, and find in the program what the public headers
+# declare.
 XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
-EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,-Wl,--export-dynamic-symbol='$(symbols)')
+EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,\
+    -Wl,--export-dynamic-symbol='$(symbols)')
 
 # Short lines, unless V=1 asks for the commands themselves.
 quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
@@ -103,7 +113,8 @@ $(BUILD)/symbols.map: scripts/make-symbols $(HEADERS)
 	$(call quiet,MAP)scripts/make-symbols BTRFS_WALK_0 $(HEADERS) > $@
 
 $(SHARED): $(LIBRARY_OBJECTS) $(BUILD)/symbols.map
-	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) -Wl,--version-script=$(BUILD)/symbols.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
+	    -Wl,--version-script=$(BUILD)/symbols.map -o $@ $(LIBRARY_OBJECTS) $(LIBRARIES)
 
 # Between the commands and the library; the tests want it, too.
 $(EXPORT): $(EXPORT_OBJECTS)
@@ -114,7 +125,8 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES)
 
 # Made from the tables of the program. A pattern, because one run makes all pages.
-$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs $(wildcard scripts/docs/*.py)
+$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs \
+    $(wildcard scripts/docs/*.py)
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(@D)
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
@@ -136,7 +148,8 @@ $(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(SUPPORT_OBJECTS) $(E
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 # One of the targets is the program, whose main() it includes.
-$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
+$(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
+    $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
@@ -144,10 +157,10 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) $(filter-out %/mai
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
 
-check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests: unit, fixtures, command line, structure
+check: all $(TESTS) $(BUILD)/tests/worst-images ## run all tests
 	@BUILD=$(BUILD) scripts/run-tests $(TESTS) $(COMMAND_TESTS)
 
-check-long: check ## the same, and random images through failing graphs and the worst images for minutes
+check-long: check ## the same, and random and worst images for minutes
 	WORST=1 BUILD=$(BUILD) bash tests/command/bounds.sh
 	$(SOAK) --rounds 5000 --seed $(or $(SEED),1)
 
@@ -167,10 +180,10 @@ $(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EX
 docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
 	scripts/make-docs $(PROGRAM) .
 
-abi: $(SHARED) ## describe the interface of the library anew, after additions to it (needs libabigail)
+abi: $(SHARED) ## describe the interface anew, after additions to it (needs libabigail)
 	scripts/abi --update $(SHARED)
 
-bench: $(PROGRAM) $(BENCHES) ## measure against the floor, the kernel and btrfs restore (needs root and time)
+bench: $(PROGRAM) $(BENCHES) ## measure against floor, kernel and btrfs restore (root)
 	BUILD=$(BUILD) scripts/bench
 
 soak: $(SOAK) ## random images through random graphs with faults, for minutes (ROUNDS=, SEED=)
@@ -198,17 +211,24 @@ install: all ## install under DESTDIR and PREFIX
 	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
 	install -d $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' -e 's|@PACKAGES@|$(PACKAGES)|' src/btrfs-walk.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@PACKAGES@|$(PACKAGES)|' src/btrfs-walk.pc.in \
+	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
 	install -d $(DESTDIR)$(PREFIX)/include/btrfs-walk
 	install -m 644 include/btrfs-walk/*.h $(DESTDIR)$(PREFIX)/include/btrfs-walk
-	install -D -m 644 completions/btrfs-walk.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
+	install -D -m 644 completions/btrfs-walk.bash \
+	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
 	install -D -m 644 completions/_btrfs-walk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
-	install -D -m 644 completions/btrfs-walk.fish $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
+	install -D -m 644 completions/btrfs-walk.fish \
+	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
 	install -D -m 644 $(BUILD)/man/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1
-	install -D -m 644 $(BUILD)/man/btrfs-walk-xlators.7 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
-	install -D -m 644 $(BUILD)/man/btrfs-walk-probes.7 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7
+	install -D -m 644 $(BUILD)/man/btrfs-walk-xlators.7 \
+	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
+	install -D -m 644 $(BUILD)/man/btrfs-walk-probes.7 \
+	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7
 	install -d $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
-	install -m 644 scripts/bpftrace/*.bt scripts/bpftrace/*.h $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
+	install -m 644 scripts/bpftrace/*.bt scripts/bpftrace/*.h \
+	    $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
 
 uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/btrfs-walk $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
@@ -219,7 +239,8 @@ uninstall: ## remove what install has put there
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
 	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
+	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1 \
+	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
 	rm -rf $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7 $(DESTDIR)$(PREFIX)/share/btrfs-walk
 
 clean: ## remove the build folder
@@ -228,7 +249,8 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz coverage mutate analyze check-valgrind install uninstall clean help
+.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz coverage mutate analyze \
+    check-valgrind install uninstall clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

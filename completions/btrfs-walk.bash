@@ -13,8 +13,8 @@ _btrfs_walk_offer_layer() {
     mapfile -t COMPREPLY < <(compgen -S @ -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
 }
 
-# The numbers of the partitions of the first image in the line. Names are not offered: a disk may hold
-# anything there. The message that there is no partition of a name says which there are.
+# The numbers of the partitions of the first image in the line. Names are not offered: a disk may
+# hold anything there. The message that there is no partition of a name says which there are.
 _btrfs_walk_offer_partition() {
     local disk
     for disk in "${COMP_WORDS[@]:1}"; do
@@ -39,7 +39,8 @@ _btrfs_walk_offer_devid() {
 
 # Paths, where they are plain: a shell would expand others.
 _btrfs_walk_offer_subvolume() {
-    mapfile -t COMPREPLY < <(compgen -W "default $(_btrfs_walk_inside "$1" subvolumes --json -o path |
+    mapfile -t COMPREPLY < <(compgen -W "default $(
+        _btrfs_walk_inside "$1" subvolumes --json -o path |
         LC_ALL=C sed -nE 's|^.{9}([/A-Za-z0-9@._+-]+).{2}$|\1|p')" -- "$2")
 }
 

@@ -37,7 +37,8 @@ end
 # Paths, where they are plain.
 function __btrfs_walk_subvolume
     echo default
-    __btrfs_walk_inside subvolumes --json -o path | string replace -rf '^.{9}([/A-Za-z0-9@._+-]+).{2}$' '$1'
+    __btrfs_walk_inside subvolumes --json -o path |
+        string replace -rf '^.{9}([/A-Za-z0-9@._+-]+).{2}$' '$1'
 end
 
 # The last word of a list with commas.

@@ -10,7 +10,8 @@ objects are offered, too.
 
 def kind_of(argument, words=(), record=None):
     """What to offer: "file", "type" (of a layer), "layer" (a type, then @), "columns of" and a
-    record, "probes", "devid" or "subvolume" (of the images among the words), a tuple of words, or None."""
+    record, "probes", "devid" or "subvolume" (of the images among the words), a tuple of words, or
+    None."""
     if not argument or words:
         return tuple(words) or None
     if argument.startswith("[="):
@@ -72,8 +73,8 @@ _btrfs_walk_offer_layer() {
     mapfile -t COMPREPLY < <(compgen -S @ -W "$("$1" xlators 2> /dev/null | sed 's/ .*//')" -- "$2")
 }
 
-# The numbers of the partitions of the first image in the line. Names are not offered: a disk may hold
-# anything there. The message that there is no partition of a name says which there are.
+# The numbers of the partitions of the first image in the line. Names are not offered: a disk may
+# hold anything there. The message that there is no partition of a name says which there are.
 _btrfs_walk_offer_partition() {
     local disk
     for disk in "${COMP_WORDS[@]:1}"; do
@@ -98,7 +99,8 @@ _btrfs_walk_offer_devid() {
 
 # Paths, where they are plain: a shell would expand others.
 _btrfs_walk_offer_subvolume() {
-    mapfile -t COMPREPLY < <(compgen -W "default $(_btrfs_walk_inside "$1" subvolumes --json -o path |
+    mapfile -t COMPREPLY < <(compgen -W "default $(
+        _btrfs_walk_inside "$1" subvolumes --json -o path |
         LC_ALL=C sed -nE 's|^.{9}([/A-Za-z0-9@._+-]+).{2}$|\1|p')" -- "$2")
 }
 
@@ -329,7 +331,8 @@ end
 # Paths, where they are plain.
 function __btrfs_walk_subvolume
     echo default
-    __btrfs_walk_inside subvolumes --json -o path | string replace -rf '^.{9}([/A-Za-z0-9@._+-]+).{2}$' '$1'
+    __btrfs_walk_inside subvolumes --json -o path |
+        string replace -rf '^.{9}([/A-Za-z0-9@._+-]+).{2}$' '$1'
 end
 
 # The last word of a list with commas.

@@ -45,8 +45,12 @@ def read_tree(tree):
         if kind == 0:
             item["length"] = int(re.search(r"ram_bytes (\d+)", part).group(1))
         else:
-            item["logical"], item["stored"] = map(int, re.search(r"data disk byte (\d+) nr (\d+)", part).groups())
-            item["skip"], item["length"] = map(int, re.search(r"data offset (\d+) nr (\d+)", part).groups())
+            item["logical"], item["stored"] = map(int,
+                                                  re.search(r"data disk byte (\d+) nr (\d+)",
+                                                            part).groups())
+            item["skip"], item["length"] = map(int,
+                                               re.search(r"data offset (\d+) nr (\d+)",
+                                                         part).groups())
         inodes.setdefault(int(key.group(1)), []).append((int(key.group(2)), item))
     return inodes
 
@@ -74,7 +78,8 @@ def read_frags(path):
     """What the kernel says: [(offset, length, address, flags)]."""
     frags = []
     for line in run("filefrag", "-b4096", "-v", path).splitlines():
-        match = re.match(r"\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+):\s*(?:\d+:)?\s*(.*)", line)
+        match = re.match(r"\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+)\.\.\s*\d+:\s*(\d+):"
+                         r"\s*(?:\d+:)?\s*(.*)", line)
         if match:
             offset, address, length = (int(number) * 4096 for number in match.groups()[:3])
             frags.append((offset, length, address, match.group(4)))
@@ -96,7 +101,8 @@ def hold_against(path, extents, frags):
         assert (item["kind"] == "inline") == ("inline" in flags), (path, offset, item, flags)
         assert (item["kind"] == "unwritten") == ("unwritten" in flags), (path, offset, item, flags)
         if item["kind"] != "inline" and plain:
-            assert item["logical"] + item["skip"] == address + offset - start, (path, offset, item, address)
+            assert item["logical"] + item["skip"] == address + offset - start, (path, offset, item,
+                                                                                address)
 
 
 def read_profiles():
@@ -132,7 +138,8 @@ def describe(offset, item, chunks, ids):
     logical, stored = item["logical"], item["stored"]
     if item["compression"] == "none":
         logical, stored = logical + item["skip"], item["length"]
-    return "%d %d %d %d %s %s" % (offset, item["length"], logical, stored, flags, places(logical, chunks, ids))
+    return "%d %d %d %d %s %s" % (offset, item["length"], logical, stored, flags,
+                                  places(logical, chunks, ids))
 
 
 def files():

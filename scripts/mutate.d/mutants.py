@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds what can be changed in a line of C, without parsing it: comments and strings are left out, and what does not
-compile, or compiles to the same code, is no mutant."""
+"""Finds what can be changed in a line of C, without parsing it: comments and strings are left out,
+and what does not compile, or compiles to the same code, is no mutant."""
 import re
 
 SWAPS = {
-    "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="], "!=": ["=="],
-    "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"], "&": ["|"], "|": ["&"],
-    "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="], "++": ["--"], "--": ["++"],
+    "<": ["<=", ">="], "<=": ["<", ">"], ">": [">=", "<="], ">=": [">", "<"], "==": ["!="],
+    "!=": ["=="],
+    "&&": ["||"], "||": ["&&"], "+": ["-"], "-": ["+"], "*": ["/"], "/": ["*"], "%": ["/"],
+    "&": ["|"], "|": ["&"],
+    "<<": [">>"], ">>": ["<<"], "+=": ["-="], "-=": ["+="], "|=": ["&="], "++": ["--"],
+    "--": ["++"],
 }
 # Operators have spaces around them in this style, those of one operand have none.
 BINARY = re.compile(r"(?<= )(<<|>>|<=|>=|==|!=|&&|\|\||\+=|-=|\|=|[<>+\-*/%&|])(?= )")
 UNARY = re.compile(r"\+\+|--")
 NUMBER = re.compile(r"(?<![\w.\"'%])(0x[0-9a-fA-F]+|\d+)(?![\w.])")
 CONDITION = re.compile(r"\b(if|while) \((.*)\)( \{)?$")
-STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|case\b|else\b|struct\b|const\b|static\b|BW_AUTO)[\w>.\-\[\]*&()!]+"
+STATEMENT = re.compile(r"^\s+(?!return\b|goto\b|case\b|else\b|struct\b|const\b|static\b|BW_AUTO)"
+                       r"[\w>.\-\[\]*&()!]+"
                        r"(\(.*\)| [+\-|&]?= .*|\+\+|--);$")
-SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__attribute__|bw_error_no_memory|NOLINT")
+SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__attribute__|"
+                     r"bw_error_no_memory|NOLINT")
 
 
 def needs_sanitizer(kind, line, after):
-    """Whether only memory that leaks, or that there is none of, could tell: CI runs all tests with sanitizers."""
+    """Whether only memory that leaks, or that there is none of, could tell: CI runs all tests with
+    sanitizers."""
     frees = kind == "statement" and re.search(r"\b\w*(free|close|destroy)\w*\(", line)
     return bool(frees or ("if (" in line and "no_memory()" in after))
 
@@ -27,7 +33,8 @@ def needs_sanitizer(kind, line, after):
 def blank(line):
     """The line with everything in quotes and comments as blanks, so that offsets stay the same."""
     line = re.sub(r"/\*.*?(\*/|$)", lambda match: " " * len(match.group()), line)
-    return re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda match: "_" * len(match.group()), line)
+    return re.sub(r"\"(\\.|[^\"\\])*\"|'(\\.|[^'\\])*'", lambda match: "_" * len(match.group()),
+                  line)
 
 
 def replace(line, start, end, text):

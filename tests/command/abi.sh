@@ -8,8 +8,10 @@ set -uo pipefail
 library=$BUILD/libbtrfs-walk.so.0
 if ! have readelf nm; then skip "the interface: there is no readelf or nm"; finish; fi
 is "SONAME" "$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')" libbtrfs-walk.so.0
-"$ROOT/scripts/make-symbols" --list "$ROOT"/include/btrfs-walk/*.h | LC_ALL=C sort > "$WORK/declared"
-nm -D --defined-only "$library" | sed -n 's/.* [A-TV-Z] \([a-z_0-9]*\)@@BTRFS_WALK_0$/\1/p' | LC_ALL=C sort > "$WORK/exported"
+"$ROOT/scripts/make-symbols" --list "$ROOT"/include/btrfs-walk/*.h |
+    LC_ALL=C sort > "$WORK/declared"
+nm -D --defined-only "$library" | sed -n 's/.* [A-TV-Z] \([a-z_0-9]*\)@@BTRFS_WALK_0$/\1/p' |
+    LC_ALL=C sort > "$WORK/exported"
 holds "there are symbols" [ "$(wc -l < "$WORK/exported")" -gt 50 ]
 diff "$WORK/declared" "$WORK/exported" > "$WORK/diff"
 is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $? 0
@@ -21,10 +23,12 @@ elif [ "$(uname -m)" != x86_64 ] || ! grep -q '\.debug_info' < <(readelf -S "$li
 elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm -D "$library"); then
     skip "types and functions: built with clang or with sanitizers"
 else
-    holds "the interface is that of tests/abi; after an addition run 'make abi'" "$ROOT/scripts/abi" "$library"
+    holds "the interface is that of tests/abi; after an addition run 'make abi'" \
+        "$ROOT/scripts/abi" "$library"
     # A member in the middle of a structure would be noticed.
     sed "s/\(<data-member access='public' layout-offset-in-bits='\)64\('\)/\1128\2/" \
         "$ROOT/tests/abi/libbtrfs-walk.abi" > "$WORK/other.abi"
-    holds "another layout is noticed" sh -c '! abidiff "$1" "$2"' - "$WORK/other.abi" "$ROOT/tests/abi/libbtrfs-walk.abi"
+    holds "another layout is noticed" sh -c '! abidiff "$1" "$2"' - "$WORK/other.abi" \
+        "$ROOT/tests/abi/libbtrfs-walk.abi"
 fi
 finish

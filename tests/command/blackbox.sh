@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The flight recorder: what --blackbox keeps of a run that is killed, dies, or ends; what is said of the last events
-# when a signal ends the program; which files are refused; and boxes that are damaged.
+# The flight recorder: what --blackbox keeps of a run that is killed, dies, or ends; what is said of
+# the last events when a signal ends the program; which files are refused; and boxes that are
+# damaged.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -13,14 +14,19 @@ stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=1m")
 box=$WORK/box
 
 
-# ends_with STATUS DESCRIPTION COMMAND...: the exit status; output in $WORK/out, messages in $WORK/err.
+# ends_with STATUS DESCRIPTION COMMAND...: the exit status; output in $WORK/out, messages in
+# $WORK/err.
 ends_with() {
     local want=$1 what=$2 status
     shift 2
     timeout 60 "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
     wait $! 2> /dev/null # which says nothing of signals
     status=$?
-    if [ "$status" -eq "$want" ]; then pass; else fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"; fi
+    if [ "$status" -eq "$want" ]; then
+        pass
+    else
+        fail "$what: exit status $status, not $want: $(head -n 2 "$WORK/err")"
+    fi
 }
 
 # says WHAT REGEX FILE: a line of it.
@@ -46,7 +52,8 @@ await() {
 # start ARGUMENTS...: runs the program until it stalls; $process is its number.
 start() {
     rm -f "$box"
-    "$PROGRAM" --blackbox "$box" "${stall[@]}" "$@" "$image" > "$WORK/run.out" 2> "$WORK/run.err" < /dev/null &
+    "$PROGRAM" --blackbox "$box" "${stall[@]}" "$@" "$image" > "$WORK/run.out" 2> "$WORK/run.err" \
+        < /dev/null &
     process=$!
     await
 }
@@ -73,15 +80,19 @@ for name in KILL TERM SEGV BUS ABRT ILL FPE; do
     says "SIG$name: a chunk" ' chunk-add .*length=' "$WORK/out"
     case $name in
     KILL | TERM)
-        says "SIG$name: whose box" "process $process, begun .* still running, or killed\$" "$WORK/err"
+        says "SIG$name: whose box" "process $process, begun .* still running, or killed\$" \
+            "$WORK/err"
         holds "SIG$name: no word" [ ! -s "$WORK/run.err" ]
         ;;
     *)
-        says "SIG$name: whose box" "process $process, begun .*, died of SIG$name after [0-9.]+ seconds\$" "$WORK/err"
-        says "SIG$name: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" "$WORK/run.err"
+        says "SIG$name: whose box" \
+            "process $process, begun .*, died of SIG$name after [0-9.]+ seconds\$" "$WORK/err"
+        says "SIG$name: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" \
+            "$WORK/run.err"
         holds "SIG$name: sixteen events" [ "$(wc -l < "$WORK/run.err")" -eq 17 ]
         sed '1d; s/^btrfs-walk: //' "$WORK/run.err" > "$WORK/said"
-        holds "SIG$name: the same events on stderr and in the box" cmp "$WORK/said" <(tail -n 16 "$WORK/out")
+        holds "SIG$name: the same events on stderr and in the box" cmp \
+            "$WORK/said" <(tail -n 16 "$WORK/out")
         ;;
     esac
 done
@@ -96,7 +107,8 @@ done
 stop SEGV
 status=$?
 holds "in memory: status $status" [ "$status" -eq 139 ]
-says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img size=' "$WORK/run.err"
+says "in memory: the image" '^btrfs-walk: +0\.[0-9]{9} [0-9]+ image-open .*dev1\.img size=' \
+    "$WORK/run.err"
 lacks "in memory: nothing fine" '^btrfs-walk: .* fop-' "$WORK/run.err"
 stalled=$awaited awaited=chunk-add
 start
@@ -107,13 +119,19 @@ lacks "coarse alone: nothing fine" fop- "$WORK/out"
 
 # Faults of the program itself, in the first thread and in others.
 mkdir -p "$WORK/xlators/toys"
-if "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then pass; else fail "crash.c: $(head -n 3 "$WORK/log")"; fi
+if "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/xlators/toys/crash.so" \
+    "$ROOT/tests/plugin/crash.c" 2> "$WORK/log"; then
+    pass
+else
+    fail "crash.c: $(head -n 3 "$WORK/log")"
+fi
 for entry in fault:SEGV:139 abort:ABRT:134 stack:SEGV:139; do
     IFS=: read -r way name want <<< "$entry"
     for call in 1 8; do
         [ "$way:$call" = stack:8 ] && continue # only the first thread has a stack for signals
         rm -f "$box"
-        ends_with "$want" "$way" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --blackbox "$box" \
+        ends_with "$want" "$way" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" \
+            --blackbox "$box" \
             --probe '*' --insert "toys/crash@verify,way=$way,call=$call" -j 4 "$image"
         says "$way: a head line" "^btrfs-walk: died of SIG$name; the last events:\$" "$WORK/err"
         says "$way: the last event" 'fop-wind .*xlator=crash@verify ' <(tail -n 1 "$WORK/err")
@@ -130,7 +148,9 @@ ends_with 0 "a good run" "$PROGRAM" -0 --blackbox "$box" --probe '*' "$image"
 holds "a good run: the same list" cmp "$WORK/want" <(sort -z "$WORK/out")
 holds "a good run: silent" [ ! -s "$WORK/err" ]
 ends_with 0 "its box" "$PROGRAM" blackbox "$box"
-says "its box: the end" 'box: btrfs-walk [0-9.]+, process [0-9]+, begun [0-9]{4}-[0-9-]+ [0-9:]+ UTC, ended normally after 0\.[0-9]{9} seconds$' "$WORK/err"
+says "its box: the end" \
+    'box: btrfs-walk [0-9.]+, process [0-9]+, begun [0-9]{4}-[0-9-]+ [0-9:]+ UTC, ended '\
+'normally after 0\.[0-9]{9} seconds$' "$WORK/err"
 holds "its box: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 events=$(wc -l < "$WORK/out")
 holds "its box: in order" sort -c -k1,1n "$WORK/out"
@@ -142,15 +162,19 @@ holds "none" [ ! -s "$WORK/out" ]
 ends_with 0 "more than there are" "$PROGRAM" blackbox --last 4000000000 "$box"
 holds "all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 0 "JSON" "$PROGRAM" blackbox --json "$box"
-holds "JSON: as many" [ "$(grep -c '^{"number":[0-9]*,"probe":"[a-z-]*","time":[0-9]*,"thread":[0-9]*[,}].*}$' "$WORK/out")" -eq "$events" ]
+holds "JSON: as many" \
+    [ "$(grep -c '^{"number":[0-9]*,"probe":"[a-z-]*","time":[0-9]*,"thread":[0-9]*[,}].*}$' \
+        "$WORK/out")" -eq "$events" ]
 if have python3; then
     holds "JSON: good" python3 -c 'import json, sys
-for number, line in enumerate(open(sys.argv[1]), 1): assert json.loads(line)["number"] == number' "$WORK/out"
+for number, line in enumerate(open(sys.argv[1]), 1): assert json.loads(line)["number"] == number' \
+    "$WORK/out"
 fi
 ends_with 0 "from a pipe" sh -c 'cat "$1" | "$2" blackbox /dev/stdin' - "$box" "$PROGRAM"
 holds "from a pipe: all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 1 "no room for the output" sh -c '"$1" blackbox "$2" > /dev/full' - "$PROGRAM" "$box"
-ends_with 2 "an error" "$PROGRAM" -v --blackbox "$box" --insert debug/error-gen@chunk-map,kind=tree-block "$image"
+ends_with 2 "an error" "$PROGRAM" -v --blackbox "$box" \
+    --insert debug/error-gen@chunk-map,kind=tree-block "$image"
 says "an error: what was before" 'super-read' "$WORK/err"
 ends_with 0 "an error: its box" "$PROGRAM" blackbox "$box"
 says "an error: its message" ' error call=[0-9-]+ error=-[0-9]+ .*message="' "$WORK/out"
@@ -177,7 +201,8 @@ ends_with 2 "emptied: its box" "$PROGRAM" blackbox "$box"
 # An image that shrinks while it is read: an error of a read, and no signal.
 cp --sparse=always "$image" "$WORK/shrinking.img"
 rm -f "$box"
-stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=200ms") # of many reads, one after the other
+# of many reads, one after the other
+stall=(--insert "debug/delay-gen@chunk-map,kind=tree-block,delay=200ms")
 "$PROGRAM" --blackbox "$box" --probe '*' "${stall[@]}" "$WORK/shrinking.img" \
     > /dev/null 2> "$WORK/run.err" &
 process=$!
@@ -224,7 +249,8 @@ refused "a pipe" 'no regular file' "$WORK/pipe"
 ends_with 2 "stdout" sh -c '"$1" --blackbox "$2" "$3" > "$2"' - "$PROGRAM" "$WORK/both" "$image"
 says "stdout" 'stdout goes to .*both, which is the black box' "$WORK/err"
 rm -f "$WORK/small"
-ends_with 2 "no room" bash -c 'trap "" XFSZ; ulimit -f 100; "$1" --blackbox "$2" "$3"' - "$PROGRAM" "$WORK/small" "$image"
+ends_with 2 "no room" bash -c 'trap "" XFSZ; ulimit -f 100; "$1" --blackbox "$2" "$3"' - \
+    "$PROGRAM" "$WORK/small" "$image"
 says "no room" 'cannot make room' "$WORK/err"
 holds "the image is as it was" [ "$before" = "$(cksum < "$image")" ]
 
@@ -253,7 +279,10 @@ done
 bad "one more byte" 'the black box is damaged: it has' "$WORK/long"
 
 # patch OFFSET BYTES: of a copy.
-patch() { cp "$box" "$WORK/patched" && printf '%b' "$2" | dd of="$WORK/patched" bs=1 seek="$1" conv=notrunc status=none; }
+patch() {
+    cp "$box" "$WORK/patched" && printf '%b' "$2" | dd of="$WORK/patched" bs=1 seek="$1" \
+        conv=notrunc status=none
+}
 patch 8 '\x01'
 bad "another version" 'of version 1, only 2 is known' "$WORK/patched"
 patch 20 '\xff\xff\xff\xff'
@@ -283,7 +312,8 @@ for ((round = 0; round < 100; round++)); do
         printf '%b' "\\x$(printf %02x $((RANDOM % 256)))" |
             dd of="$WORK/patched" bs=1 seek=$((first + RANDOM * 8)) conv=notrunc status=none
     done
-    timeout 20 "$PROGRAM" blackbox --json "$WORK/patched" > "$WORK/out" 2> "$WORK/err" || bad_rounds=$((bad_rounds + 1))
+    timeout 20 "$PROGRAM" blackbox --json "$WORK/patched" > "$WORK/out" 2> "$WORK/err" ||
+        bad_rounds=$((bad_rounds + 1))
 done
 holds "random bytes in slots: $(head -n 2 "$WORK/err")" [ "$bad_rounds" -eq 0 ]
 finish

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Small images that are as much work as they can be (tests/worst/): every command ends with a status of its own, within
-# a time that is only there to end a hang, and takes at most 256 MiB of memory. WORST=1 makes them 12 MiB large, which
-# takes minutes; otherwise they are a sixth of that.
+# Small images that are as much work as they can be (tests/worst/): every command ends with a status
+# of its own, within a time that is only there to end a hang, and takes at most 256 MiB of memory.
+# WORST=1 makes them 12 MiB large, which takes minutes; otherwise they are a sixth of that.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -19,12 +19,16 @@ import os, subprocess, sys
 PROGRAM, IMAGES = sys.argv[1:]
 SECONDS, MEBIBYTES = 300, 256
 COMMANDS = [
-    'walk', 'walk -o size,mtime,path', 'walk --json', 'ls -lR', 'ls -R -i', 'sum --algorithm xxh64', 'tar', 'tar --format mtree', 'bodyfile',
-    'extract -C ' + IMAGES + '/extracted', 'info', 'devices', 'usage', 'subvolumes --tree', 'qgroups', 'log', 'super', 'chunks', 'map IMAGE 30408704',
-    'tree-stats', 'dump', 'graph', 'check', 'stat IMAGE /00000000', 'xattr IMAGE /file', 'extents IMAGE /00000000', 'readlink IMAGE /file',
+    'walk', 'walk -o size,mtime,path', 'walk --json', 'ls -lR', 'ls -R -i',
+    'sum --algorithm xxh64', 'tar', 'tar --format mtree', 'bodyfile',
+    'extract -C ' + IMAGES + '/extracted', 'info', 'devices', 'usage', 'subvolumes --tree',
+    'qgroups', 'log', 'super', 'chunks', 'map IMAGE 30408704',
+    'tree-stats', 'dump', 'graph', 'check', 'stat IMAGE /00000000', 'xattr IMAGE /file',
+    'extents IMAGE /00000000', 'readlink IMAGE /file',
 ]
 # What the answer itself makes too long for a quick test.
-LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'), ('snapshots', 'ls'), ('compressed', 'extract'), ('deep-wide', 'extract'),
+LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'),
+            ('snapshots', 'ls'), ('compressed', 'extract'), ('deep-wide', 'extract'),
             ('deep-wide', 'tar')}
 
 
@@ -34,7 +38,9 @@ def run(name, command):
     if image not in words:
         words.append(image)
     with open(os.path.join(IMAGES, 'err'), 'w+b') as messages:
-        child = subprocess.Popen(['timeout', '-s', 'KILL', str(SECONDS), PROGRAM] + words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=messages)
+        child = subprocess.Popen(['timeout', '-s', 'KILL', str(SECONDS), PROGRAM] + words,
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=messages)
         _, status, usage = os.wait4(child.pid, 0)
         messages.seek(0)
         first = messages.readline().decode(errors='replace').strip()

@@ -13,7 +13,11 @@ status() {
     shift
     timeout 60 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     got=$?
-    if [ "$got" -eq "$want" ]; then pass; else fail "$*: exit status $got, not $want: $(head -n 2 "$WORK/err")"; fi
+    if [ "$got" -eq "$want" ]; then
+        pass
+    else
+        fail "$*: exit status $got, not $want: $(head -n 2 "$WORK/err")"
+    fi
 }
 err_has() { grep -qE -- "$1" "$WORK/err"; }
 # devices FIXTURE: arguments for all devices but the first.
@@ -33,12 +37,16 @@ all() {
 }
 
 # Everything can be read, and passes its checksums, whatever the number of threads.
-for fixture in plain compressed checksum-xxhash64 checksum-sha256 checksum-blake2 mixed nodesize-4k nodesize-64k dup \
-    old-4k old-16k converted metadata-uuid block-group-tree simple-quota sectorsize-16k sectorsize-64k subvolumes \
-    raid0-3 raid1-2 raid1c3-3 raid1c4-4 raid10-4 raid5-3 raid6-4 single-3 device-gaps replaced sprout; do
+for fixture in plain compressed checksum-xxhash64 checksum-sha256 checksum-blake2 mixed \
+    nodesize-4k nodesize-64k dup \
+    old-4k old-16k converted metadata-uuid block-group-tree simple-quota sectorsize-16k \
+    sectorsize-64k subvolumes \
+    raid0-3 raid1-2 raid1c3-3 raid1c4-4 raid10-4 raid5-3 raid6-4 single-3 device-gaps replaced \
+    sprout; do
     [ -f "$F/$fixture/dev1.img" ] || continue
     all "$fixture" -j 1 > "$WORK/one" 2> "$WORK/err"
-    holds "$fixture: status $?, $(head -n 1 "$WORK/err")" [ "$(all "$fixture" -j 1 > /dev/null 2>&1; echo $?)" -eq 0 ]
+    holds "$fixture: status $?, $(head -n 1 "$WORK/err")" \
+        [ "$(all "$fixture" -j 1 > /dev/null 2>&1; echo $?)" -eq 0 ]
     all "$fixture" -j 4 > "$WORK/four" 2> /dev/null
     holds "$fixture: the same with four threads" cmp "$WORK/one" "$WORK/four"
 done
@@ -62,7 +70,8 @@ holds "the rest is written" cmp "$WORK/out" "$WORK/whole"
 status 1 cat "$plain" /
 holds "a directory" err_has 'not a regular file'
 
-# Without a checksum nothing tells whether what parity gives is right: a warning a file, and no other status.
+# Without a checksum nothing tells whether what parity gives is right: a warning a file, and no
+# other status.
 degraded=("$F/raid5-3/dev2.img" -d "$F/raid5-3/dev3.img")
 rebuilt=/source/large.bin
 warnings() { grep -c 'warning: /.* computed from parity' "$WORK/err"; }
@@ -84,16 +93,21 @@ victim=$F/subvolumes/dev1.img
 largest=$("$PROGRAM" -q "$victim" | grep 'source/large.bin$' | head -n 1)
 cp --sparse=always "$victim" "$WORK/bad.img"
 status 0 extents --json "$victim" "$largest"
-offset=$(grep -oE '"places":\[\{"logical":[0-9]+,"length":[0-9]+,"copies":\[\{"device":1,"offset":[0-9]+' "$WORK/out" |
+offset=$(grep -oE \
+        '"places":\[\{"logical":[0-9]+,"length":[0-9]+,"copies":\[\{"device":1,"offset":[0-9]+' \
+        "$WORK/out" |
     head -n 1 | grep -oE '[0-9]+$')
 if [ -n "$offset" ]; then
     "$PROGRAM" cat "$victim" "$largest" > "$WORK/whole"
     printf nonsense | dd of="$WORK/bad.img" bs=1 seek="$offset" conv=notrunc 2> /dev/null
     status 1 cat "$WORK/bad.img" "$largest"
-    holds "names the file and the device" err_has 'cannot be read: inode [0-9]+ of tree [0-9]+ at [0-9]+: data at [0-9]+: no good copy: copy 1 on device 1 at [0-9]+: crc32c checksum mismatch'
+    holds "names the file and the device" err_has \
+        'cannot be read: inode [0-9]+ of tree [0-9]+ at [0-9]+: data at [0-9]+: no good copy: '\
+'copy 1 on device 1 at [0-9]+: crc32c checksum mismatch'
     status 1 cat --on-error=zero "$WORK/bad.img" "$largest"
     holds "as long as it was" [ "$(wc -c < "$WORK/out")" -eq "$(wc -c < "$WORK/whole")" ]
-    holds "a map of what is bad" err_has 'damage: .*: bytes [0-9]+ to [0-9]+ cannot be read, zeros in their place'
+    holds "a map of what is bad" err_has \
+        'damage: .*: bytes [0-9]+ to [0-9]+ cannot be read, zeros in their place'
     status 1 cat --on-error=skip "$WORK/bad.img" "$largest"
     holds "shorter" [ "$(wc -c < "$WORK/out")" -lt "$(wc -c < "$WORK/whole")" ]
     status 0 cat --no-checksums "$WORK/bad.img" "$largest"
@@ -106,7 +120,8 @@ fi
 mapfile -t more < <(devices raid6-4)
 mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort -z)
 "$PROGRAM" cat "${more[@]}" "$F/raid6-4/dev1.img" "${paths[@]}" > "$WORK/whole" 2> "$WORK/err"
-"$PROGRAM" cat -q -d "$F/raid6-4/dev4.img" "$F/raid6-4/dev2.img" "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
+"$PROGRAM" cat -q -d "$F/raid6-4/dev4.img" "$F/raid6-4/dev2.img" \
+    "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
 holds "two of four devices of a RAID6" cmp "$WORK/whole" "$WORK/out"
 
 # Extents.

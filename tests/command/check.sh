@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The check command: findings as lines, columns and JSON, every exit status, reports for CI, the comparison with lists,
-# signals, and outputs that cannot be written. What is found by which pass is tested elsewhere.
+# The check command: findings as lines, columns and JSON, every exit status, reports for CI, the
+# comparison with lists, signals, and outputs that cannot be written. What is found by which pass is
+# tested elsewhere.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -29,7 +30,8 @@ expect "all devices" 0 '0 errors' check "$BUILD/fixtures/raid1-2/dev1.img" \
     "$BUILD/fixtures/raid1-2/dev2.img"
 expect "a bad copy" 4 '1 error +block-checksum .*\(mendable\)$' check "$half"
 holds "a line" out_has \
-    "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, mendable\]$"
+    "^error block-checksum FS_TREE.*: .* \[logical $block, device 1 offset $offset, copy 2, \
+mendable\]$"
 expect "a bad copy is tolerated" 0 '1 error \(1 mendable\)' check --tolerate mendable "$half"
 holds "and told" out_has '^error block-checksum '
 expect "a lost tree" 4 '^ +[0-9]+ error' check --tolerate mendable "$lost"
@@ -62,7 +64,9 @@ is "their values" "$(grep ^block "$WORK/out")" "block-checksum	FS_TREE	$block	2	
 expect "JSON" 4 'error' check --json "$half"
 is "as a program reads it" "$(python3 -c 'import json, sys
 for o in map(json.loads, sys.stdin):
-    if o["severity"] == "error": print(o["severity"], o["code"], o["pass"], o["tree"], o["logical"], o["length"], o["devid"], o["offset"], o["copy"], o["mendable"])' < "$WORK/out")" \
+    if o["severity"] == "error":
+        print(*map(o.get, ("severity", "code", "pass", "tree", "logical", "length", "devid",
+                           "offset", "copy", "mendable")))' < "$WORK/out")" \
     "error block-checksum trees 5 $block 16384 1 $offset 2 True"
 expect "an array without elements" 0 '0 errors' check --json=array --quick "$plain"
 is "it is one" "$(cat "$WORK/out")" $'[\n]'
@@ -119,9 +123,11 @@ sed -i -e '/^\.\/top-file /d' -e 's|^\./empty type=dir mode=0755|./empty type=di
     "$WORK/list"
 printf './gone\\040file type=file\n./maybe type=file optional\n' >> "$WORK/list"
 found "missing, extra, changed" 4
-is "each told" "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" "manifest-changed	/empty	mode is 0755, not 0700
+is "each told" "$(grep ^manifest "$WORK/out" | LC_ALL=C sort)" \
+    "manifest-changed	/empty	mode is 0755, not 0700
 manifest-extra	/top-file	it is not in the list
-manifest-missing	/gone\\ file	line $(grep -n '^./gone' "$WORK/list" | cut -d: -f1) of the list has it"
+manifest-missing	/gone\\ file	line $(grep -n '^./gone' "$WORK/list" |
+    cut -d: -f1) of the list has it"
 for edit in 's/ uid=0 / uid=7 /' 's/ nlink=2 / nlink=3 /' 's/ time=/ time=1/' \
     's/ size=1/ size=21/' 's/ link=/ link=x/' \
     's/ type=file / type=fifo /' 's/ device=native,/ device=native,1/' \
@@ -139,7 +145,8 @@ is "as many" "$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' 
     "$(grep -c ^manifest-changed "$WORK/out")"
 expect "reports of a list" 4 'manifest' check --all "${reports[@]}" --manifest "$WORK/list" "$plain"
 reported "a list" \
-    "manifest-changed:1 | manifest-changed:$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" | cut -d' ' -f1)"
+    "manifest-changed:1 | manifest-changed:$(grep -oE '[0-9]+ error +manifest-changed' "$WORK/err" |
+    cut -d' ' -f1)"
 
 # Lists of other programs: indented, with /set, continued lines and other escapes.
 cat > "$WORK/list" << 'END'
@@ -172,7 +179,8 @@ expect "a subvolume that is not there" 16 'no subvolume' check --manifest "$WORK
 # Signals: the sum so far, complete reports, 8.
 for signal in INT TERM; do
     rm -f "$WORK/junit" "$WORK/sarif"
-    (trap - INT; exec "$PROGRAM" check "${reports[@]}" --insert debug/delay-gen@device-1,delay=20ms "$plain") \
+    (trap - INT; exec "$PROGRAM" check "${reports[@]}" \
+            --insert debug/delay-gen@device-1,delay=20ms "$plain") \
         > "$WORK/out" 2> "$WORK/err" &
     child=$!
     for _ in $(seq 100); do [ -e "$WORK/sarif" ] && break; sleep 0.02; done

@@ -69,7 +69,8 @@ holds 'they cannot' [ "$(grep data-checksum "$WORK/out" | grep -c mendable)" -eq
 expect 'with the good copy alone' 0 'btrfs-walk: checked: ' check --data "$mirror/dev2.img"
 
 # Parity of degraded rows cannot be checked, which is no error.
-expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check --data "$fixtures"/raid6-4/dev[12].img
+expect 'RAID6 without two devices' 0 'btrfs-walk: checked: ' check \
+    --data "$fixtures"/raid6-4/dev[12].img
 holds 'rows are counted' out_has '^note parity-unchecked.* rows '
 
 expect 'a log' 0 'btrfs-walk: checked: ' check --data "$fixtures/log-tree/dev1.img"

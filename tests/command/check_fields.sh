@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check: what is found if one number in an item, a key or a superblock of a healthy image is another one, with the
-# checksum mended. scripts/check-fields does the same with random numbers.
+# check: what is found if one number in an item, a key or a superblock of a healthy image is another
+# one, with the checksum mended. scripts/check-fields does the same with random numbers.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -72,7 +72,8 @@ finds system-chunk plain super 884 8 22085632
 finds root-lost plain super 80 8 16384
 finds free-space-invalid plain super 180 8 1
 finds chunk-missing,device-extent-extra plain 3 256 228 13631488 delete
-finds chunk-overlap,device-extent-differs,group-differs,stripe-overlap plain 3 256 228 13631488 add 0 8 65536
+finds chunk-overlap,device-extent-differs,group-differs,stripe-overlap plain 3 256 228 13631488 \
+    add 0 8 65536
 finds stripe-outside plain 3 256 228 13631488 add 56 8 1073741824
 finds extent-overlap plain 2 13631488 168 20480 key 13631488 168 24576
 finds extent-kind plain 2 13631488 192 8388608 set 16 8 4

@@ -42,10 +42,12 @@ holds "its directory" out_has '/dir-3[: ]'
 
 # One copy of a leaf of a snapshot.
 nested=$fixtures/subvolumes/dev1.img
-snapshot=$("$PROGRAM" subvolumes -o id,path "$nested" | awk -F '\t' '$2 == "/home-snapshot" { print $1 }')
+snapshot=$("$PROGRAM" subvolumes -o id,path "$nested" |
+        awk -F '\t' '$2 == "/home-snapshot" { print $1 }')
 leaf=$("$PROGRAM" dump -t "$snapshot" "$nested" | awk '$1 == "leaf" { print $2; exit }')
 mapfile -t offsets < <(places "$nested" "$leaf")
 damage "$nested" "$WORK/one.img" "${offsets[0]}"
 expect "a bad copy of a leaf" 4 - check -q "$WORK/one.img"
-holds "its top directory, and files in it" out_has "block-checksum.*/home-snapshot .*/home-snapshot/docs"
+holds "its top directory, and files in it" out_has \
+    "block-checksum.*/home-snapshot .*/home-snapshot/docs"
 finish

@@ -6,8 +6,10 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain data-clones relocation converted mixed deletion-begun \
-    space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree extent-tree-v2 \
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain data-clones relocation converted mixed \
+    deletion-begun \
+    space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree \
+    extent-tree-v2 \
     stripe-tree-raid10 truncated lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs \
     subvolumes superblock-lost || exit 1
 
@@ -28,7 +30,8 @@ finds() {
     is "$codes: $*" "$(codes)" "$codes"
 }
 
-for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-4k raid5-3 raid10-4 sprout \
+for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-4k raid5-3 \
+    raid10-4 sprout \
     block-group-tree simple-quota extent-tree-v2 stripe-tree-raid10 subvolumes; do
     expect "$name" 0 - check -q "$fixtures/$name"/dev*.img
     is "$name is healthy" "$(codes)" ""
@@ -52,10 +55,12 @@ finds plain "extent-unreferenced file-bytes file-extent" 5 405 108 299008 set 21
 finds plain extent-differs 2 22052864 169 0 set 8 8 3
 finds plain extent-differs 2 30441472 169 0 key 30441472 169 1
 finds plain "extent-missing free-space-differs group-used" 2 30441472 169 0 delete
-finds plain "checksum-orphaned extent-missing free-space-differs group-used" 2 13651968 168 4096 delete
+finds plain "checksum-orphaned extent-missing free-space-differs group-used" \
+    2 13651968 168 4096 delete
 finds plain "extent-differs free-space-differs group-used" 2 13651968 168 4096 key 13651968 168 8192
 
-finds plain "checksum-orphaned extent-differs extent-outside free-space-differs group-used" 2 13651968 168 4096 key 13651968 168 -4096
+finds plain "checksum-orphaned extent-differs extent-outside free-space-differs group-used" \
+    2 13651968 168 4096 key 13651968 168 -4096
 
 # Space.
 finds plain "group-used super-used" 2 30408704 192 33554432 add 0 8 16384

@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The command line as a user meets it: options, exit status, streams, and inputs that are not what they should be.
+# The command line as a user meets it: options, exit status, streams, and inputs that are not what
+# they should be.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume old-4k dup-system-0 log-tree || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 subvolumes default-subvolume \
+    old-4k dup-system-0 log-tree || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 first=$BUILD/fixtures/raid1-2/dev1.img
 second=$BUILD/fixtures/raid1-2/dev2.img
-list() { zstd -q -d -c "$ROOT/fixtures/$1/paths0.zst" 2> /dev/null || cat "$ROOT/fixtures/$1/paths0"; }
+list() {
+    zstd -q -d -c "$ROOT/fixtures/$1/paths0.zst" 2> /dev/null || cat "$ROOT/fixtures/$1/paths0"
+}
 
 same_list() { LC_ALL=C sort -z "$WORK/out" | cmp - <(list "$1"); }
 out_empty() { [ ! -s "$WORK/out" ]; }
@@ -32,29 +36,35 @@ expect "degraded, without an option" 0 'warning: device 2 .*missing' -0 "$first"
 holds "paths when degraded" same_list raid1-2
 expect "quiet" 0 - -q -0 "$first"
 expect "a duplicate device" 0 'dev1.img is not used: duplicate' "$first" "$second" "$first"
-expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" "$second" "$plain"
+expect "a foreign device" 1 'dev1.img is not used: it belongs to another file system' -0 "$first" \
+    "$second" "$plain"
 holds "paths beside a foreign device" same_list raid1-2
 expect "a text file as a second device" 1 'not used: no superblock' -0 "$plain" "$ROOT/Makefile"
 holds "paths beside a text file" same_list plain
 expect "a log tree" 0 - "$BUILD/fixtures/log-tree/dev1.img"
-expect "a log tree, with -v" 0 'note: there is a log .* generation 7: it is replayed' -v "$BUILD/fixtures/log-tree/dev1.img"
+expect "a log tree, with -v" 0 'note: there is a log .* generation 7: it is replayed' \
+    -v "$BUILD/fixtures/log-tree/dev1.img"
 holds "what only the log has" out_has '^/volume/docs/letters/logged-19$'
-expect "without the log" 0 'note: there is a log .* it is ignored' -v --log=ignore "$BUILD/fixtures/log-tree/dev1.img"
+expect "without the log" 0 'note: there is a log .* it is ignored' -v --log=ignore \
+    "$BUILD/fixtures/log-tree/dev1.img"
 holds "what the log has removed" out_has '^/volume/docs/letters/01.txt$'
 expect "no such way with a log" 2 'invalid argument of --log' --log=maybe "$plain"
 expect "repairs are silent" 0 - "$BUILD/fixtures/dup-system-0/dev1.img"
-expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy' -v "$BUILD/fixtures/dup-system-0/dev1.img"
+expect "repairs with -v" 0 'note: tree block [0-9]+ .*used copy' \
+    -v "$BUILD/fixtures/dup-system-0/dev1.img"
 holds "each repair said once" [ -z "$(sort "$WORK/err" | uniq -d)" ]
 
 expect "superblock copy 0" 0 - -s 0 "$plain"
 expect "superblock copy 1" 0 - --super 1 "$plain"
 expect "superblock copy that is not there" 2 'not a btrfs|superblock' -s 2 "$plain"
 expect "superblock copy 3" 2 'invalid argument' -s 3 "$plain"
-expect "control characters in an argument" 2 '^btrfs-walk: --newer .a.033b' --newer $'a\033b' "$plain"
+expect "control characters in an argument" 2 '^btrfs-walk: --newer .a.033b' --newer $'a\033b' \
+    "$plain"
 expect "threads" 0 - -j 5 "$plain"
 expect "no threads" 2 'invalid argument' -j 0 "$plain"
 expect "threads that are no number" 2 'invalid argument' -j many "$plain"
-expect "summary" 0 'files, .* directories, .* subvolumes, .* bytes of metadata read, .* seconds' --summary "$plain"
+expect "summary" 0 'files, .* directories, .* subvolumes, .* bytes of metadata read, .* seconds' \
+    --summary "$plain"
 expect "unknown option" 2 'unknown option' --no-such-option "$plain"
 expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
@@ -65,7 +75,8 @@ holds "version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
 
 expect "a file that does not exist" 2 'cannot open .*nowhere' "$WORK/nowhere"
 for word in sta 'st at' sum-; do
-    expect "a misspelt command: $word" 2 ' is neither a command nor a file; did you mean .*(stat|sum)' "$word" "$plain"
+    expect "a misspelt command: $word" 2 \
+        ' is neither a command nor a file; did you mean .*(stat|sum)' "$word" "$plain"
 done
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
@@ -88,14 +99,18 @@ expect "all subvolumes" 0 - -0 "$subvolumes"
 cp "$WORK/out" "$WORK/all"
 holds "all subvolumes listed" same_list subvolumes
 expect "the top-level subvolume" 0 - -0 --subvol 5 "$subvolumes"
-holds "it is part of all" [ -z "$(LC_ALL=C sort -z "$WORK/out" | LC_ALL=C comm -z -23 - <(LC_ALL=C sort -z "$WORK/all") | tr -d '\0')" ]
-holds "and less than all" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
+holds "it is part of all" \
+    [ -z "$(LC_ALL=C sort -z "$WORK/out" | LC_ALL=C comm -z -23 - <(LC_ALL=C sort -z "$WORK/all") |
+        tr -d '\0')" ]
+holds "and less than all" \
+    [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
 expect "a subvolume that is not there" 2 'no subvolume' --subvol /no/such "$subvolumes"
 expect "an id that is not there" 2 'no subvolume' --subvol 99999 "$subvolumes"
 expect "the default subvolume" 0 - -0 --subvol default "$BUILD/fixtures/default-subvolume/dev1.img"
 holds "the default is not empty" [ -s "$WORK/out" ]
 expect "without snapshots" 0 - -0 --no-snapshots "$subvolumes"
-holds "snapshots left out" [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
+holds "snapshots left out" \
+    [ "$(tr -cd '\0' < "$WORK/out" | wc -c)" -lt "$(tr -cd '\0' < "$WORK/all" | wc -c)" ]
 
 # Streams.
 "$PROGRAM" "$plain" > /dev/full 2> "$WORK/err"
@@ -115,12 +130,14 @@ holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
 holds "a closed pipe is quiet although SIGPIPE is ignored" [ ! -s "$WORK/err" ]
 for words in 'dump --help' 'map -o help'; do
     (trap '' PIPE; sleep 0.1; "$PROGRAM" $words; echo $? > "$WORK/status") 2> "$WORK/err" | true
-    is "$words ends as a listing does if nobody reads it" "$(cat "$WORK/status")$(cat "$WORK/err")" 141
+    is "$words ends as a listing does if nobody reads it" \
+        "$(cat "$WORK/status")$(cat "$WORK/err")" 141
 done
 holds "head gets its line" [ "$("$PROGRAM" "$plain" | head -n 1 | wc -l)" -eq 1 ]
 if have_terminal; then
     script -qec "$PROGRAM $plain" /dev/null > "$WORK/terminal" < /dev/null
-    holds "no raw control bytes on a terminal" [ "$(tr -d '\r\n' < "$WORK/terminal" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+    holds "no raw control bytes on a terminal" \
+        [ "$(tr -d '\r\n' < "$WORK/terminal" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
     skip "terminal escapes: script(1) is not installed, or there is no pseudo-terminal"
 fi

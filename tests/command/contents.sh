@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What is in the files of every fixture, and where it lies, against what a mount has said (scripts/make-expected).
+# What is in the files of every fixture, and where it lies, against what a mount has said
+# (scripts/make-expected).
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -40,30 +41,37 @@ by_path() { LC_ALL=C sort -z -k 1.67; }
 
 check_sums() {
     local name=$1 status
-    list "$name/sums0" > "$WORK/want" || list "$folder/sums0" > "$WORK/want" || { unlisted+=("$name"); return; }
-    timeout 60 "$PROGRAM" sum -0 -v -j 2 --size -2G "${arguments[@]}" "${devices[@]}" "$image" > "$WORK/out" 2> "$WORK/err"
+    list "$name/sums0" > "$WORK/want" || list "$folder/sums0" > "$WORK/want" ||
+        { unlisted+=("$name"); return; }
+    timeout 60 "$PROGRAM" sum -0 -v -j 2 --size -2G "${arguments[@]}" "${devices[@]}" \
+        "$image" > "$WORK/out" 2> "$WORK/err"
     status=$?
-    [ "$status" -eq "$want" ] || { fail "$name: exit status $status, not $want: $(head -n 3 "$WORK/err")"; return; }
+    [ "$status" -eq "$want" ] ||
+        { fail "$name: exit status $status, not $want: $(head -n 3 "$WORK/err")"; return; }
     for expression in "${expressions[@]}"; do
-        grep -qiE -- "$expression" "$WORK/err" || { fail "$name: stderr lacks '$expression': $(head -n 3 "$WORK/err")"; return; }
+        grep -qiE -- "$expression" "$WORK/err" ||
+            { fail "$name: stderr lacks '$expression': $(head -n 3 "$WORK/err")"; return; }
     done
     by_path < "$WORK/out" > "$WORK/have"
     if [ "$want" -eq 0 ] || [ ${#expressions[@]} -ne 0 ]; then
         cmp -s "$WORK/want" "$WORK/have" && { pass; return; }
     fi
-    # Of the files that both have all are right: what one has alone, the other has not with another hash.
+    # Of the files that both have all are right: what one has alone, the other has not with another
+    # hash.
     LC_ALL=C comm -z -3 <(LC_ALL=C sort -z "$WORK/want") <(LC_ALL=C sort -z "$WORK/have") |
         LC_ALL=C sed -z 's/^\t//' | cut -z -c 67- | LC_ALL=C sort -z | uniq -zd > "$WORK/wrong"
     if [ -s "$WORK/wrong" ]; then
         fail "$name: wrong contents: $(tr '\0' '\n' < "$WORK/wrong" | head -n 3)"
     elif [ "$want" -eq 0 ]; then
-        fail "$name: $(tr -dc '\0' < "$WORK/have" | wc -c) sums of $(tr -dc '\0' < "$WORK/want" | wc -c)"
+        fail "$name: $(tr -dc '\0' < "$WORK/have" | wc -c) sums of $(tr -dc '\0' < "$WORK/want" |
+                wc -c)"
     else
         pass
     fi
 }
 
-# as_expected COPIES: the table of `extents` as the expectations are: of the places only those of the first byte.
+# as_expected COPIES: the table of `extents` as the expectations are: of the places only those of
+# the first byte.
 as_expected() {
     awk -v copies="$1" '
         function first_places(list, place, count, i, all) {
@@ -86,7 +94,8 @@ as_expected() {
             split(part[2], range, /\.\. */)
             space = index(part[6], " ")
             places = space ? first_places(substr(part[6], space + 1)) : "-"
-            print range[1], part[3], part[4], part[5], space ? substr(part[6], 1, space - 1) : part[6], places
+            print range[1], part[3], part[4], part[5],
+                space ? substr(part[6], 1, space - 1) : part[6], places
         }'
 }
 
@@ -94,11 +103,16 @@ check_extents() {
     local name=$1 copies
     list "$name/extents" > "$WORK/want" || return
     mapfile -t paths < <(sed -n 's/^\(\/.*\): [0-9]*$/\1/p' "$WORK/want")
-    timeout 60 "$PROGRAM" extents "${arguments[@]}" "${devices[@]}" "$image" "${paths[@]}" > "$WORK/out" 2> "$WORK/err" ||
+    timeout 60 "$PROGRAM" extents "${arguments[@]}" "${devices[@]}" "$image" \
+        "${paths[@]}" > "$WORK/out" 2> "$WORK/err" ||
         { fail "$name: extents: $(head -n 3 "$WORK/err")"; return; }
     case $name in *raid10*) copies=2 ;; *) copies=1 ;; esac
     as_expected "$copies" < "$WORK/out" > "$WORK/have"
-    if diff "$WORK/want" "$WORK/have" > "$WORK/diff"; then pass; else fail "$name: extents: $(head -n 4 "$WORK/diff")"; fi
+    if diff "$WORK/want" "$WORK/have" > "$WORK/diff"; then
+        pass
+    else
+        fail "$name: extents: $(head -n 4 "$WORK/diff")"
+    fi
 }
 
 unlisted=()
@@ -110,19 +124,42 @@ for name in *; do
 done
 printf 'no list: %s\n' "${unlisted[*]}"
 
-# An extent on several stripes has one line, with what of each device belongs to it; as JSON it has each stripe.
+# An extent on several stripes has one line, with what of each device belongs to it; as JSON it has
+# each stripe.
 spans() { "$PROGRAM" extents "${devices[@]}" "$image" "$1" | sed -n 's/^ *0: .* data //p'; }
 bytes_of() { tr , '\n' | awk -F + '{ total += $2 } END { print NR, total }'; }
 read_about data-raid0-3
-if [ "$(spans /large | bytes_of)" = '3 602112' ]; then pass; else fail "spans of raid0: $(spans /large)"; fi
+if [ "$(spans /large | bytes_of)" = '3 602112' ]; then
+    pass
+else
+    fail "spans of raid0: $(spans /large)"
+fi
 "$PROGRAM" extents --json "${devices[@]}" "$image" /large > "$WORK/out"
-if [ "$(grep -o '"logical":' "$WORK/out" | wc -l)" -eq 10 ] && ! grep -q '"parity"' "$WORK/out"; then pass; else fail "stripes of raid0: $(head -c 300 "$WORK/out")"; fi
+if [ "$(grep -o '"logical":' "$WORK/out" | wc -l)" -eq 10 ] &&
+    ! grep -q '"parity"' "$WORK/out"; then
+    pass
+else
+    fail "stripes of raid0: $(head -c 300 "$WORK/out")"
+fi
 read_about bad-copy-raid5
-if [ "$(spans /large | bytes_of)" = '3 929792' ]; then pass; else fail "spans of raid5: $(spans /large)"; fi
+if [ "$(spans /large | bytes_of)" = '3 929792' ]; then
+    pass
+else
+    fail "spans of raid5: $(spans /large)"
+fi
 read_about raid6-4
-if grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$' < <(spans '/source/large.bin'); then pass; else fail "parity of raid6: $(spans '/source/large.bin')"; fi
+if grep -qE '^[0-9]:[0-9]+,[0-9]:[0-9]+ \(parity\),[0-9]:[0-9]+ \(parity\)$' \
+    < <(spans '/source/large.bin'); then
+    pass
+else
+    fail "parity of raid6: $(spans '/source/large.bin')"
+fi
 "$PROGRAM" extents --json "${devices[@]}" "$image" /source/large.bin > "$WORK/out"
-if grep -qE '"copies":\[\{[^]]*\}\],"parity":\[\{[^{}]*\},\{[^{}]*\}\]' "$WORK/out"; then pass; else fail "parity of raid6 as JSON: $(cat "$WORK/out")"; fi
+if grep -qE '"copies":\[\{[^]]*\}\],"parity":\[\{[^{}]*\},\{[^{}]*\}\]' "$WORK/out"; then
+    pass
+else
+    fail "parity of raid6 as JSON: $(cat "$WORK/out")"
+fi
 
 # Sparse files of more than a TiB take no time where there is nothing.
 for name in data-shapes data-shapes-holes; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Images and loop devices over them: mounted ones are warned about, and output into one is refused under either name.
+# Images and loop devices over them: mounted ones are warned about, and output into one is refused
+# under either name.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -18,10 +19,12 @@ have losetup mkfs.btrfs mountpoint || { skip "losetup or mkfs.btrfs is not insta
 mkdir "$WORK/mnt"
 for i in 1 2 3; do
     truncate -s 128M "$WORK/$i.img"
-    loop=$(losetup -f --show "$WORK/$i.img" 2> /dev/null) || { skip "no loop device to be had"; finish; }
+    loop=$(losetup -f --show "$WORK/$i.img" 2> /dev/null) ||
+        { skip "no loop device to be had"; finish; }
     loops+=("$loop")
 done
-mkfs.btrfs -q -d raid1 -m raid1 "${loops[0]}" "${loops[1]}" 2> /dev/null || { skip "mkfs.btrfs failed"; finish; }
+mkfs.btrfs -q -d raid1 -m raid1 "${loops[0]}" "${loops[1]}" 2> /dev/null ||
+    { skip "mkfs.btrfs failed"; finish; }
 mkfs.btrfs -q "${loops[2]}" 2> /dev/null
 
 # The guard: neither name of an image can be written to.
@@ -35,7 +38,8 @@ for pair in "3.img ${loops[2]}" "${loops[2]} 3.img"; do
     "$PROGRAM" "$image" 2>> "$output" > /dev/null
     is "stderr into $output" $? 2
     expect "a statedump into $output" 2 'is a file that is read' --statedump "$output" "$image"
-    expect "a trace into $output" 2 'is a file that is read' --insert "debug/trace@verify,file=$output" "$image"
+    expect "a trace into $output" 2 'is a file that is read' \
+        --insert "debug/trace@verify,file=$output" "$image"
     expect "a black box in $output" 2 'is a file that is read' --blackbox "$output" "$image"
 done
 sync
@@ -46,10 +50,13 @@ expect "another device is no image" 0 - --statedump "$WORK/dump" "$WORK/3.img"
 expect "not mounted" 0 - "$WORK/1.img" "$WORK/2.img"
 mount "${loops[0]}" "$WORK/mnt" 2> /dev/null || { skip "the kernel mounts no btrfs"; finish; }
 for image in "${loops[0]}" "$WORK/1.img"; do
-    expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" -d "${loops[1]}"
-    expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls -d "${loops[1]}" "$image" /
+    expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" \
+        -d "${loops[1]}"
+    expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls -d "${loops[1]}" \
+        "$image" /
 done
-expect "mounted: the second device" 0 "warning: $WORK/2.img is mounted at $WORK/mnt" "$WORK/1.img" "$WORK/2.img"
+expect "mounted: the second device" 0 "warning: $WORK/2.img is mounted at $WORK/mnt" "$WORK/1.img" \
+    "$WORK/2.img"
 is "mounted: one warning each" "$(grep -c warning "$WORK/err")" 2
 expect "mounted: quiet" 0 - -q "$WORK/1.img" "$WORK/2.img"
 expect "another one is not mounted" 0 - "$WORK/3.img"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Images of whole disks, and split images: the tables are fixtures, into which file systems are copied.
+# Images of whole disks, and split images: the tables are fixtures, into which file systems are
+# copied.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -25,7 +26,8 @@ reads() {
     local what=$1 fixture=$2
     shift 2
     expect "$what" 0 - "$@"
-    { cat "$ROOT/fixtures/$fixture/paths0" 2> /dev/null || zstd -qdc "$ROOT/fixtures/$fixture/paths0.zst"; } |
+    { cat "$ROOT/fixtures/$fixture/paths0" 2> /dev/null || zstd -qdc "$ROOT/fixtures/$fixture/pa\
+ths0.zst"; } |
         tr '\0' '\n' | LC_ALL=C sort > want
     LC_ALL=C sort out > have
     holds "$what: the paths" cmp want have
@@ -44,10 +46,12 @@ for name in gpt gpt-4k mbr mbr-4k; do reads "$name" plain "$name.img"; done
 reads "two devices on one disk" raid1-2 raid.img
 expect "what is read is said" 0 'note: gpt.img: partition 2 at 2097152 is read' -v gpt.img
 expect "both are said" 0 'note: raid.img: partition 2 at 136314880 is read' -v raid.img
-expect "a disk with another file system" 1 'gpt.img is not used: none of its partitions belongs to the file system' \
+expect "a disk with another file system" 1 \
+    'gpt.img is not used: none of its partitions belongs to the file system' \
     --partition alpha raid.img gpt.img
 expect "any command takes a disk" 0 - cat gpt.img "$("$PROGRAM" gpt.img | head -n 1)"
-expect "a disk and a device of another one" 1 'gpt.img is not used: none of its partitions' -d "$images/subvolumes/dev1.img" gpt.img
+expect "a disk and a device of another one" 1 'gpt.img is not used: none of its partitions' \
+    -d "$images/subvolumes/dev1.img" gpt.img
 disk left.img two 1 "$images/raid1-2/dev1.img"
 disk right.img two 130 "$images/raid1-2/dev2.img"
 reads "devices on two disks" raid1-2 left.img right.img
@@ -55,22 +59,27 @@ reads "a device, and a disk with the other one" raid1-2 "$images/raid1-2/dev1.im
 disk both.img two 1 "$plain" 130 "$images/raid1-2/dev2.img"
 reads "a device, and a disk with that and more" raid1-2 "$images/raid1-2/dev1.img" both.img
 expect "devices name the partitions" 0 - devices --json raid.img
-is "partitions of devices" "$(grep -o '"partition":[0-9]*' out | tr '\n' ' ')" '"partition":1 "partition":2 '
+is "partitions of devices" "$(grep -o '"partition":[0-9]*' out | tr '\n' ' ')" \
+    '"partition":1 "partition":2 '
 expect "one device of two" 0 'missing' left.img
 expect "superblock copies of a partition" 0 - --super 1 gpt.img
 
 # Several file systems.
 expect "several are listed" 2 'there are several file systems in partitions' two.img
-holds "by columns" grep -qE '^    2  130\.00MiB  129\.00MiB  Linux filesystem  beta   btrfs, b02051c2-' err
+holds "by columns" grep -qE \
+    '^    2  130\.00MiB  129\.00MiB  Linux filesystem  beta   btrfs, b02051c2-' err
 holds "what to do" grep -q 'with --partition' err
 expect "quietly, too" 2 'several file systems' -q two.img
 reads "by number" plain --partition 1 two.img
 reads "by name" subvolumes --partition beta two.img
 reads "by UUID" subvolumes --partition AAAAAAAA-bbbb-cccc-dddd-000000000002 two.img
-reads "by UUID of the file system" subvolumes --partition b02051c2-b910-be11-5c4b-0b701d129466 two.img
+reads "by UUID of the file system" subvolumes --partition b02051c2-b910-be11-5c4b-0b701d129466 \
+    two.img
 reads "by UUID of an MBR" plain --partition cafe0001-06 mbr.img
-expect "unknown" 2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' --partition gamma two.img
-expect "not a btrfs" 2 'partition 1 holds no btrfs file system: it is ext4, label rooty' --partition data none.img
+expect "unknown" 2 'two.img: there is no partition gamma; there are: 1 \(alpha\), 2 \(beta\)' \
+    --partition gamma two.img
+expect "not a btrfs" 2 'partition 1 holds no btrfs file system: it is ext4, label rooty' \
+    --partition data none.img
 expect "no table" 2 'dev1.img has no partition table' --partition 1 "$plain"
 expect "an empty word" 2 'invalid argument of --partition' --partition '' two.img
 
@@ -78,19 +87,25 @@ expect "an empty word" 2 'invalid argument of --partition' --partition '' two.im
 expect "info of a disk" 0 - info gpt.img
 holds "the file system" out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'
 holds "the table" out_has '^gpt.img: GPT partition table, sectors of 512 bytes$'
-holds "its partitions" out_has '^    2  2\.00MiB  129\.00MiB  Linux filesystem  root  btrfs, ac7938d4-'
+holds "its partitions" out_has \
+    '^    2  2\.00MiB  129\.00MiB  Linux filesystem  root  btrfs, ac7938d4-'
 expect "info of several" 2 'several file systems' info two.img
 holds "their partitions" [ "$(grep -c 'MiB  Linux filesystem' out)" = 2 ]
 is "only once" "$(grep -c 'MiB' err)" 0
 expect "info of none" 2 'no partition holds btrfs' info --json none.img
-holds "as JSON" out_has '^\{"disks":\[\{"path":"none.img","table":"gpt",.*"name":"data","content":"ext4, label rooty"'
-holds "which can be parsed" python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out
+holds "as JSON" out_has \
+    '^\{"disks":\[\{"path":"none.img","table":"gpt",.*"name":"data","content":"ext4, label rooty"'
+holds "which can be parsed" \
+    python3 \
+    -c 'import json, sys; assert len(json.load(open(sys.argv[1]))["disks"][0]["partitions"])' out
 expect "info of no disk" 0 - info --json "$plain"
 holds "has none" out_has '"disks":\[\]\}$'
 
 # What is no btrfs is named.
-expect "foreign partitions" 2 'none.img is not a btrfs file system: it is a disk with a GPT partition table' none.img
-for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical volume of LVM' '5 is swap space'; do
+expect "foreign partitions" 2 \
+    'none.img is not a btrfs file system: it is a disk with a GPT partition table' none.img
+for what in '1 is ext4, label rooty' '2 is encrypted with LUKS' '3 is a physical volume of LVM' \
+    '5 is swap space'; do
     holds "partition $what" grep -q "partition $what" err
 done
 
@@ -102,16 +117,19 @@ dd if=/dev/zero of=hurt.img bs=512 count=1 conv=notrunc status=none
 reads "no MBR, either" plain hurt.img
 cp --sparse=always gpt.img cut.img
 truncate -s 100M cut.img
-expect "a disk that was cut off" 0 'partition 2 is cut off: the image has 102760448 of its 135266304 bytes' cut.img
+expect "a disk that was cut off" 0 \
+    'partition 2 is cut off: the image has 102760448 of its 135266304 bytes' cut.img
 truncate -s 2M cut.img
 expect "before its partition" 2 'is not a btrfs file system' cut.img
 expect "its wanted partition" 2 'holds no btrfs' --partition root cut.img
 
 # A file system on the whole disk goes before a table, and its superblock at 64 KiB decides.
 cp --sparse=always "$plain" whole.img
-zstd -q -d "$ROOT/fixtures/disks/two.img.zst" -c | dd of=whole.img bs=512 count=34 iflag=fullblock conv=notrunc status=none
+zstd -q -d "$ROOT/fixtures/disks/two.img.zst" -c | dd of=whole.img bs=512 count=34 iflag=fullblock \
+    conv=notrunc status=none
 reads "a table left over" plain whole.img
-expect "a file system without its first superblock" 0 'superblock copy 0' "$images/superblock-lost/dev1.img"
+expect "a file system without its first superblock" 0 'superblock copy 0' \
+    "$images/superblock-lost/dev1.img"
 "$PROGRAM" --statedump - "$plain" 2>&1 > /dev/null | tr -d ' \n' > plain.json
 is "superblocks read of a plain image" "$(grep -o '"super":{[^}]*' plain.json)" \
     '"super":{"calls":2,"requests":2,"bytes":8192,"errors":0'
@@ -126,17 +144,20 @@ cp out raid.vol
 holds "has a layer for each partition" [ "$(grep -c 'type layout/partition' raid.vol)" = 2 ]
 reads "can be given back" raid1-2 --graph raid.vol
 reads "layout/partition by hand" plain --insert layout/partition@device-1,partition=root gpt.img
-expect "no table below it" 2 'no partition table \[layout/partition' --insert layout/partition@device-1,partition=1 "$plain"
+expect "no table below it" 2 'no partition table \[layout/partition' \
+    --insert layout/partition@device-1,partition=1 "$plain"
 
 # --offset.
 reads "an offset" plain --offset 2M gpt.img
 reads "in hexadecimal" plain --offset 0x200000 gpt.img
-{ dd if=/dev/zero bs=1M count=1 status=none; cat two.img; } | dd of=late.img bs=1M conv=sparse status=none
+{ dd if=/dev/zero bs=1M count=1 status=none; cat two.img; } |
+    dd of=late.img bs=1M conv=sparse status=none
 reads "a disk at an offset" subvolumes --offset 1M --partition 2 late.img
 expect "no number" 2 'invalid argument of --offset: 1x' --offset 1x gpt.img
 expect "too large a number" 2 '99E .allowed: bytes below 16E' --offset 99E gpt.img
 expect "after the end" 2 'the window begins at .* after the end' --offset 1T gpt.img
-expect "cat has an option of that name" 0 - cat --offset 1 "$plain" "$("$PROGRAM" "$plain" | head -n 1)"
+expect "cat has an option of that name" 0 - cat --offset 1 "$plain" \
+    "$("$PROGRAM" "$plain" | head -n 1)"
 
 # Split images.
 split -b 50M -d -a 3 --numeric-suffixes=1 gpt.img gpt.part.
@@ -144,25 +165,30 @@ split -b 50M "$plain" plain.part.
 reads "a disk in parts" plain gpt.part.001
 reads "all parts, in any order" plain gpt.part.002 gpt.part.003 gpt.part.001
 reads "parts with letters" plain plain.part.aa
-expect "joining is said" 0 'note: gpt.part.001 is joined with the parts after it: 3 files' -v gpt.part.001
+expect "joining is said" 0 'note: gpt.part.001 is joined with the parts after it: 3 files' \
+    -v gpt.part.001
 expect "its graph" 0 - graph gpt.part.001
 cp out split.vol
 reads "can be given back, too" plain --graph split.vol
 reads "parts at an offset" plain --offset 2M gpt.part.001
 mv gpt.part.002 aside
-expect "a part is missing" 2 'gpt.part.002 is missing: the image goes on in gpt.part.003' gpt.part.001
+expect "a part is missing" 2 'gpt.part.002 is missing: the image goes on in gpt.part.003' \
+    gpt.part.001
 mv aside gpt.part.002
 split -b 50M -d -a 3 --numeric-suffixes=1 "$plain" plain.link.
 ln -sf plain.link.001 plain.link.002
-expect "a part that is a link to the first one" 0 'joined with the parts after it: 3 files' devices -v plain.link.001
+expect "a part that is a link to the first one" 0 'joined with the parts after it: 3 files' \
+    devices -v plain.link.001
 split -b 2M -d -a 2 gpt.img gpt.many.
 expect "as many parts as can have names" 0 'joined with the parts after it: 66 files' -v gpt.many.00
 : > gpt.many.99
-expect "and none after the last" 2 'gpt.many.66 is missing: the image goes on in gpt.many.99' gpt.many.00
+expect "and none after the last" 2 'gpt.many.66 is missing: the image goes on in gpt.many.99' \
+    gpt.many.00
 for number in {66..98}; do : > "gpt.many.$number"; done
 reads "up to the last name" plain gpt.many.00
 expect "not from the second on" 2 'not a btrfs file system' gpt.part.002
-expect "parts are not written to" 2 'it is a file that is read|that is read' --statedump gpt.part.003 gpt.part.001
+expect "parts are not written to" 2 'it is a file that is read|that is read' \
+    --statedump gpt.part.003 gpt.part.001
 cp --sparse=always "$images/raid1-2/dev1.img" dev.001
 cp --sparse=always "$images/raid1-2/dev2.img" dev.002
 reads "devices with such names" raid1-2 dev.001 dev.002

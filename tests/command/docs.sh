@@ -26,19 +26,24 @@ golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
 holds "the files are made" make_docs
-holds "also the header" cmp "$ROOT/include/btrfs-walk/records.h" "$made/include/btrfs-walk/records.h"
+holds "also the header" cmp "$ROOT/include/btrfs-walk/records.h" \
+    "$made/include/btrfs-walk/records.h"
 
 # The headers are C that needs nothing else, and have the offsets of the golden file.
 if have "${COMPILER[0]}"; then
     for header in include/btrfs-walk/records.h scripts/bpftrace/btrfs-walk.bt.h; do
         sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$ROOT/$header" > "$WORK/structures"
         awk 'NR == FNR { known[$1]; next }
-            $1 in known { printf "_Static_assert(__builtin_offsetof(struct bw_%s, %s) == %s, \"\");\n", $1, $2, $3 }' \
+            $1 in known {
+                printf "_Static_assert(__builtin_offsetof(struct bw_%s, %s) == %s, \"\");\n",
+                    $1, $2, $3
+            }' \
             "$WORK/structures" "$golden" > "$WORK/asserts"
         cat "$ROOT/$header" "$WORK/asserts" > "$WORK/header.c"
         holds "$header has structures" [ -s "$WORK/asserts" ]
         holds "$header compiles, with the offsets of the golden file" \
-            "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only "$WORK/header.c"
+            "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror -I"$ROOT/include" -fsyntax-only \
+            "$WORK/header.c"
     done
     holds "bpftrace gets no macros and no includes" [ "$(grep -c '^#' "$WORK/header.c")" -eq 0 ]
 else
@@ -49,7 +54,8 @@ fi
 sed -i '/^blockinfo items /d' "$made/tests/data/records.offsets"
 holds "a new member is added" make_docs
 holds "where it belongs" cmp "$golden" "$made/tests/data/records.offsets"
-for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' '$s/.*/&\ngoneinfo call 0 u64/' \
+for edit in 's/^blockinfo logical 24 u64$/blockinfo logical 24 i64/' \
+    '$s/.*/&\ngoneinfo call 0 u64/' \
     's/^blockinfo copy .*$/&\nblockinfo gone 40 u64/'; do
     sed "$edit" "$golden" > "$made/tests/data/records.offsets"
     cp "$made/tests/data/records.offsets" "$WORK/before"
@@ -83,7 +89,8 @@ printf '#!/bin/sh\n[ "$1" != --dump-tables ] || exec cat "%s"\n' "$WORK/odd" > "
 chmod +x "$WORK/program"
 holds "a layer of special characters" make_docs "$WORK/program"
 page=$made/docs/xlators/toys-odd.md
-holds "table cells" grep -qxF '| `mode` | string | a\|b | any | one of a\|b, \<c\> or \*d\* |' "$page"
+holds "table cells" grep -qxF '| `mode` | string | a\|b | any | one of a\|b, \<c\> or \*d\* |' \
+    "$page"
 holds "no heading, no list" grep -qF ' \# no heading \- no list 1\. nor' "$page"
 holds "the example as it is" grep -qxF '    $ one | two  three' "$page"
 holds "an empty default" grep -qF '| `empty` | string | empty |' "$page"
@@ -97,14 +104,19 @@ holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man
 for page in btrfs-walk.1 btrfs-walk-xlators.7 btrfs-walk-probes.7; do
     holds "$page is built" cmp "$BUILD/man/$page" "$WORK/man/$page"
     if have groff; then
-        groff -man -Tutf8 -ww "$WORK/man/$page" 2>&1 > /dev/null | grep -v "can't break line" > "$WORK/warnings"
-        holds "groff has no warnings for $page: $(head -n 1 "$WORK/warnings")" [ ! -s "$WORK/warnings" ]
+        groff -man -Tutf8 -ww "$WORK/man/$page" 2>&1 > /dev/null |
+            grep -v "can't break line" > "$WORK/warnings"
+        holds "groff has no warnings for $page: $(head -n 1 "$WORK/warnings")" \
+            [ ! -s "$WORK/warnings" ]
     else
         skip "warnings of groff for $page: it is not installed"
     fi
 done
 # lacks PAGE: the lines on stdin that the page does not have.
-lacks() { grep -vxFf <(sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$WORK/man/$1") > "$WORK/lacks"; [ ! -s "$WORK/lacks" ]; }
+lacks() {
+    grep -vxFf <(sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$WORK/man/$1") > "$WORK/lacks"
+    [ ! -s "$WORK/lacks" ]
+}
 options='[[o for o in c["options"] if "name" in o] for c in t["commands"]] +
     [t[n + "_options"] for n in ("filter", "image", "common")]'
 query "[('-' + o['letter'] + ', ' if o['letter'] else '') + '--' + o['name'] +
@@ -113,21 +125,32 @@ query "[('-' + o['letter'] + ', ' if o['letter'] else '') + '--' + o['name'] +
 holds "the manual has all options: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
 sed 's/^/.SS /' <<< "$commands" | lacks btrfs-walk.1
 holds "the manual has all commands: $(cat "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
-query '[".SS " + l["type"] for l in t["layers"]] + [".B " + o["name"] for l in t["layers"] for o in l["options"]]' |
+query \
+    '[".SS " + l["type"] for l in t["layers"]] + [".B " + o["name"] for l in t["layers"] for o '\
+'in l["options"]]' |
     lacks btrfs-walk-xlators.7
 holds "the manual has all layers: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
-query '[".B " + p["name"] for p in t["probes"]] + [".SS " + r["name"] for r in t["records"]]' | lacks btrfs-walk-probes.7
+query '[".B " + p["name"] for p in t["probes"]] + [".SS " + r["name"] for r in t["records"]]' |
+    lacks btrfs-walk-probes.7
 holds "the manual has all probes: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
 for command in $commands; do
-    "$PROGRAM" "$command" --help | sed -n '/^Options:/,/^$/p' | grep -oE '^ +(-., )?--[a-z0-9-]+' | grep -oE -e '--.*' |
-        grep -vxFf <(query "['--' + o['name'] for options in $options for o in options]") > "$WORK/lacks"
-    holds "the tables have all options of $command: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+    "$PROGRAM" "$command" --help | sed -n '/^Options:/,/^$/p' | grep -oE '^ +(-., )?--[a-z0-9-]+' |
+        grep -oE -e '--.*' |
+        grep -vxFf <(query "['--' + o['name'] for options in $options for o in options]") \
+        > "$WORK/lacks"
+    holds "the tables have all options of $command: $(head -n 3 "$WORK/lacks")" \
+        [ ! -s "$WORK/lacks" ]
 done
 d=$ROOT/docs/probes/btrfs-walk.d
-holds "the provider has all probes" [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]
-holds "and five attributes" [ "$(grep -cE '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk (provider|module|function|name|args)$' "$d")" -eq 5 ]
+holds "the provider has all probes" \
+    [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]
+holds "and five attributes" \
+    [ "$(grep -cE \
+        '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk '\
+'(provider|module|function|name|args)$' "$d")" -eq 5 ]
 
-# The completions, as bash calls them. completes LINE WORD...: each word is offered for the last one of the line.
+# The completions, as bash calls them. completes LINE WORD...: each word is offered for the last one
+# of the line.
 # shellcheck source=/dev/null
 . "$ROOT/completions/btrfs-walk.bash"
 offered() {
@@ -141,7 +164,11 @@ completes() {
     shift
     offered "$line"
     for word; do
-        if [[ " ${COMPREPLY[*]} " == *" $word "* ]]; then pass; else fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"; fi
+        if [[ " ${COMPREPLY[*]} " == *" $word "* ]]; then
+            pass
+        else
+            fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"
+        fi
     done
 }
 offers_only() {
@@ -188,7 +215,8 @@ offers_only "btrfs-walk map --devid "
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolume-kinds subvolumes || exit 1
 ln -s "$BUILD/fixtures/subvolume-kinds/dev1.img" kinds.img
 ln -s "$BUILD/fixtures/subvolumes/dev1.img" volumes.img
-offers_only "btrfs-walk ls kinds.img --subvol " default / /one /folder/deep/two /one/nested /one/nested/folder/inner /read-only /folder/writable /received/read-only
+offers_only "btrfs-walk ls kinds.img --subvol " default / /one /folder/deep/two /one/nested \
+    /one/nested/folder/inner /read-only /folder/writable /received/read-only
 offers_only "btrfs-walk kinds.img --subvol = /one/n" /one/nested /one/nested/folder/inner
 offers_only "btrfs-walk volumes.img --subvol /new"
 for shell in zsh fish; do

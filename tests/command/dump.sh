@@ -55,13 +55,16 @@ done
 expect "a negative id" 0 - dump -t -9 "$plain"
 holds "is a special tree" out_has '^data reloc tree key'
 expect "two trees" 0 - dump -t dev -t uuid "$plain"
-holds "in their order" [ "$(grep -o '^[a-z]* tree' "$WORK/out" | tr '\n' ,)" = 'device tree,uuid tree,' ]
+holds "in their order" [ "$(grep -o '^[a-z]* tree' "$WORK/out" |
+        tr '\n' ,)" = 'device tree,uuid tree,' ]
 expect "a key" 0 - dump -t fs --key 257,INODE_ITEM,0 "$plain"
 holds "one item" [ "$(grep -c '^	item' "$WORK/out")" = 1 ]
 expect "an inode" 0 - dump -t fs --key 257 "$plain"
-holds "all of its items" [ "$(grep -c '^	item' "$WORK/out")" = "$(grep -c '^	item .* key (257 ' "$WORK/fs")" ]
+holds "all of its items" [ "$(grep -c '^	item' "$WORK/out")" = "$(grep -c '^	item .* key (257 ' \
+        "$WORK/fs")" ]
 expect "a type in small letters, and a range" 0 - dump -t 5 --key 257,dir_item..258,1,0 "$plain"
-holds "ends with that" [ "$(grep '^	item' "$WORK/out" | tail -n 1 | grep -c '(258 INODE_ITEM 0)')" = 1 ]
+holds "ends with that" [ "$(grep '^	item' "$WORK/out" | tail -n 1 |
+        grep -c '(258 INODE_ITEM 0)')" = 1 ]
 expect "a range without an end" 0 - dump -t csum --key EXTENT_CSUM.. "$plain"
 holds "by name" out_has 'key \(EXTENT_CSUM EXTENT_CSUM '
 # reads ARGUMENT...: how many tree blocks a dump reads.
@@ -71,7 +74,8 @@ reads() {
 }
 expect "a key of a large tree" 0 - dump -t fs --key 300,INODE_ITEM,0 "$levels"
 holds "is there" out_has 'key \(300 INODE_ITEM 0\)'
-opening=$(reads --key 1 -t fs "$levels") found=$(reads -t fs --key 300,INODE_ITEM,0 "$levels") all=$(reads -t fs "$levels")
+opening=$(reads --key 1 -t fs "$levels") found=$(reads -t fs --key 300,INODE_ITEM,0 "$levels") \
+    all=$(reads -t fs "$levels")
 holds "costs a search: $opening to open it, $found to find the key, $all in all" \
     [ "$opening" -gt 0 -a "$found" -le $((opening + 4)) -a "$all" -gt $((found + 50)) ]
 expect "no such name" 2 "'nope' is no tree: give an id or one of root, extent" dump -t nope "$plain"
@@ -95,11 +99,18 @@ expect "everything as JSON" 0 - dump --json "$plain"
 is "an object for each item and pointer" "$(wc -l < "$WORK/out")" "$text"
 if have jq; then
     holds "all is JSON" jq -e . "$WORK/out"
-    is "names" "$(jq -r 'select(.key.type == "INODE_REF") | .item.names[]?.name // empty' "$WORK/out" | grep -c '^top-file$')" 1
-    is "names that are not UTF-8" "$(jq -r 'select(.tree == 5) | .item.names[]?.name_bytes // empty' "$WORK/out" | sort -u | grep -c '^//4=$')" 1
-    is "sizes" "$(jq -s 'map(select(.tree == 5 and .key.type == "INODE_ITEM" and .key.objectid == 256 and .item) | .item.size)[0]' "$WORK/out")" 140
+    is "names" "$(jq -r 'select(.key.type == "INODE_REF") | .item.names[]?.name // empty' \
+            "$WORK/out" | grep -c '^top-file$')" 1
+    is "names that are not UTF-8" \
+        "$(jq -r 'select(.tree == 5) | .item.names[]?.name_bytes // empty' "$WORK/out" | sort -u |
+        grep -c '^//4=$')" 1
+    is "sizes" \
+        "$(jq \
+        -s 'map(select(.tree == 5 and .key.type == "INODE_ITEM" and .key.objectid == 256 and '\
+'.item) | .item.size)[0]' "$WORK/out")" 140
     expect "hidden names" 0 - dump --json --hide-names -t fs "$plain"
-    is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" | wc -l)" 0
+    is "there are none" "$(jq -r '.. | .name? // .name_bytes? // .data? // empty' "$WORK/out" |
+            wc -l)" 0
 fi
 expect "hidden names" 0 - dump --hide-names "$plain"
 holds "no names" out_lacks 'top-file'

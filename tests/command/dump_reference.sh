@@ -16,9 +16,11 @@ export PROGRAM
 # Why a fixture is left out; nothing if it is not.
 reason() {
     case $1 in
-        extent-tree-v2 | simple-quota | stripe-tree-* | zoned-stripe-tree) echo "6.2 does not know the feature" ;;
+        extent-tree-v2 | simple-quota | stripe-tree-* | zoned-stripe-tree)
+            echo "6.2 does not know the feature" ;;
         lost-*) echo "damage: the reference ends a tree at the first bad block" ;;
-        sprout* | stale-*) echo "the reference takes the superblock of the first image, not the newest" ;;
+        sprout* | stale-*)
+            echo "the reference takes the superblock of the first image, not the newest" ;;
         superblock* | zoned-*) echo "the reference does not look for another superblock" ;;
     esac
 }

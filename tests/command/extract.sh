@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The extract command: what comes out is what is in the image, it can be gone on with, and it replaces nothing. As root,
-# also against the kernel's mount of the image.
+# The extract command: what comes out is what is in the image, it can be gone on with, and it
+# replaces nothing. As root, also against the kernel's mount of the image.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -60,7 +60,9 @@ is "what it selects" "$(find "$out" -type f ! -name "$name")" ""
 # Links in the way, to a folder beside.
 rm -rf "$out"
 mkdir -p "$out" "$WORK/beside"
-for folder in $("$PROGRAM" --type d --maxdepth 1 "$compressed" | sed 's|^/||'); do ln -s ../beside "$out/$folder"; done
+for folder in $("$PROGRAM" --type d --maxdepth 1 "$compressed" | sed 's|^/||'); do
+    ln -s ../beside "$out/$folder"
+done
 "$PROGRAM" extract -q -C "$out" "$compressed" > /dev/null 2>&1
 is "status with links in the way" $? 1
 is "nothing is written behind them" "$(find "$WORK/beside" -mindepth 1)" ""
@@ -78,7 +80,8 @@ if grep -q 'cannot be read' "$WORK/err"; then
     rm -rf "$out"
     "$PROGRAM" extract -q --insert $fault -C "$out" "$compressed" 2> "$WORK/err"
     is "status with data that cannot be read" $? 1
-    is "files that can be" "$(find "$out" -type f | wc -l)" "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"
+    is "files that can be" "$(find "$out" -type f | wc -l)" \
+        "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"
     rm -rf "$out"
     "$PROGRAM" extract -q --on-error=zero --insert $fault -C "$out" "$compressed" 2> "$WORK/err"
     is "status with zeros" $? 1
@@ -102,22 +105,26 @@ int openat64(int directory, const char *path, int flags, ...)
     va_end(arguments);
     if ((flags & O_TMPFILE) == O_TMPFILE)
         return errno = EOPNOTSUPP, -1;
-    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat64"))(directory, path, flags, mode);
+    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, "openat64"))(
+        directory, path, flags, mode);
 }
 int openat(int, const char *, int, ...) __attribute__((alias("openat64")));
 ssize_t pwrite64(int file, const void *bytes, size_t length, off64_t offset)
 {
     sleep(getenv("SLOW") ? 300 : 0);
-    return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(file, bytes, length, offset);
+    return ((ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64"))(
+        file, bytes, length, offset);
 }
 ssize_t pwrite(int, const void *, size_t, off64_t) __attribute__((alias("pwrite64")));
 END
-if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev/null && [ -z "${SANITIZE:-}" ]; then
+if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev/null &&
+    [ -z "${SANITIZE:-}" ]; then
     rm -rf "$out"
     unfinished() { find "$out" -name '.btrfs-walk-*' 2> /dev/null | wc -l; }
     broken_off() { # SIGNAL: ends an extraction while it writes a file
         set -m # what runs in the background gets SIGINT as well
-        SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" /zstd &
+        SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" \
+            "$compressed" /zstd &
         for _ in {1..400}; do if [ "$(unfinished)" = 0 ]; then sleep 0.05; else break; fi; done
         is "an unfinished file" "$(unfinished)" 1
         kill "-$1" $!
@@ -131,7 +138,8 @@ if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev
     done
     broken_off KILL
     is "what KILL leaves" "$(unfinished)" 1
-    LD_PRELOAD=$WORK/named.so holds "going on" "$PROGRAM" extract -q --skip-existing -C "$out" "$compressed" /zstd
+    LD_PRELOAD=$WORK/named.so holds "going on" "$PROGRAM" extract -q --skip-existing -C "$out" \
+        "$compressed" /zstd
     is "what is left then" "$(unfinished)" 0
     sums "$compressed" /zstd > "$WORK/want"
     hashes "$out" > "$WORK/have"
@@ -140,7 +148,8 @@ else
     skip "no compiler"
 fi
 
-# Against the mount; and names that differ in their letters' case, on a file system that does not tell them apart.
+# Against the mount; and names that differ in their letters' case, on a file system that does not
+# tell them apart.
 mount_point=$WORK/mount
 mkdir "$mount_point"
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs rsync setfattr setfacl; then
@@ -149,7 +158,8 @@ if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs rsync setfattr setfacl; then
 else
     rm -f "$WORK/image"
 fi
-if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_point" 2> /dev/null; then
+if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" \
+    "$mount_point" 2> /dev/null; then
     (
         cd "$mount_point" || exit 1
         mkdir -p a/b/c d
@@ -174,7 +184,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
         chmod 4711 a/setuid
         touch -h -d '2001-02-03 04:05:06.789012345' d/link a/b
         touch -d '1960-01-01 00:00:00.5' old
-        touch "$(printf 'new\nline')" 'back\slash' "$(printf 'bad\377')" "$(printf 'n%.0s' {1..255})"
+        touch "$(printf 'new\nline')" 'back\slash' "$(printf 'bad\377')" \
+            "$(printf 'n%.0s' {1..255})"
         btrfs -q subvolume create sub || btrfs subvolume create sub
         echo in > sub/file
         btrfs -q subvolume snapshot . snap || btrfs subvolume snapshot . snap
@@ -186,15 +197,21 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     rm -rf "$out"
     holds "extract as root" "$PROGRAM" extract -q --preserve -C "$out" "$WORK/image"
     # The folder itself is ours; a subvolume's place in a snapshot has the time of the mount.
-    differences() { rsync -aHAXn --checksum -i --numeric-ids --delete "$mount_point/" "$1/" | grep -vE '^\.d\.\.t\.+ (\./|snap/sub/)$'; }
+    differences() {
+        rsync -aHAXn --checksum -i --numeric-ids --delete "$mount_point/" "$1/" |
+            grep -vE '^\.d\.\.t\.+ (\./|snap/sub/)$'
+    }
     is "rsync's differences" "$(differences "$out")" ""
     is "holes are holes" "$(du -k "$out/d/hole" | cut -f 1)" 0
     rm -rf "$WORK/tarred"
     mkdir "$WORK/tarred"
-    "$PROGRAM" tar -q "$WORK/image" | tar -xp -C "$WORK/tarred" --xattrs --xattrs-include='*' --acls --numeric-owner 2> /dev/null
+    "$PROGRAM" tar -q "$WORK/image" | tar -xp -C "$WORK/tarred" --xattrs --xattrs-include='*' \
+        --acls --numeric-owner 2> /dev/null
     # GNU tar does not believe in 1960.
-    is "rsync's differences to what tar extracts" "$(differences "$WORK/tarred" | grep -vE '[ /]old$')" ""
-    (cd "$mount_point" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z) | LC_ALL=C sort -z > "$WORK/want"
+    is "rsync's differences to what tar extracts" \
+        "$(differences "$WORK/tarred" | grep -vE '[ /]old$')" ""
+    (cd "$mount_point" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z) |
+        LC_ALL=C sort -z > "$WORK/want"
     sums "$WORK/image" > "$WORK/have"
     holds "sum against the mount" cmp "$WORK/want" "$WORK/have"
     rm -rf "$out"
@@ -203,7 +220,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     is "no device for others without --preserve" "$(find "$out" -type c -perm /0077)" ""
     umount "$mount_point"
 
-    # What is seldom: names that are taken, directories that are closed, groups, flags, times far off.
+    # What is seldom: names that are taken, directories that are closed, groups, flags, times far
+    # off.
     truncate -s 200M "$WORK/odd"
     mkfs.btrfs -q "$WORK/odd" > /dev/null 2>&1
     mount -o loop "$WORK/odd" "$mount_point"
@@ -245,28 +263,39 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     mount -o loop "$WORK/target" "$WORK/on"
     flags() { (cd "$1/flags" && lsattr -Rd . i i2 a d A directory | sort); }
     for more in '' --skip-existing; do
-        holds "extract seldom things $more" "$PROGRAM" extract -q --preserve $more -C "$WORK/on/all" "$WORK/odd"
+        holds "extract seldom things $more" "$PROGRAM" extract -q --preserve $more \
+            -C "$WORK/on/all" "$WORK/odd"
         is "rsync's differences of seldom things" "$(differences "$WORK/on/all")" ""
         is "flags" "$(flags "$WORK/on/all")" "$(flags "$mount_point")"
     done
     "$PROGRAM" extract -C "$WORK/on/careful" "$WORK/odd" 2> "$WORK/err"
-    is "no protection without --preserve" "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
+    is "no protection without --preserve" \
+        "$(lsattr -R "$WORK/on/careful/flags" | grep -cE '^-{4,5}[ia]')" 0
     holds "which is told" grep -q 'privileges or protection' "$WORK/err"
 
-    # The flag for compression alone: btrfs adds an attribute when it is set. It is made by giving the attribute another name.
+    # The flag for compression alone: btrfs adds an attribute when it is set. It is made by giving
+    # the attribute another name.
     if have python3; then
         truncate -s 128M "$WORK/flag"
         mkfs.btrfs -q -n 16384 "$WORK/flag" > /dev/null 2>&1
         mkdir "$WORK/flagged"
         mount -o loop "$WORK/flag" "$WORK/flagged"
-        (cd "$WORK/flagged" && echo 1 > file && mkdir directory && chattr +c file directory && echo 2 > both && btrfs property set both compression lzo) > /dev/null
+        (cd "$WORK/flagged" && echo 1 > file && mkdir directory && chattr +c file directory &&
+                echo 2 > both && btrfs property set both compression lzo) > /dev/null
         umount "$WORK/flagged"
         holds "an image with a property" "$PROGRAM" extract -q -C "$WORK/on/property" "$WORK/flag"
-        is "the property of a file" "$(getfattr --absolute-names --only-values -n btrfs.compression "$WORK/on/property/both")" lzo
-        python3 "$ROOT/tests/support/patch_image.py" "$WORK/flag" "$(printf btrfs.compression | od -An -tx1 | tr -d ' \n')" "$(printf user.compressions | od -An -tx1 | tr -d ' \n')"
+        is "the property of a file" \
+            "$(getfattr --absolute-names --only-values -n btrfs.compression \
+            "$WORK/on/property/both")" lzo
+        python3 "$ROOT/tests/support/patch_image.py" "$WORK/flag" \
+            "$(printf btrfs.compression | od -An -tx1 | tr -d ' \n')" \
+            "$(printf user.compressions | od -An -tx1 | tr -d ' \n')"
         holds "an image with a flag" "$PROGRAM" extract -q -C "$WORK/on/flag" "$WORK/flag"
-        is "no property without one in the image" "$(cd "$WORK/on/flag" && getfattr -d -m 'btrfs' file directory both)" ""
-        is "but other attributes" "$(getfattr --absolute-names --only-values -n user.compressions "$WORK/on/flag/both")" lzo
+        is "no property without one in the image" \
+            "$(cd "$WORK/on/flag" && getfattr -d -m 'btrfs' file directory both)" ""
+        is "but other attributes" \
+            "$(getfattr --absolute-names --only-values -n user.compressions "$WORK/on/flag/both")" \
+            lzo
     fi
 
     # Names that are taken: the next one gets the content.
@@ -280,16 +309,21 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     is "they are one file" "$(stat -c %h "$WORK/on/taken/links/c")" 2
     is "and so a fifo" "$(stat -c %F "$WORK/on/taken/links/fifo2")" fifo
 
-    # Default access lists of a directory that is there, below the folder, are not for what comes into it.
+    # Default access lists of a directory that is there, below the folder, are not for what comes
+    # into it.
     mkdir -p "$WORK/on/listed/acl"
     setfacl -d -m u:1234:rwx "$WORK/on/listed/acl"
     holds "extract below an access list" "$PROGRAM" extract -q -C "$WORK/on/listed" "$WORK/odd" /acl
     is "inherited access lists" "$(cd "$WORK/on/listed" && getfacl -Rs acl/in)" ""
 
     # Without root.
-    if have setpriv && chmod 755 "$WORK" && mkdir "$WORK/on/user" && chown 1000:1000 "$WORK/on/user" &&
+    if have setpriv && chmod 755 "$WORK" && mkdir "$WORK/on/user" &&
+        chown 1000:1000 "$WORK/on/user" &&
         setpriv --reuid=1000 --regid=1000 --groups=2000 "$PROGRAM" --version > /dev/null 2>&1; then
-        user() { setpriv --reuid=1000 --regid=1000 --groups=2000 "$PROGRAM" extract "$@" -C "$WORK/on/user/out" "$WORK/odd"; }
+        user() {
+            setpriv --reuid=1000 --regid=1000 --groups=2000 "$PROGRAM" extract "$@" \
+                -C "$WORK/on/user/out" "$WORK/odd"
+        }
         out=$WORK/on/user/out
         list() { (cd "$out" && find . -printf '%p %y %m %s %T@\n' | sort); }
         holds "extract without root" user -q
@@ -317,7 +351,8 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
     umount "$mount_point"
 
     # More names than the file system of the folder has for one file: ext4 ends at 65000.
-    if have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 && mount -o loop "$WORK/target" "$WORK/on" 2> /dev/null; then
+    if have mkfs.ext4 && mkfs.ext4 -qF "$WORK/target" > /dev/null 2>&1 &&
+        mount -o loop "$WORK/target" "$WORK/on" 2> /dev/null; then
         truncate -s 2G "$WORK/odd"
         mkfs.btrfs -qf "$WORK/odd" > /dev/null 2>&1
         mount -o loop "$WORK/odd" "$mount_point"
@@ -328,17 +363,22 @@ if [ -e "$WORK/image" ] && mount -o loop,compress=zstd "$WORK/image" "$mount_poi
         )
         umount "$mount_point"
         holds "extract 65280 names" "$PROGRAM" extract -q -C "$WORK/on/out" "$WORK/odd"
-        is "how many they are for a file" "$(find "$WORK/on/out" -type f -printf '%i %n\n' | sort -u | cut -d ' ' -f 2 | sort -n | paste -sd ' ')" "280 65000"
+        is "how many they are for a file" \
+            "$(find "$WORK/on/out" -type f -printf '%i %n\n' | sort -u | cut -d ' ' -f 2 | sort -n |
+            paste -sd ' ')" "280 65000"
         is "files of another size" "$(find "$WORK/on/out" -type f ! -size 5000c)" ""
-        holds "with nothing left to do" "$PROGRAM" extract -q --skip-existing -C "$WORK/on/out" "$WORK/odd"
+        holds "with nothing left to do" "$PROGRAM" extract -q --skip-existing -C "$WORK/on/out" \
+            "$WORK/odd"
         umount "$WORK/on"
     else
         skip "no ext4"
     fi
 
     truncate -s 40M "$WORK/fat"
-    if mkfs.vfat "$WORK/fat" > /dev/null 2>&1 && mount -o loop "$WORK/fat" "$mount_point" 2> /dev/null; then
-        "$PROGRAM" extract -q -C "$mount_point/out" --name '[Cc]ase' --maxdepth 1 "$WORK/image" > /dev/null 2> "$WORK/err"
+    if mkfs.vfat "$WORK/fat" > /dev/null 2>&1 && mount -o loop "$WORK/fat" \
+        "$mount_point" 2> /dev/null; then
+        "$PROGRAM" extract -q -C "$mount_point/out" --name '[Cc]ase' --maxdepth 1 \
+            "$WORK/image" > /dev/null 2> "$WORK/err"
         is "status of names that differ in case" $? 1
         holds "which are named" grep -qi 'differs only in' "$WORK/err"
         is "one of them is there" "$(find "$mount_point/out" -iname case | wc -l)" 1

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Injected faults over images that a kernel made: of each redundant profile any device, or any copy, may fail in
-# any way, and the list is the same. And what is said when no copy is left.
+# Injected faults over images that a kernel made: of each redundant profile any device, or any copy,
+# may fail in any way, and the list is the same. And what is said when no copy is left.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 images=$BUILD/fixtures
-profiles=(dup raid1-2 raid1-3 raid1c3-3 raid1c4-4 raid10-2 raid10-4 raid5-2 raid5-3 raid5-5 raid6-3 raid6-4 raid6-6)
+profiles=(dup raid1-2 raid1-3 raid1c3-3 raid1c4-4 raid10-2 raid10-4 raid5-2 raid5-3 raid5-5 raid6-3
+    raid6-4 raid6-6)
 "$ROOT/scripts/unpack-fixtures" "$images" "${profiles[@]}" lost-tree-fs || exit 1
 actions=(eio flip zero short stale)
 devices=()
@@ -36,11 +37,19 @@ same_with() {
 
 # said WHAT REGEX: a line on stderr.
 said() {
-    if grep -qE -- "$2" "$WORK/err"; then pass; else fail "$1: stderr lacks '$2': $(head -n 2 "$WORK/err")"; fi
+    if grep -qE -- "$2" "$WORK/err"; then
+        pass
+    else
+        fail "$1: stderr lacks '$2': $(head -n 2 "$WORK/err")"
+    fi
 }
 
 silent() {
-    if [ -s "$WORK/err" ]; then fail "$1: unexpected on stderr: $(head -n 2 "$WORK/err")"; else pass; fi
+    if [ -s "$WORK/err" ]; then
+        fail "$1: unexpected on stderr: $(head -n 2 "$WORK/err")"
+    else
+        pass
+    fi
 }
 
 # use NAME: the images of a fixture, and its list.
@@ -58,11 +67,15 @@ any_device_may_fail() {
     for ((number = 1; number <= ${#devices[@]}; number++)); do
         rule=debug/error-gen@device-$number
         for action in "${actions[@]}"; do
-            same_with "$name: $action of device $number" --insert "$rule,kind=tree-block,action=$action"
+            same_with "$name: $action of device $number" \
+                --insert "$rule,kind=tree-block,action=$action"
             silent "$name: $action of device $number"
             same_with "$name: $action of device $number, raw reads as well" -v \
-                --insert "$rule,kind=tree-block,action=$action" --insert "$rule,kind=raw,action=$action"
-            notes=$((notes + $(grep -c '^btrfs-walk: note: tree block .*used copy 2 .*\[features/verify\]$' "$WORK/err")))
+                --insert "$rule,kind=tree-block,action=$action" \
+                --insert "$rule,kind=raw,action=$action"
+            notes=$((notes + $(grep \
+                    -c '^btrfs-walk: note: tree block .*used copy 2 .*\[features/verify\]$' \
+                    "$WORK/err")))
         done
         same_with "$name: half of device $number" --insert "$rule,kind=tree-block,rate=50%,seed=7"
     done
@@ -73,7 +86,8 @@ any_copy_may_fail() {
     local name=$1 copy action
     for copy in 1 2; do
         for action in "${actions[@]}"; do
-            same_with "$name: $action of copy $copy" --insert "debug/error-gen@chunk-map,copy=$copy,action=$action"
+            same_with "$name: $action of copy $copy" \
+                --insert "debug/error-gen@chunk-map,copy=$copy,action=$action"
         done
     done
 }
@@ -88,27 +102,37 @@ done
 use raid6-4
 for pair in "1 2" "1 3" "1 4" "2 3" "2 4" "3 4"; do
     read -r first second <<< "$pair"
-    same_with "raid6-4: devices $pair" --insert "debug/error-gen@device-$first,kind=tree-block,action=flip" \
+    same_with "raid6-4: devices $pair" \
+        --insert "debug/error-gen@device-$first,kind=tree-block,action=flip" \
         --insert "debug/error-gen@device-$first,kind=raw,action=flip" \
         --insert "debug/error-gen@device-$second,kind=tree-block,action=zero" \
         --insert "debug/error-gen@device-$second,kind=raw,action=zero"
 done
 
-# A device without a superblock is as good as missing; the list is whole, but the user gave an image for nothing.
+# A device without a superblock is as good as missing; the list is whole, but the user gave an image
+# for nothing.
 use raid1-2
 walk --insert debug/error-gen@device-1,kind=super
 status=$?
-if [ "$status" -eq 1 ] && cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "a device without superblock: exit status $status"; fi
-said "a device without superblock" 'warning: .*dev1.img is not used: no superblock: .*injected I/O error'
+if [ "$status" -eq 1 ] && cmp -s "$WORK/want" "$WORK/have"; then
+    pass
+else
+    fail "a device without superblock: exit status $status"
+fi
+said "a device without superblock" \
+    'warning: .*dev1.img is not used: no superblock: .*injected I/O error'
 said "a device without superblock" 'warning: device 1 .* is missing: the file system is degraded'
 
 # What -vv says of the way: where the error was born, and what it led to.
 same_with "the way of an error" -vv --insert debug/error-gen@device-1,kind=tree-block
-said "where it was born" '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
+said "where it was born" \
+    '^btrfs-walk:     born in error-gen@device-1 at [0-9]+, came through chunk-map'
 said "what led to it" '^btrfs-walk:   because: injected I/O error at [0-9]+: '
 use raid5-3
-same_with "the way of an error under parity" -vv --insert debug/error-gen@device-2,kind=tree-block,action=short
-said "where it was born under parity" '^btrfs-walk:     born in error-gen@device-2 at [0-9]+, came through chunk-map at [0-9]+'
+same_with "the way of an error under parity" \
+    -vv --insert debug/error-gen@device-2,kind=tree-block,action=short
+said "where it was born under parity" \
+    '^btrfs-walk:     born in error-gen@device-2 at [0-9]+, came through chunk-map at [0-9]+'
 
 # All copies of the root block of tree 5 fail: part of the list is lost, and the block is named.
 use raid1c3-3
@@ -117,13 +141,29 @@ block=$(sed -n 's/^.*note: tree block \([0-9]*\) of tree 5 (level .*/\1/p' "$WOR
 walk -vv --insert "debug/error-gen@chunk-map,start=$block,end=$((block + 1)),action=zero"
 status=$?
 if [ "$status" -eq 1 ]; then pass; else fail "a lost block: exit status $status"; fi
-if [ -z "$(LC_ALL=C comm -z -13 "$WORK/want" "$WORK/have" | tr -d '\0')" ]; then pass; else fail "a lost block: paths that do not exist"; fi
-said "a lost block" "^btrfs-walk: damage: tree block $block of tree 5 \(level [0-9]\): no good copy: copy 1 on device [0-9] at [0-9]+: .*; copy 2 .*; copy 3 .*checksum mismatch \[features/verify\]$"
+if [ -z "$(LC_ALL=C comm -z -13 "$WORK/want" "$WORK/have" | tr -d '\0')" ]; then
+    pass
+else
+    fail "a lost block: paths that do not exist"
+fi
+said "a lost block" \
+    "^btrfs-walk: damage: tree block $block of tree 5 \(level [0-9]\): no good copy: copy 1 on \
+device [0-9] at [0-9]+: .*; copy 2 .*; copy 3 .*checksum mismatch \[features/verify\]$"
 said "the way of a lost block" "^btrfs-walk:   born in verify at $block, came through node-cache$"
-if [ "$(grep -c '^btrfs-walk: ' "$WORK/err")" -eq "$(grep -cE '^btrfs-walk: (damage|  |note: (no )?sandbox: )' "$WORK/err")" ]; then pass; else fail "more is said than the lost block"; fi
-if [ "$(grep -c '^btrfs-walk:   because: ' "$WORK/err")" -eq 3 ]; then pass; else fail "not one reason for each copy"; fi
+if [ "$(grep -c '^btrfs-walk: ' "$WORK/err")" -eq "$(grep -cE \
+        '^btrfs-walk: (damage|  |note: (no )?sandbox: )' "$WORK/err")" ]; then
+    pass
+else
+    fail "more is said than the lost block"
+fi
+if [ "$(grep -c '^btrfs-walk:   because: ' "$WORK/err")" -eq 3 ]; then
+    pass
+else
+    fail "not one reason for each copy"
+fi
 
-# Without the root block of tree 5 all that the walk lists can be asked for by its path, and the contents are right.
+# Without the root block of tree 5 all that the walk lists can be asked for by its path, and the
+# contents are right.
 image=$images/lost-tree-fs/dev1.img
 "$PROGRAM" -0 --type f,d,l,p,s,c,b "$image" > "$WORK/all" 2> /dev/null
 "$PROGRAM" -0 "$image" > "$WORK/files" 2> /dev/null
@@ -131,8 +171,13 @@ for command in "stat --json" ls readlink extents cat; do
     case $command in extents | cat) list=files ;; *) list=all ;; esac
     # shellcheck disable=SC2086 # words
     xargs -0 -a "$WORK/$list" "$PROGRAM" $command "$image" > "$WORK/out" 2> "$WORK/err"
-    refused=$(grep -v '^btrfs-walk: damage: tree block ' "$WORK/err" | grep -vcE 'not a symbolic link')
-    if [ -s "$WORK/out" ] && [ "$refused" -eq 0 ]; then pass; else fail "$command of what the walk lists: $refused refused: $(head -n 3 "$WORK/err")"; fi
+    refused=$(grep -v '^btrfs-walk: damage: tree block ' "$WORK/err" |
+            grep -vcE 'not a symbolic link')
+    if [ -s "$WORK/out" ] && [ "$refused" -eq 0 ]; then
+        pass
+    else
+        fail "$command of what the walk lists: $refused refused: $(head -n 3 "$WORK/err")"
+    fi
 done
 # Another fixture has the same files, and a list of what a mount said is in them.
 "$PROGRAM" sum -0 "$image" 2> /dev/null | LC_ALL=C sort -z -k 1.67 > "$WORK/have"

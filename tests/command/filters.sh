@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The filters of walk as a user meets them: types, conditions, depth, long lines, sorting, what is refused. Where root is
-# at hand and the kernel has btrfs, also against find(1) on a mount.
+# The filters of walk as a user meets them: types, conditions, depth, long lines, sorting, what is
+# refused. Where root is at hand and the kernel has btrfs, also against find(1) on a mount.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -29,15 +29,21 @@ counts() {
     local what=$1 want=$2 have
     shift 2
     have=$(timeout 60 "$PROGRAM" -0 "$@" 2> "$WORK/err" | tr -dc '\0' | wc -c)
-    if [ "$have" -eq "$want" ] && [ ! -s "$WORK/err" ]; then pass; else fail "$what: $have, not $want $(head -n 1 "$WORK/err")"; fi
+    if [ "$have" -eq "$want" ] && [ ! -s "$WORK/err" ]; then
+        pass
+    else
+        fail "$what: $have, not $want $(head -n 1 "$WORK/err")"
+    fi
 }
-# refused TEXT ARGUMENTS...: exit status 2, nothing on stdout, and the text on stderr, before any image is opened.
+# refused TEXT ARGUMENTS...: exit status 2, nothing on stdout, and the text on stderr, before any
+# image is opened.
 refused() {
     local text=$1 out status
     shift
     out=$("$PROGRAM" "$@" "$WORK/no-such-image" 2> "$WORK/err")
     status=$?
-    if [ "$status" -eq 2 ] && [ -z "$out" ] && grep -qF -- "$text" "$WORK/err" && ! grep -q no-such-image "$WORK/err"; then
+    if [ "$status" -eq 2 ] && [ -z "$out" ] && grep -qF -- "$text" "$WORK/err" &&
+        ! grep -q no-such-image "$WORK/err"; then
         pass
     else
         fail "$*: status $status, $(head -n 1 "$WORK/err")"
@@ -45,14 +51,20 @@ refused() {
 }
 
 # Types.
-lists "links and devices" $'/kinds/block-device\n/kinds/character-device\n/kinds/symlink\n/kinds/dangling-symlink\n/kinds/long-symlink' \
+lists "links and devices" \
+    $'/kinds/block-device\n/kinds/character-device\n/kinds/symlink\n/kinds/dangling-symlink\n/ki'\
+$'nds/long-symlink' \
     --type b,c,l --path '/kinds/*' "$plain"
 lists "a type twice" $'/docs/pipe\n/kinds/fifo\n/kinds/socket' --type p --type s "$plain"
 lists "the top directory" / --type d --maxdepth 0 "$plain"
-lists "directories below it" $'/docs/letters\n/source/library' --type d --regex '/(docs|source)/.*' "$plain"
-counts "files alone are the default" "$("$PROGRAM" -0 --type f "$plain" | tr -dc '\0' | wc -c)" "$plain"
-holds "and come in the same order" cmp <("$PROGRAM" -0 "$plain") <("$PROGRAM" -0 --type f --name '*' "$plain")
-holds "whatever the number of threads" cmp <("$PROGRAM" -0 -j 1 --type "$all" "$subvolumes") <("$PROGRAM" -0 -j 4 --type "$all" "$subvolumes")
+lists "directories below it" $'/docs/letters\n/source/library' --type d \
+    --regex '/(docs|source)/.*' "$plain"
+counts "files alone are the default" "$("$PROGRAM" -0 --type f "$plain" | tr -dc '\0' | wc -c)" \
+    "$plain"
+holds "and come in the same order" cmp <("$PROGRAM" -0 "$plain") \
+    <("$PROGRAM" -0 --type f --name '*' "$plain")
+holds "whatever the number of threads" cmp <("$PROGRAM" -0 -j 1 --type "$all" "$subvolumes") \
+    <("$PROGRAM" -0 -j 4 --type "$all" "$subvolumes")
 
 # Conditions.
 counts "a name" 8 --name '0?.txt' "$plain"
@@ -63,33 +75,47 @@ counts "a regular expression" 3 --regex '/docs/letters/0[1-3].*' "$plain"
 lists "a size" $'/docs/second name of large.bin\n/source/large.bin' --size 20000c "$plain"
 lists "a size in units" /data/only-hole --size +1023k --size -1025k "$plain"
 lists "links" $'/docs/second name of large.bin\n/source/large.bin' --links 2 "$plain"
-lists "empty directories" $'/empty\n/kinds/directory\n/collisions/links\n/younger/older' --type d --empty --exclude many "$plain"
+lists "empty directories" $'/empty\n/kinds/directory\n/collisions/links\n/younger/older' --type d \
+    --empty --exclude many "$plain"
 counts "a date to come" 0 --newer 2200-01-01 "$plain"
 counts "a date long ago" 1 --newer '1999-12-31 23:59:59+01:00' --name top-file "$plain"
 counts "by permissions" 0 --perm /7022 --type f "$plain"
 lists "excluded" $'/\n/top-file' --type f,d --maxdepth 1 --exclude '/[a-su-z]*' "$plain"
 lists "by inode number" $'/docs/second name of large.bin\n/source/large.bin' \
     --inum "$("$PROGRAM" -o inode,path "$plain" | sed -n 's/\t.source.large.bin$//p')" "$plain"
-holds "rows of what is chosen" [ "$("$PROGRAM" -o size,type,path --name 'l*.bin' --type f,l "$plain")" = $'20000\tfile\t/source/large.bin' ]
-holds "JSON of it" grep -q '"path":"/kinds/fifo".*"type":"fifo"' <("$PROGRAM" --json --type p "$plain")
-holds "names cost no inodes" [ "$("$PROGRAM" --name zz --summary "$plain" 2>&1 | sed 's/.*blocks, //;s/ bytes.*//')" -le \
+holds "rows of what is chosen" \
+    [ "$("$PROGRAM" -o size,type,path --name 'l*.bin' --type f,l \
+        "$plain")" = $'20000\tfile\t/source/large.bin' ]
+holds "JSON of it" grep -q '"path":"/kinds/fifo".*"type":"fifo"' \
+    <("$PROGRAM" --json --type p "$plain")
+holds "names cost no inodes" \
+    [ "$("$PROGRAM" --name zz --summary "$plain" 2>&1 | sed 's/.*blocks, //;s/ bytes.*//')" -le \
     "$("$PROGRAM" --summary "$plain" 2>&1 > /dev/null | sed 's/.*blocks, //;s/ bytes.*//')" ]
-holds "the summary counts what is listed" grep -q '^8 files' <("$PROGRAM" --name '0?.txt' --summary "$plain" 2>&1 > /dev/null)
+holds "the summary counts what is listed" \
+    grep -q '^8 files' <("$PROGRAM" --name '0?.txt' --summary "$plain" 2>&1 > /dev/null)
 
 # Long lines.
-holds "a long line of a file" grep -qxE -- '-rw-r--r-- +2 +0 +0 +20000 [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{9} /source/large.bin' <("$PROGRAM" --long "$plain")
-holds "of a device" grep -qE '^crw------- +1 +0 +0 +1, 3 .* /kinds/character-device$' <("$PROGRAM" --long --type c "$plain")
+holds "a long line of a file" grep -qxE -- \
+    '-rw-r--r-- +2 +0 +0 +20000 [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{9} /source/large.bin' \
+    <("$PROGRAM" --long "$plain")
+holds "of a device" grep -qE '^crw------- +1 +0 +0 +1, 3 .* /kinds/character-device$' \
+    <("$PROGRAM" --long --type c "$plain")
 holds "of a directory" grep -qE '^drwx.* /$' <("$PROGRAM" --long --type d "$plain")
 refused "--long excludes" --long -o path
 refused "--long excludes" --long --json
 
 # Sorting.
-holds "by path" cmp <("$PROGRAM" -0 --sort path --type "$all" "$plain") <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -z)
+holds "by path" cmp <("$PROGRAM" -0 --sort path --type "$all" "$plain") \
+    <("$PROGRAM" -0 --type "$all" "$plain" | LC_ALL=C sort -z)
 holds "by size" sort -c -n <("$PROGRAM" --sort size -o size "$plain")
 holds "by time" sort -c -n <("$PROGRAM" --sort mtime -o mtime --type "$all" "$plain")
-holds "nothing is lost" cmp <("$PROGRAM" -0 --sort mtime "$plain" | sort -z) <("$PROGRAM" -0 "$plain" | sort -z)
-holds "an array stays one" [ "$("$PROGRAM" --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' | grep -c '^\[{.*}\]$')" -eq 1 ]
-holds "an empty one, too" [ "$("$PROGRAM" --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
+holds "nothing is lost" cmp <("$PROGRAM" -0 --sort mtime "$plain" | sort -z) \
+    <("$PROGRAM" -0 "$plain" | sort -z)
+holds "an array stays one" \
+    [ "$("$PROGRAM" --sort size --json=array --name '0?.txt' "$plain" | tr -d '\n' |
+        grep -c '^\[{.*}\]$')" -eq 1 ]
+holds "an empty one, too" \
+    [ "$("$PROGRAM" --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
 
 # Refusals.
 refused "invalid argument of --sort" --sort name
@@ -111,19 +137,28 @@ refused "--inum 'x'" --inum x
 mounted=
 unmount() { [ -z "$mounted" ] || umount "$mounted"; mounted=; }
 trap 'unmount; rm -rf "$WORK"' EXIT
-# same FIND-ARGUMENTS -- ARGUMENTS...: the same paths, apart from the top, which both know by other names.
+# same FIND-ARGUMENTS -- ARGUMENTS...: the same paths, apart from the top, which both know by other
+# names.
 same() {
     local -a find=()
     while [ "$1" != -- ]; do find+=("$1"); shift; done
     shift
-    (cd "$mounted" && find . -mindepth 1 "${find[@]}" -print0) | sed -z 's/^\.//' | LC_ALL=C sort -z > "$WORK/want"
-    "$PROGRAM" -q -0 --type "$all" "$@" "$image" | LC_ALL=C grep -zavx / | LC_ALL=C sort -z > "$WORK/have"
-    if cmp -s "$WORK/want" "$WORK/have"; then pass; else fail "$* is not what find ${find[*]} says"; fi
+    (cd "$mounted" && find . -mindepth 1 "${find[@]}" -print0) | sed -z 's/^\.//' |
+        LC_ALL=C sort -z > "$WORK/want"
+    "$PROGRAM" -q -0 --type "$all" "$@" "$image" | LC_ALL=C grep -zavx / |
+        LC_ALL=C sort -z > "$WORK/have"
+    if cmp -s "$WORK/want" "$WORK/have"; then
+        pass
+    else
+        fail "$* is not what find ${find[*]} says"
+    fi
 }
 compare() {
     local n
     same --
-    for n in 0 1 -1 +0 1k +1k -2k 1M +1M 20000c +20000c -11c 2b 40b; do same -size "$n" -- --size "$n"; done
+    for n in 0 1 -1 +0 1k +1k -2k 1M +1M 20000c +20000c -11c 2b 40b; do
+        same -size "$n" -- --size "$n"
+    done
     for n in 0 +0 1 +1000; do same -mtime "$n" ! -inum 2 -- --mtime "$n" --inum +2; done
     for n in 644 -444 /111 0 /7000 -0; do same -perm "$n" -- --perm "$n"; done
     for n in 1 +1 -2; do same -links "$n" -- --links "$n"; done
@@ -136,9 +171,11 @@ compare() {
     same -uid 0 -gid 0 -- --uid 0 --gid 0
     same -newermt 2026-01-01 ! -inum 2 -- --newer 2026-01-01 --inum +2
     same -inum -300 -- --inum -300
-    same '(' -name 'm*' -o -path ./docs ')' -prune -o -size -1k -- --exclude 'm*' --exclude /docs --size -1k
+    same '(' -name 'm*' -o -path ./docs ')' -prune -o -size -1k -- --exclude 'm*' --exclude /docs \
+        --size -1k
 }
-if [ "$(id -u)" -ne 0 ] || ! grep -qw btrfs /proc/filesystems || ! find --version > /dev/null 2>&1; then
+if [ "$(id -u)" -ne 0 ] || ! grep -qw btrfs /proc/filesystems ||
+    ! find --version > /dev/null 2>&1; then
     skip "comparison with find on a mount: needs root, and a kernel with btrfs"
 else
     mkdir -p "$WORK/mount"

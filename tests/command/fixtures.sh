@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Walks every fixture and compares the paths, the exit status and the messages with what its `about` expects.
-# Runs each with one thread and with three: the output must be the same, byte for byte.
+# Walks every fixture and compares the paths, the exit status and the messages with what its `about`
+# expects. Runs each with one thread and with three: the output must be the same, byte for byte.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -13,7 +13,11 @@ about() { sed -n "s/^$2: *//p" "$ROOT/fixtures/$1/about"; }
 
 # A sorted list of a fixture, packed or not.
 list() {
-    if [ -e "$ROOT/fixtures/$1/$2" ]; then cat "$ROOT/fixtures/$1/$2"; else zstd -q -d -c "$ROOT/fixtures/$1/$2.zst"; fi
+    if [ -e "$ROOT/fixtures/$1/$2" ]; then
+        cat "$ROOT/fixtures/$1/$2"
+    else
+        zstd -q -d -c "$ROOT/fixtures/$1/$2.zst"
+    fi
 }
 
 has_list() { [ -e "$ROOT/fixtures/$1/$2" ] || [ -e "$ROOT/fixtures/$1/$2.zst" ]; }
@@ -37,10 +41,13 @@ check_fixture() {
     status=$?
     # shellcheck disable=SC2046
     "$PROGRAM" -0 -j 1 $(about "$name" args) "${files[@]}" > "$WORK/out1" 2> /dev/null
-    cmp -s "$WORK/out" "$WORK/out1" || { fail "$name: output depends on the number of threads"; return; }
-    [ "$status" = "${expected:-0}" ] || { fail "$name: exit status $status, not ${expected:-0}: $(head -n 3 "$WORK/err")"; return; }
+    cmp -s "$WORK/out" "$WORK/out1" ||
+        { fail "$name: output depends on the number of threads"; return; }
+    [ "$status" = "${expected:-0}" ] ||
+        { fail "$name: exit status $status, not ${expected:-0}: $(head -n 3 "$WORK/err")"; return; }
     while read -r expression; do
-        grep -qiE -- "$expression" "$WORK/err" || { fail "$name: stderr lacks '$expression': $(head -n 3 "$WORK/err")"; return; }
+        grep -qiE -- "$expression" "$WORK/err" ||
+            { fail "$name: stderr lacks '$expression': $(head -n 3 "$WORK/err")"; return; }
     done < <(about "$name" stderr)
     list "$name" paths0 > "$WORK/want"
     LC_ALL=C sort -z "$WORK/out" > "$WORK/have"
@@ -52,7 +59,9 @@ check_fixture() {
             [ ! -s "$WORK/lacking" ] || { fail "$name: paths are missing"; return; }
         fi
     else
-        cmp -s "$WORK/want" "$WORK/have" || { fail "$name: wrong paths ($(tr -cd '\0' < "$WORK/have" | wc -c) of $(tr -cd '\0' < "$WORK/want" | wc -c))"; return; }
+        cmp -s "$WORK/want" "$WORK/have" ||
+            { fail "$name: wrong paths ($(tr -cd '\0' < "$WORK/have" | wc -c) of $(tr -cd ''\
+'\0' < "$WORK/want" | wc -c))"; return; }
     fi
     pass "$name"
 }

@@ -19,7 +19,8 @@ is_a() {
     holds "$1: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 }
 
-is_a qcow2 0 'QFI\373\0\0\0\3' "a qcow2 image: convert it with 'qemu-img convert -O raw', or serve it with qemu-nbd "
+is_a qcow2 0 'QFI\373\0\0\0\3' \
+    "a qcow2 image: convert it with 'qemu-img convert -O raw', or serve it with qemu-nbd "
 is_a vmdk 0 'KDMV\1' 'a vmdk image: convert'
 is_a vdi 64 '\177\020\332\276' 'a vdi image: convert'
 is_a vhdx 0 'vhdxfile' 'a vhdx image: convert'
@@ -28,7 +29,8 @@ is_a gzip 0 '\037\213\010' "gzip-compressed: unpack it first, with 'gunzip'"
 is_a zstd 0 '\050\265\057\375' "zstd-compressed: unpack it first, with 'unzstd'"
 is_a xz 0 '\3757zXZ\0' 'xz-compressed'
 is_a bzip2 0 'BZh91AY&SY' 'bzip2-compressed'
-is_a "a dump" 0 '\213\146\225\162\342\045\134\275' "a dump of btrfs-image: restore it with 'btrfs-image -r'"
+is_a "a dump" 0 '\213\146\225\162\342\045\134\275' \
+    "a dump of btrfs-image: restore it with 'btrfs-image -r'"
 is_a "a stream" 0 'btrfs-stream\0\1' 'a stream of btrfs send'
 is_a tar 257 'ustar\0' 'a tar archive'
 is_a zip 0 'PK\3\4' 'a zip archive'
@@ -36,11 +38,13 @@ is_a LUKS 0 'LUKS\272\276\0\1' "encrypted with LUKS: open it with 'cryptsetup op
 # Headers as the tools write them: libblkid verifies their checksums.
 zeros() { printf '\\000%.0s' $(seq "$1"); }
 is_a swap 1024 "\\1\\0\\0\\0\\377$(zeros 3057)SWAPSPACE2" 'swap space'
-is_a LVM 512 "LABELONE\\001$(zeros 7)GA\\276\\242\\040\\000\\000\\000LVM2\\040001XTS0PgP41NapoELxXO42usoLi\
+is_a LVM 512 \
+    "LABELONE\\001$(zeros 7)GA\\276\\242\\040\\000\\000\\000LVM2\\040001XTS0PgP41NapoELxXO42usoLi\
 i8P43O1\\000\\000\\000\\002$(zeros 6)\\020$(zeros 30)\\020$(zeros 7)\\360\\017$(zeros 21)\
 \\002" \
     "a physical volume of LVM: activate its group with 'vgchange -ay', and read the logical volume"
-is_a MD 4096 "\\374N\\053\\251\\001$(zeros 11)0123456789abcdefhost\\0720$(zeros 34)\\001$(zeros 7)\\200\
+is_a MD 4096 "\\374N\\053\\251\\001$(zeros 11)0123456789abcdefhost\\0720$(zeros 34)\\001$(zeros \
+        7)\\200\
 \\076$(zeros 10)\\002$(zeros 36)\\010$(zeros 6)\\2606$(zeros 6)\\010$(zeros 71)\\333o\\316P" \
     "a member of an MD array: assemble it with 'mdadm --assemble --readonly'"
 is_a zeros 0 '\0' 'empty: it begins and ends with zeros'
@@ -49,7 +53,8 @@ expect "zeros alone" 2 'it is all zeros' "$image"
 truncate -s 0 "$image"
 expect "an empty file" 2 'it is an empty file' "$image"
 head -c 300000 /dev/urandom > "$image"
-expect "anything else" 2 'not a btrfs file system: superblock copy 0 at 65536: no btrfs magic' "$image"
+expect "anything else" 2 'not a btrfs file system: superblock copy 0 at 65536: no btrfs magic' \
+    "$image"
 : > "$image" && truncate -s 15T "$image"
 expect "a very large image" 2 'it is empty: it begins and ends with zeros' "$image"
 rm "$image"
@@ -75,13 +80,17 @@ damage() {
     done
 }
 damage 64 'XXXXXXXX'
-expect "a broken magic" 2 'damaged: no good superblock: superblock copy 0 at 65536: a superblock whose magic is damaged; superblock copy 1 ' "$damaged"
+expect "a broken magic" 2 \
+    'damaged: no good superblock: superblock copy 0 at 65536: a superblock whose magic is '\
+'damaged; superblock copy 1 ' "$damaged"
 damage 64 '\0\0\0\0\0\0\0\0'
 expect "an erased magic" 2 'a superblock whose magic has been erased' "$damaged"
 damage 64 '!BHRfS_M'
-expect "the magic of an unfinished mkfs" 2 'a superblock whose magic says that mkfs.btrfs' "$damaged"
+expect "the magic of an unfinished mkfs" 2 'a superblock whose magic says that mkfs.btrfs' \
+    "$damaged"
 damage 3000 'XX'
-expect "a bad checksum" 2 'damaged: no good superblock: superblock copy 0 at 65536: crc32c checksum mismatch' "$damaged"
+expect "a bad checksum" 2 \
+    'damaged: no good superblock: superblock copy 0 at 65536: crc32c checksum mismatch' "$damaged"
 # A container whose superblock happens to lie where it would lie in a raw image.
 head -c 1M "$plain" > "$damaged"
 printf 'KDMV' | dd of="$damaged" conv=notrunc status=none

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The fuzz target for the whole program, without a fuzzer: fixtures with a few mutations through all commands, and
-# what fuzzers have found.
+# The fuzz target for the whole program, without a fuzzer: fixtures with a few mutations through all
+# commands, and what fuzzers have found.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -12,11 +12,13 @@ images=$BUILD/fixtures fixtures=(empty quota-groups compressed nodesize-4k)
 
 mkdir "$WORK/packed" "$WORK/found"
 for name in "${fixtures[@]}"; do
-    holds "$name is packed" "$tool" pack "$WORK/packed/$name" 8 "$images/$name"/dev?.img -- /top-file /
+    holds "$name is packed" "$tool" pack "$WORK/packed/$name" 8 "$images/$name"/dev?.img -- \
+        /top-file /
 done
 holds "an image is what it was, but for its data" "$tool" unpack "$WORK/packed/empty" "$WORK/again"
 is "its copies of the superblock" "$("$PROGRAM" super "$WORK/again1.img")" \
-    "$("$PROGRAM" super "$images/empty/dev1.img" | sed "s|$images/empty/dev1.img|$WORK/again1.img|")"
+    "$("$PROGRAM" super "$images/empty/dev1.img" |
+    sed "s|$images/empty/dev1.img|$WORK/again1.img|")"
 is "its trees" "$("$PROGRAM" dump "$WORK/again1.img")" "$("$PROGRAM" dump "$images/empty/dev1.img")"
 
 # A command line each round, so these are all of them four times.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The graph as a user meets it: printing it, giving it back, changing it, tracing it, looking into it, and what is
-# said when it makes no sense.
+# The graph as a user meets it: printing it, giving it back, changing it, tracing it, looking into
+# it, and what is said when it makes no sense.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -60,7 +60,8 @@ run graph --format dot "${mirror[@]}"
 ends "a picture" 0
 holds "has an edge to each device" [ "$(grep -c -- '->' "$WORK/out")" -eq 5 ]
 "$ROOT/scripts/make-picture" "$PROGRAM" "$WORK/docs" 2> /dev/null
-holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WORK/docs/graph.dot" "$ROOT/docs/graph.dot"
+holds "the picture of the README is up to date (scripts/make-picture)" cmp "$WORK/docs/graph.dot" \
+    "$ROOT/docs/graph.dot"
 if have dot; then
     holds "and Graphviz draws it" dot -Tsvg -o "$WORK/graph.svg" "$WORK/out"
 else
@@ -81,14 +82,23 @@ refuse() { # DESCRIPTION VOLFILE REGEX
     says "$1" "$3"
     holds "$1: nothing on stdout" [ ! -s "$WORK/out" ]
 }
-refuse "unknown type" "volume d\n type storage/flie\nend-volume\n" 'bad.vol:2:7: .*unknown type storage/flie'
-refuse "unknown option" "volume d\n type storage/file\n option pth x\nend-volume\n" 'bad.vol:3:9: .*no option pth'
-refuse "value out of range" "${map}volume n\n type performance/node-cache\n option size 2E\n subvolumes m\nend-volume\n" 'bad.vol:11:14: .*size like 64K \(0 to 1T\)'
-refuse "number of children" "${map}volume v\n type features/verify\n subvolumes m d\nend-volume\n" 'takes 1 subvolume, not 2'
-refuse "address spaces" "${disk}volume v\n type features/verify\n subvolumes d\nend-volume\n" 'address spaces do not fit'
-refuse "unused volume" "${disk}volume e\n type storage/file\n option path $plain\nend-volume\n" 'bad.vol:1:8: .*d.* used'
+refuse "unknown type" "volume d\n type storage/flie\nend-volume\n" \
+    'bad.vol:2:7: .*unknown type storage/flie'
+refuse "unknown option" "volume d\n type storage/file\n option pth x\nend-volume\n" \
+    'bad.vol:3:9: .*no option pth'
+refuse "value out of range" \
+    "${map}volume n\n type performance/node-cache\n option size 2E\n subvolumes m\nend-volume\n" \
+    'bad.vol:11:14: .*size like 64K \(0 to 1T\)'
+refuse "number of children" "${map}volume v\n type features/verify\n subvolumes m d\nend-volume\n" \
+    'takes 1 subvolume, not 2'
+refuse "address spaces" "${disk}volume v\n type features/verify\n subvolumes d\nend-volume\n" \
+    'address spaces do not fit'
+refuse "unused volume" "${disk}volume e\n type storage/file\n option path $plain\nend-volume\n" \
+    'bad.vol:1:8: .*d.* used'
 refuse "duplicate name" "$disk$disk" 'bad.vol:5:8: '
-refuse "cycle" "volume a\n type features/verify\n subvolumes b\nend-volume\nvolume b\n type features/verify\n subvolumes a\nend-volume\n" 'bad.vol:3:13: .*used before it is defined'
+refuse "cycle" \
+    "volume a\n type features/verify\n subvolumes b\nend-volume\nvolume b\n type \
+features/verify\n subvolumes a\nend-volume\n" 'bad.vol:3:13: .*used before it is defined'
 refuse "no chunk map" "$disk" 'one volume that maps logical addresses to devices'
 refuse "an empty file" "" 'bad.vol'
 volfile "${map}volume v\n type features/verify\n subvolumes m\nend-volume\n"
@@ -109,7 +119,9 @@ run --insert debug/trace@verify,kind=any,kind=raw "$plain"
 ends "an option twice" 2
 run -v -0 --insert debug/error-gen@chunk-map,kind=tree-block,nth=3,once=on "$plain"
 ends "a read that fails once" 0
-says "a read that fails once" 'note: tree block [0-9]+ of tree [0-9]+ \(level 0\): good only when it was read again \(.*injected I/O error'
+says "a read that fails once" \
+    'note: tree block [0-9]+ of tree [0-9]+ \(level 0\): good only when it was read again '\
+'\(.*injected I/O error'
 holds "a read that fails once" same "$want_plain"
 mkfifo "$WORK/fifo"
 head -n 1 "$WORK/fifo" > /dev/null &
@@ -159,7 +171,9 @@ run -0 -vv --insert debug/error-gen@device-1,kind=tree-block "${mirror[@]}"
 ends "a mirror with a failing device" 0
 holds "a mirror with a failing device" same "$want_mirror"
 says "the layer of a note" 'used copy 2 .*\[features/verify\]$'
-says "the way of its cause" 'born in error-gen@device-1 at [0-9]+, came through chunk-map at [0-9]+|born in error-gen@device-1 at [0-9]+, came through chunk-map'
+says "the way of its cause" \
+    'born in error-gen@device-1 at [0-9]+, came through chunk-map at [0-9]+|born in '\
+'error-gen@device-1 at [0-9]+, came through chunk-map'
 says "an address that is not repeated" 'at ([0-9]+), came through chunk-map$'
 is "for it is the same" "$(grep -cE 'at ([0-9]+), came through chunk-map at \1$' "$WORK/err")" 0
 run /no/such/image
@@ -168,7 +182,8 @@ says "the layer of an error" 'cannot open /no/such/image: .*\[storage/file devic
 # Statedumps.
 run --statedump "$WORK/dump" "${mirror[@]}"
 ends "a statedump" 0
-for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-9]' '"volume": "device-2"' '"requests": [1-9]'; do
+for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-9]' \
+    '"volume": "device-2"' '"requests": [1-9]'; do
     holds "the statedump has $word" grep -q "$word" "$WORK/dump"
 done
 if have python3; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
@@ -211,7 +226,8 @@ for _ in $(seq 20); do # until the file system is open nobody listens
     sleep 0.5
     [ -s "$WORK/live" ] && break
 done
-holds "SIGUSR1 dumps into the file while the walk goes on" grep -q '"name": "delay-gen@device-1"' "$WORK/live"
+holds "SIGUSR1 dumps into the file while the walk goes on" grep -q '"name": "delay-gen@device-1"' \
+    "$WORK/live"
 holds "and does not end it" kill -0 "$walker"
 kill "$walker" && wait "$walker" 2> /dev/null
 finish

@@ -12,16 +12,21 @@ fixture() { echo "$BUILD/fixtures/$1/dev${2:-1}.img"; }
 tells() { local line; for line; do holds "'$line'" out_has "^$line\$"; done; }
 
 expect "one screen" 0 - info "$(fixture subvolumes)"
-tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' 'Size:          128.00MiB, 456.00KiB used \(0%\)' \
-    'Blocks:        nodes of 16384 bytes, sectors of 4096, crc32c' 'Features:      mixed-backref, .*, free-space-tree-valid' \
+tells 'Label: *' 'UUID:          b02051c2-b910-be11-5c4b-0b701d129466' \
+    'Size:          128.00MiB, 456.00KiB used \(0%\)' \
+    'Blocks:        nodes of 16384 bytes, sectors of 4096, crc32c' \
+    'Features:      mixed-backref, .*, free-space-tree-valid' \
     'Data:          single, 8.00MiB in 1 chunk' 'Metadata:      DUP, 32.00MiB in 1 chunk' \
-    'Subvolumes:    12, and 6 snapshots, 0 deleted' 'Transaction:   13, last change 2026-11-21 03:07:43 UTC' \
-    'Log tree:      none' 'Device 1:      present, 128.00MiB, 88.00MiB allocated, .*/dev1.img' 'State:         healthy'
+    'Subvolumes:    12, and 6 snapshots, 0 deleted' \
+    'Transaction:   13, last change 2026-11-21 03:07:43 UTC' \
+    'Log tree:      none' 'Device 1:      present, 128.00MiB, 88.00MiB allocated, .*/dev1.img' \
+    'State:         healthy'
 holds "it fits" [ "$(wc -l < "$WORK/out")" -le 20 ]
 expect "a label" 0 - info "$(fixture metadata-uuid)"
 tells 'Metadata UUID: .*' 'Features:      .*, metadata-uuid.*'
 expect "a missing device" 0 'device 2 .* is missing' info "$(fixture raid1-2)"
-tells 'Device 2:      missing, .* allocated' 'State:         degraded, 1 of 2 devices missing; 1 message on stderr'
+tells 'Device 2:      missing, .* allocated' \
+    'State:         degraded, 1 of 2 devices missing; 1 message on stderr'
 expect "a log tree" 0 - info "$(fixture log-tree)"
 tells 'Log tree:      yes, replayed: .*'
 expect "a log tree that is ignored" 0 - info --log=ignore "$(fixture log-tree)"
@@ -67,7 +72,9 @@ expect "no root tree" 1 'tree block .* of tree 1' info "$(fixture lost-tree-root
 tells 'UUID: .*' 'Transaction:   7' 'State:         unreadable; 1 message on stderr'
 expect "no chunk tree" 1 'tree block .* of tree 3' info "$(fixture lost-tree-chunk)"
 expect "the same as JSON" 1 'tree block' info --json "$(fixture lost-tree-chunk)"
-holds "the state" grep -q '"state":"unreadable".*"problems":\[{"severity":"damage","message":"tree block ' "$WORK/out"
+holds "the state" \
+    grep -q '"state":"unreadable".*"problems":\[{"severity":"damage","message":"tree block ' \
+    "$WORK/out"
 cp --sparse=always "$(fixture plain)" "$WORK/image"
 printf '\1' | dd of="$WORK/image" bs=1 seek=$((65536 + 195)) conv=notrunc status=none
 expect "one bad superblock" 0 'superblock copy 0 at 65536 rejected' info "$WORK/image"
@@ -85,8 +92,10 @@ if have python3; then
 import json, sys
 info = json.load(open(sys.argv[1]))
 assert info["state"] == "healthy" and info["problems"] == []
-assert [d["id"] for d in info["devices"]] == [1, 2] and {p["type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
-assert info["checksum"] == "crc32c" and info["size"] == 268435456 and "no-holes" in info["features"]' "$WORK/out"
+assert [d["id"] for d in info["devices"]] == [1, 2]
+assert {p["type"] for p in info["profiles"]} == {"Data", "Metadata", "System"}
+assert info["checksum"] == "crc32c" and info["size"] == 268435456
+assert "no-holes" in info["features"]' "$WORK/out"
 else
     skip "no python3"
 fi
@@ -100,7 +109,8 @@ for name in big-directory levels-3 subvolumes raid5-3; do
     devices=("$BUILD/fixtures/$name/"dev*.img)
     expect "the trees of $name" 0 'tree=1 ' info --probe block-read-start "${devices[@]}"
     is "trees other than 1 and 3 in $name" "$(grep -cvE ' tree=(1|3) ' "$WORK/err")" 0
-    expect "the blocks of $name" 0 - info --probe block-read-start --probe-output "$WORK/reads" "${devices[@]}"
+    expect "the blocks of $name" 0 - info --probe block-read-start --probe-output "$WORK/reads" \
+        "${devices[@]}"
     holds "few blocks in $name" [ "$(wc -l < "$WORK/reads")" -le 12 ]
 done
 

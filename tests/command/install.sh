@@ -15,18 +15,22 @@ image=$BUILD/fixtures/plain/dev1.img
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 flags() { pkg-config --define-variable=prefix="$prefix" "$@" btrfs-walk; }
 sanitizers=
-[ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -eq 0 ] || sanitizers="-fsanitize=address,undefined"
+[ "$(nm "$BUILD/libbtrfs-walk.a" 2> /dev/null | grep -c __asan_init)" -eq 0 ] ||
+    sanitizers="-fsanitize=address,undefined"
 
 # build FILE SOURCE FLAGS...
 build() {
     local file=$1 source=$2
     shift 2
     # shellcheck disable=SC2046,SC2086 # flags are several words
-    holds "$file is built" "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror $sanitizers $(flags --cflags) \
+    holds "$file is built" "${COMPILER[@]}" -std=c11 -Wall -Wextra -Werror $sanitizers \
+        $(flags --cflags) \
         -o "$WORK/$file" "$ROOT/examples/$source" "$@"
 }
 # shellcheck disable=SC2046
-for example in list-sizes copy-out tree-items; do build "$example" "$example.c" $(flags --libs); done
+for example in list-sizes copy-out tree-items; do
+    build "$example" "$example.c" $(flags --libs)
+done
 # shellcheck disable=SC2046
 build static list-sizes.c "$prefix/lib/libbtrfs-walk.a" \
     $(flags --static --libs-only-l | sed 's/-lbtrfs-walk//') -pthread
@@ -38,7 +42,8 @@ is "an example is at most 40 lines long" "$long" ""
 # What they answer.
 export LD_LIBRARY_PATH=$prefix/lib
 plain_names=$BUILD/fixtures/raid1-2/dev1.img
-"$PROGRAM" -q --raw -o size,path "$plain_names" | awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
+"$PROGRAM" -q --raw -o size,path "$plain_names" |
+    awk -F '\t' '{ printf "%12s %s\n", $1, $2 }' > "$WORK/want"
 for program in list-sizes static; do
     "$WORK/$program" "$plain_names" > "$WORK/have" 2> "$WORK/err"
     is "status of $program" $? 0
@@ -59,7 +64,8 @@ holds "the top directory" grep -qxE '256 INODE_ITEM 0: 160 bytes' "$WORK/items"
 export BTRFS_WALK_XLATOR_PATH=$WORK
 expect "the layer is described" 0 - xlators toys/bad-range
 if [ -z "$sanitizers" ]; then
-    expect "the layer makes reads fail" 2 'a bad range was read' --insert toys/bad-range@device-1,to=1E "$image"
+    expect "the layer makes reads fail" 2 'a bad range was read' \
+        --insert toys/bad-range@device-1,to=1E "$image"
     expect "only those of its range" 0 - --insert toys/bad-range@device-1,from=1E,to=2E "$image"
 fi
 if [ -n "$sanitizers" ]; then
@@ -68,7 +74,8 @@ elif have python3; then
     python3 "$ROOT/examples/copy-out.py" "$image" /top-file > "$WORK/have" 2> "$WORK/err"
     is "status of Python" $? 0
     holds "Python writes the contents" cmp "$WORK/want" "$WORK/have"
-    holds "Python says what is wrong" sh -c '! python3 "$1" "$2" /nowhere 2> "$3" && grep -q nowhere "$3"' - \
+    holds "Python says what is wrong" \
+        sh -c '! python3 "$1" "$2" /nowhere 2> "$3" && grep -q nowhere "$3"' - \
         "$ROOT/examples/copy-out.py" "$image" "$WORK/err"
 else
     skip "Python: it is not installed"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Few file descriptors, a small stack: every command works, or ends with a message; none dies by a signal.
+# Few file descriptors, a small stack: every command works, or ends with a message; none dies by a
+# signal.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain checksum-sha256 checksum-blake2 || exit 1
 have prlimit || { skip "prlimit is not installed"; finish; }
-grep -q __asan_init "$PROGRAM" && { skip "a sanitizer needs descriptors and a stack of its own"; finish; }
+grep -q __asan_init "$PROGRAM" &&
+    { skip "a sanitizer needs descriptors and a stack of its own"; finish; }
 
 # ends WHAT LIMIT ARGUMENTS...: the program's status is one of its own, and it has said why.
 ends() {

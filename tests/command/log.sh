@@ -5,7 +5,8 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-holds "images equal what a mount shows" "$ROOT/scripts/log-cuts" --check "$ROOT/fixtures/log-cuts" --program "$PROGRAM"
+holds "images equal what a mount shows" "$ROOT/scripts/log-cuts" --check "$ROOT/fixtures/log-cuts" \
+    --program "$PROGRAM"
 
 # Without its log, such an image shows something else; so the comparison sees logs.
 name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)
@@ -20,26 +21,31 @@ for line in 'removed	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-
     'renamed	/docs/letters/renamed-after-commit	/docs/letters/02.txt'; do
     holds "it says: $line" out_has "^$line\$"
 done
-expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before "$WORK/letters"
+expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before \
+    "$WORK/letters"
 holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
 
-# ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no range is empty.
+# ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no
+# range is empty.
 ranges_hold() {
     zstd -q -d -f --sparse --long=31 "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
     expect "ranges of data" 0 - log -o change,path,offset,length "$WORK/image"
-    awk -F '\t' -v path="$2" '$1 == "data" && $2 == path { print $3, $4 }' "$WORK/out" > "$WORK/ranges"
+    awk -F '\t' -v path="$2" '$1 == "data" && $2 == path { print $3, $4 }' \
+        "$WORK/out" > "$WORK/ranges"
     "$PROGRAM" cat --log=ignore "$WORK/image" "$2" > "$WORK/before"
     "$PROGRAM" cat "$WORK/image" "$2" > "$WORK/after"
     holds "the ranges of $1" python3 - "$WORK/before" "$WORK/after" "$WORK/ranges" << 'END'
 import sys
 before, after = (open(name, "rb").read() for name in sys.argv[1:3])
 ranges = [tuple(map(int, line.split())) for line in open(sys.argv[3])]
-assert ranges and all(length > 0 and start + length <= len(after) for start, length in ranges), ranges
+assert ranges, "no ranges"
+assert all(length > 0 and start + length <= len(after) for start, length in ranges), ranges
 named = bytearray(len(after))
 for start, length in ranges:
     named[start:start + length] = b"1" * length
 before = before.ljust(len(after), b"\0")
-assert all(named[at] or before[at] == after[at] for at in range(len(after))), "a change that is not named"
+unnamed = [at for at in range(len(after)) if not named[at] and before[at] != after[at]]
+assert not unnamed, "a change that is not named"
 END
 }
 ranges_hold 9001-1 /c105

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# ls and readlink as a user meets them: operands, forms, links, subvolumes, what is missing, damaged images.
+# ls and readlink as a user meets them: operands, forms, links, subvolumes, what is missing, damaged
+# images.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -21,8 +22,10 @@ holds "nothing" out_is ''
 expect "a file" 0 - ls "$plain" /top-file
 holds "its path as it was given" out_is /top-file
 expect "two directories and a file" 0 - ls "$plain" youngest /empty docs/../top-file
-holds "the file first, then both with headings" out_is $'docs/../top-file\n\nyoungest:\n'"$("$PROGRAM" ls "$plain" youngest)"$'\n\n/empty:'
-expect "a path that is not there, and one that is" 1 'btrfs-walk: /none: no such file or directory' ls "$plain" /none /top-file
+holds "the file first, then both with headings" out_is \
+    $'docs/../top-file\n\nyoungest:\n'"$("$PROGRAM" ls "$plain" youngest)"$'\n\n/empty:'
+expect "a path that is not there, and one that is" 1 \
+    'btrfs-walk: /none: no such file or directory' ls "$plain" /none /top-file
 holds "the other is answered" out_is /top-file
 expect "a file taken for a directory" 1 '/top-file/x: not a directory' ls "$plain" /top-file/x
 expect "no image" 2 'no image given' ls
@@ -32,7 +35,8 @@ expect "a subvolume that is not there" 2 'no subvolume' ls --subvol none "$plain
 # Forms.
 expect "long lines" 0 - ls -l "$plain" /kinds
 holds "a total first" out_has '^total [0-9]+$'
-holds "a character device" out_has '^crw------- 1 0 0 1,   3 20[0-9-]* [0-9:]*\.[0-9]{9} \+0000 character-device$'
+holds "a character device" out_has \
+    '^crw------- 1 0 0 1,   3 20[0-9-]* [0-9:]*\.[0-9]{9} \+0000 character-device$'
 holds "a block device" out_has '^brw------- 1 0 0 7, 200 '
 holds "a fifo" out_has '^prw-.* fifo$'
 holds "a socket" out_has '^srw-.* socket$'
@@ -57,7 +61,8 @@ holds "a full disk is an error" [ "$status" -eq 1 ]
 holds "a closed pipe is quiet" [ ! -s "$WORK/err" ]
 if have_terminal; then
     script -qec "$PROGRAM ls -laR $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
-    holds "no control bytes on a terminal" [ "$(tr -d '\n' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
+    holds "no control bytes on a terminal" \
+        [ "$(tr -d '\n' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
 else
     skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
 fi
@@ -74,7 +79,8 @@ expect "readlink" 0 - readlink "$plain" /docs/symbolic-link /collisions/hash-308
 holds "two targets" out_is $'../source\nnowhere'
 expect "readlink, ended by NUL" 0 - readlink -0 "$plain" /docs/symbolic-link
 holds "a NUL" cmp "$WORK/out" <(printf '../source\0')
-expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" /top-file /docs/symbolic-link
+expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" \
+    /top-file /docs/symbolic-link
 holds "the other is answered" out_is ../source
 expect "readlink without a path" 2 'no path given' readlink "$plain"
 
@@ -85,29 +91,36 @@ expect "the same as the top" 0 - ls --subvol home "$subvolumes"
 holds "the same names" cmp "$WORK/home" "$WORK/out"
 expect "nothing is above it" 0 - ls --subvol /home "$subvolumes" /../..
 holds "the same names again" cmp "$WORK/home" "$WORK/out"
-expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" /docs/snapshot-of-snapshot/empty-volume
+expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" \
+    /docs/snapshot-of-snapshot/empty-volume
 holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
 holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
 
-# Devices: only one image is an operand, the others come with -d. What a volfile names needs no operand.
-expect "several devices" 0 - ls -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img" \
+# Devices: only one image is an operand, the others come with -d. What a volfile names needs no
+# operand.
+expect "several devices" 0 - ls -d "$BUILD/fixtures/raid5-3/dev2.img" \
+    -d "$BUILD/fixtures/raid5-3/dev3.img" \
     "$BUILD/fixtures/raid5-3/dev1.img" /
 holds "names" [ -s "$WORK/out" ]
 "$PROGRAM" graph "$plain" > "$WORK/volfile"
 expect "the image of a volfile" 0 - ls --graph "$WORK/volfile" /empty /top-file
 holds "both are paths" out_is $'/top-file\n\n/empty:'
 
-# Filters: with -R what they select is what the walk selects; directories in which nothing is are not told of.
-# No name in old-4k has a newline.
+# Filters: with -R what they select is what the walk selects; directories in which nothing is are
+# not told of. No name in old-4k has a newline.
 old=$BUILD/fixtures/old-4k/dev1.img
 # paths: the entries that were listed, with the paths of their directories.
-paths() { awk '/^\/.*:$/ { sub(/:$/, ""); sub(/\/$/, ""); at = $0; next } $0 != "" { print at "/" $0 }' "$WORK/out" | sort; }
+paths() {
+    awk '/^\/.*:$/ { sub(/:$/, ""); sub(/\/$/, ""); at = $0; next } $0 != "" { print at "/" $0 }' \
+        "$WORK/out" | sort
+}
 while IFS= read -r filter; do
     read -ra filters <<< "$filter"
     types=(--type 'f,d,l,c,b,p,s') # the walk's own choice is files
     [ "${filters[0]}" != --type ] || types=()
     expect "-R $filter" 0 - ls -aR "${filters[@]}" "$old"
-    holds "-R $filter: as the walk" [ "$(paths)" = "$("$PROGRAM" "${types[@]}" "${filters[@]}" "$old" | sed '/^\/$/d' | sort)" ]
+    holds "-R $filter: as the walk" \
+        [ "$(paths)" = "$("$PROGRAM" "${types[@]}" "${filters[@]}" "$old" | sed '/^\/$/d' | sort)" ]
     holds "-R $filter: something" [ -s "$WORK/out" ]
 done << 'FILTERS'
 --name *.txt
@@ -134,7 +147,8 @@ expect "filters for what is named, too" 0 - ls -R --name 'top*' "$plain" /top-fi
 holds "only the file" out_is /top-file
 expect "nothing selected" 0 - ls -R --name none "$plain"
 holds "nothing told" out_is ''
-expect "filters know where a subvolume lies" 0 - ls -R --path '/home/*.txt' --subvol home "$subvolumes"
+expect "filters know where a subvolume lies" 0 - ls -R --path '/home/*.txt' --subvol home \
+    "$subvolumes"
 holds "its files" out_has '\.txt$'
 expect "nothing below what is named" 0 - ls -R --maxdepth 0 "$plain" /docs
 holds "nothing" out_is ''
@@ -143,7 +157,8 @@ expect "a filter that makes no sense" 2 'size' ls -R --size many "$plain"
 expect "-h is not a filter" 0 - ls -hR --size -1M "$plain"
 
 # Depth: the parent of a directory is known and not looked up from the top again.
-if command -v mkfs.btrfs > /dev/null && mkdir -p "$WORK/deep/$(printf 'd/%.0s' {1..200})" && truncate -s 120M "$WORK/image" &&
+if command -v mkfs.btrfs > /dev/null && mkdir -p "$WORK/deep/$(printf 'd/%.0s' {1..200})" &&
+    truncate -s 120M "$WORK/image" &&
     mkfs.btrfs -q --rootdir "$WORK/deep" "$WORK/image" > /dev/null 2>&1; then
     searches() { "$PROGRAM" ls "$1" --probe 'cache-*' "$WORK/image" 2>&1 > /dev/null | wc -l; }
     holds "-a searches no more than without" [ "$(searches -aR)" -le $(("$(searches -R)" + 10)) ]
@@ -151,7 +166,8 @@ else
     skip "a deep tree: needs mkfs.btrfs"
 fi
 
-# All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer that is partial.
+# All fixtures: as many regular files as the walk lists, damaged or not; never more than an answer
+# that is partial.
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")
     devices=()
@@ -162,7 +178,11 @@ for folder in "$BUILD"/fixtures/*/; do
     timeout 60 "$PROGRAM" "${devices[@]:2}" "$image" -0 > "$WORK/paths" 2> /dev/null
     walked=$?
     case $status in
-    0) holds "$name: regular files" [ "$(grep -cE '^-[-rwxsStT]{9}' "$WORK/out")" -eq "$(tr -dc '\0' < "$WORK/paths" | wc -c)" ] ;;
+    0)
+        holds "$name: regular files" \
+            [ "$(grep -cE '^-[-rwxsStT]{9}' "$WORK/out")" -eq "$(tr -dc '\0' < "$WORK/paths" |
+                wc -c)" ]
+        ;;
     1) holds "$name: a partial answer says why" grep -qE 'damage: |no inode' "$WORK/err" ;;
     *) holds "$name: exit status $status, $walked of the walk" [ "$status" -eq "$walked" ] ;;
     esac

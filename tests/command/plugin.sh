@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Layers in shared objects: the example is built against the installed headers only, found in both places, used,
-# and described; objects that do not fit are refused with a reason.
+# Layers in shared objects: the example is built against the installed headers only, found in both
+# places, used, and described; objects that do not fit are refused with a reason.
 # Runs alone: another PREFIX is compiled into the program.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 prefix=$WORK/usr
-(cd "$ROOT" && make install BUILD="$BUILD" PREFIX="$prefix") > "$WORK/log" 2>&1 || { cat "$WORK/log"; fail "make install"; finish; }
+(cd "$ROOT" && make install BUILD="$BUILD" PREFIX="$prefix") > "$WORK/log" 2>&1 ||
+    { cat "$WORK/log"; fail "make install"; finish; }
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain || exit 1
 image=$BUILD/fixtures/plain/dev1.img
 want=$("$PROGRAM" -0 "$image" | cksum)
@@ -18,14 +19,16 @@ installed=$(pkg-config --variable=xlatordir btrfs-walk)
 build() {
     mkdir -p "$(dirname "$2")"
     # shellcheck disable=SC2046 # flags are several words
-    "${COMPILER[@]}" -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags btrfs-walk) -o "$2" "$1" > "$WORK/log" 2>&1 ||
+    "${COMPILER[@]}" -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags btrfs-walk) -o "$2" \
+        "$1" > "$WORK/log" 2>&1 ||
         fail "cannot build $2: $(head -n 3 "$WORK/log")"
 }
 
 
 # refused DESCRIPTION REGEX TYPE: the type cannot be inserted, and stderr says why.
 refused() {
-    BTRFS_WALK_XLATOR_PATH=$WORK/xlators "$PROGRAM" --insert "$3@verify" "$image" > /dev/null 2> "$WORK/err"
+    BTRFS_WALK_XLATOR_PATH=$WORK/xlators "$PROGRAM" --insert "$3@verify" \
+        "$image" > /dev/null 2> "$WORK/err"
     local status=$?
     if [ $status -ne 2 ]; then fail "$1: exit status $status"; fi
     holds "$1: $(cat "$WORK/err")" grep -qE -- "$2" "$WORK/err"
@@ -47,7 +50,9 @@ holds "two cancel each other" lists "$PROGRAM" "${twice[@]}"
 status=$?
 holds "one spoils everything" [ "$status" -eq 2 ]
 holds "and nothing is listed" [ ! -s "$WORK/out" ]
-holds "its options are checked" [ "$("$PROGRAM" --insert toys/rot13@verify,kind=odd "$image" 2>&1 | grep -c "'odd' is not one of: any, super, tree-block, data, raw")" -eq 1 ]
+holds "its options are checked" \
+    [ "$("$PROGRAM" --insert toys/rot13@verify,kind=odd "$image" 2>&1 |
+        grep -c "'odd' is not one of: any, super, tree-block, data, raw")" -eq 1 ]
 holds "its page" grep -q 'thirteen places' <("$PROGRAM" xlators toys/rot13)
 holds "it is listed" grep -q '^toys/rot13 ' <("$PROGRAM" xlators)
 "$PROGRAM" --statedump "$WORK/dump" "${twice[@]}" "$image" > /dev/null
@@ -68,25 +73,49 @@ mkdir -p "$installed" && mv "$WORK/xlators/toys" "$installed"
 holds "an installed layer" lists "$prefix/bin/btrfs-walk" "${twice[@]}"
 
 object() { # NAME API-INITIALISER
-    printf '#include <btrfs-walk/xlator.h>\nstatic const struct bw_xlator_class it = {.type = "bad/%s", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1};\n%s\n' "$1" "$2" > "$WORK/$1.c"
+    printf \
+        '#include <btrfs-walk/xlator.h>\nstatic const struct bw_xlator_class it = {.type '\
+'= "bad/%s", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = '\
+'BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1};\n%s\n' "$1" "$2" > "$WORK/$1.c"
     build "$WORK/$1.c" "$WORK/xlators/bad/$1.so"
 }
 object good 'BW_XLATOR_EXPORT(it);'
-holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" --insert bad/good@verify "$image"
-object abi 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
-refused "another ABI" 'bad/abi.so: it was built for version 6 of the layer interface, this is version 5: build it anew' bad/abi
-object silently 'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; __attribute__((constructor)) static void fill(void) { unsigned takes = that.takes; that = it; that.takes = takes; } const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that};'
-sed -i 's|bad/silently|bad/taker|' "$WORK/silently.c" && build "$WORK/silently.c" "$WORK/xlators/bad/taker.so"
-refused "messages without an operation" 'it takes messages, but lacks the operation control' bad/taker
-object size 'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
+holds "a layer that only passes" env BTRFS_WALK_XLATOR_PATH="$WORK/xlators" "$PROGRAM" \
+    --insert bad/good@verify "$image"
+object abi \
+    'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI + 1, sizeof bw_xlator_api, &it};'
+refused "another ABI" \
+    'bad/abi.so: it was built for version 6 of the layer interface, this is version 5: build it '\
+'anew' bad/abi
+object silently \
+    'static struct bw_xlator_class that = {.takes = BW_TAKES(BW_CONTROL_CHUNK)}; '\
+'__attribute__((constructor)) static void fill(void) { unsigned takes = that.takes; that = it; '\
+'that.takes = takes; } const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof '\
+'bw_xlator_api, &that};'
+sed -i 's|bad/silently|bad/taker|' "$WORK/silently.c" &&
+    build "$WORK/silently.c" "$WORK/xlators/bad/taker.so"
+refused "messages without an operation" 'it takes messages, but lacks the operation control' \
+    bad/taker
+object size \
+    'const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api + 8, &it};'
 refused "another size" 'build it anew' bad/size
 object silent 'const void *unused = &it;'
 refused "no api" 'silent.so: it exports no bw_xlator_api' bad/silent
 sed -i 's|bad/good|bad/other|' "$WORK/good.c" && build "$WORK/good.c" "$WORK/xlators/bad/name.so"
 refused "another name" 'name.so: it holds the layer bad/other' bad/name
-object spaces 'static const struct bw_xlator_class that = {.type = "bad/spaces", .description = "-", .page = "-", .above = BW_ADDRESS_ANY, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
+object spaces \
+    'static const struct bw_xlator_class that = {.type = "bad/spaces", .description = "-", '\
+'.page = "-", .above = BW_ADDRESS_ANY, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, '\
+'.maximum_children = 1}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof '\
+'bw_xlator_api, &that}; const void *unused = &it;'
 refused "spaces that contradict each other" 'address spaces' bad/spaces
-object default 'static const char *const words[] = {"a", NULL}; static const struct bw_option options[] = {{.name = "o", .type = BW_OPTION_ENUM, .default_value = "zzz", .description = "-", .choices = words}, {0}}; static const struct bw_xlator_class that = {.type = "bad/default", .description = "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = BW_ADDRESS_LOGICAL, .minimum_children = 1, .maximum_children = 1, .options = options}; const struct bw_xlator_api bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
+object default \
+    'static const char *const words[] = {"a", NULL}; static const struct bw_option options[] = '\
+'{{.name = "o", .type = BW_OPTION_ENUM, .default_value = "zzz", .description = "-", .choices = '\
+'words}, {0}}; static const struct bw_xlator_class that = {.type = "bad/default", .description '\
+'= "-", .page = "-", .above = BW_ADDRESS_LOGICAL, .below = BW_ADDRESS_LOGICAL, '\
+'.minimum_children = 1, .maximum_children = 1, .options = options}; const struct bw_xlator_api '\
+'bw_xlator_api = {BW_XLATOR_ABI, sizeof bw_xlator_api, &that}; const void *unused = &it;'
 refused "a default that is not allowed" "its option 'o': its default is not allowed" bad/default
 echo "no object" > "$WORK/xlators/bad/text.so"
 refused "a text file" 'cannot load a layer' bad/text

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Watching: what the options --probe... select, print, count and refuse; numbers that must agree; and that the
-# results stay the same, whoever watches.
+# Watching: what the options --probe... select, print, count and refuse; numbers that must agree;
+# and that the results stay the same, whoever watches.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 images=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first || exit 1
+"$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first ||
+    exit 1
 plain=$images/plain/dev1.img
 deep=$images/levels-3/dev1.img
 mirror=("$images"/raid1-2/dev1.img "$images"/raid1-2/dev2.img)
@@ -17,12 +18,20 @@ run() {
     shift 2
     timeout 120 "$PROGRAM" "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null
     status=$?
-    if [ "$status" -eq "$expected" ]; then pass; else fail "$what: exit status $status, not $expected: $(head -n 2 "$WORK/err")"; fi
+    if [ "$status" -eq "$expected" ]; then
+        pass
+    else
+        fail "$what: exit status $status, not $expected: $(head -n 2 "$WORK/err")"
+    fi
 }
 
 # said WHAT REGEX [FILE]: a line of stderr, or of a file.
 said() {
-    if grep -qE -- "$2" "${3:-$WORK/err}"; then pass; else fail "$1: '$2' is missing: $(head -n 2 "${3:-$WORK/err}")"; fi
+    if grep -qE -- "$2" "${3:-$WORK/err}"; then
+        pass
+    else
+        fail "$1: '$2' is missing: $(head -n 2 "${3:-$WORK/err}")"
+    fi
 }
 
 equal() { if [ "$2" = "$3" ]; then pass; else fail "$1: $2, not $3"; fi; }
@@ -37,7 +46,8 @@ run 0 "one probe" --probe super-read "$plain"
 equal "one probe: all lines are of it" "$(events super-read)" "$(wc -l < "$WORK/err")"
 run 0 "several, one not" --probe 'block-*,!block-verify' --probe 'cache-hit' "$deep"
 equal "an excluded probe" "$(events block-verify)" 0
-[ "$(events block-read-done)" -gt 0 ] && [ "$(events cache-hit)" -gt 0 ] && pass || fail "patterns add up"
+[ "$(events block-read-done)" -gt 0 ] && [ "$(events cache-hit)" -gt 0 ] && pass ||
+    fail "patterns add up"
 run 0 "everything but" --probe '!*' --probe 'image-open' "$plain"
 equal "everything taken away, one added" "$(wc -l < "$WORK/err")" 1
 run 2 "a pattern without a match" --probe 'block-read-gone' "$plain"
@@ -61,7 +71,8 @@ if grep -q ' inode=0 ' "$WORK/err"; then fail "a path without an inode"; else pa
 # Results do not depend on who watches.
 run 0 "nobody watches" "$deep"
 cp "$WORK/out" "$WORK/want"
-for options in "--probe *" "--probe * --probe-format json" "--probe-stats" "--probe-stats=xlator" "--blackbox $WORK/box" \
+for options in "--probe *" "--probe * --probe-format json" "--probe-stats" "--probe-stats=xlator" \
+    "--blackbox $WORK/box" \
     "--probe * --blackbox $WORK/box" "--probe-filter level>0"; do
     read -ra words <<< "$options"
     set -f
@@ -74,21 +85,28 @@ done
 run 0 "all events" -j 1 --probe '*' "$deep"
 cp "$WORK/err" "$WORK/events"
 equal "wind and unwind" "$(events fop-wind "$WORK/events")" "$(events fop-unwind "$WORK/events")"
-equal "reads begun and ended" "$(events dev-read-start "$WORK/events")" "$(events dev-read-done "$WORK/events")"
-equal "blocks asked for and come" "$(events block-read-start "$WORK/events")" "$(events block-read-done "$WORK/events")"
-equal "searches begun and ended" "$(events key-search-start "$WORK/events")" "$(events key-search-done "$WORK/events")"
-equal "hits and misses are the look-ups" "$(($(events cache-hit "$WORK/events") + $(events cache-miss "$WORK/events")))" \
+equal "reads begun and ended" "$(events dev-read-start "$WORK/events")" \
+    "$(events dev-read-done "$WORK/events")"
+equal "blocks asked for and come" "$(events block-read-start "$WORK/events")" \
+    "$(events block-read-done "$WORK/events")"
+equal "searches begun and ended" "$(events key-search-start "$WORK/events")" \
+    "$(events key-search-done "$WORK/events")"
+equal "hits and misses are the look-ups" \
+    "$(($(events cache-hit "$WORK/events") + $(events cache-miss "$WORK/events")))" \
     "$(grep -c ' block-read-done .* level=[1-9] ' "$WORK/events")"
 equal "what is not in the cache is verified" "$(events block-verify "$WORK/events")" \
     "$(($(events block-read-done "$WORK/events") - $(events cache-hit "$WORK/events")))"
 equal "as many paths as lines" "$(events path-emit "$WORK/events")" "$(wc -l < "$WORK/out")"
 files=$(grep -c ' dirent .*type=file ' "$WORK/events")
 equal "as many files as paths" "$files" "$(wc -l < "$WORK/out")"
-bytes=$(sed -nE 's/.* dev-read-done .* bytes=([0-9]+) .*/\1/p' "$WORK/events" | paste -sd+ | bc 2> /dev/null)
+bytes=$(sed -nE 's/.* dev-read-done .* bytes=([0-9]+) .*/\1/p' "$WORK/events" | paste -sd+ |
+        bc 2> /dev/null)
 run 0 "summary" -j 1 --summary "$deep"
-[ -z "$bytes" ] && skip "bc is not installed" || said "bytes read from the device" " $bytes bytes of metadata read"
+[ -z "$bytes" ] && skip "bc is not installed" || said "bytes read from the device" \
+    " $bytes bytes of metadata read"
 
-# A device read tells which request caused it: each is the call of a layer whose parents lead to the top.
+# A device read tells which request caused it: each is the call of a layer whose parents lead to the
+# top.
 orphans=$(awk '
     { call = parent = "" }
     match($0, / call=[0-9]+/) { call = substr($0, RSTART + 6, RLENGTH - 6) }
@@ -108,21 +126,27 @@ equal "device reads without a request" "$orphans" 0
 
 # Statistics count the same.
 run 0 "statistics" -j 1 --probe-stats --probe 'block-read-done' --probe-format json "$deep"
-said "statistics" "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done "$WORK/events"),"
+said "statistics" "\"probe\":\"block-read-done\".*\"count\":$(events block-read-done \
+        "$WORK/events"),"
 run 0 "statistics of layers" -j 1 --probe-stats=xlator "$deep"
 said "statistics of layers" "verify \(features/verify\)"
-shares=$(sed -n '/^------/,/^------/p' "$WORK/err" | awk '$1 ~ /^[0-9.]+$/ { sum += $1 } END { print (sum > 99.5 && sum < 100.5) }')
+shares=$(sed -n '/^------/,/^------/p' "$WORK/err" |
+        awk '$1 ~ /^[0-9.]+$/ { sum += $1 } END { print (sum > 99.5 && sum < 100.5) }')
 equal "the layers' shares add up" "$shares" 1
 run 2 "statistics of nothing" --probe-stats=moons "$plain"
 
 # A bad copy is noticed, and another read.
-run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' --probe-filter 'error != 0' "$images/dup-metadata-0/dev1.img"
-[ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass || fail "a bad copy gives no retry"
+run 0 "a bad copy" -j 1 --probe 'block-verify,block-retry' --probe-filter 'error != 0' \
+    "$images/dup-metadata-0/dev1.img"
+[ "$(events block-retry)" -gt 0 ] && [ "$(events block-verify)" -gt 0 ] && pass ||
+    fail "a bad copy gives no retry"
 block=$(sed -nE 's/.* block-retry .* logical=([0-9]+) copy=2 .*/\1/p' "$WORK/err" | head -n 1)
-run 0 "and then success" -j 1 --probe 'block-verify,block-read-done' "$images/dup-metadata-0/dev1.img"
+run 0 "and then success" -j 1 --probe 'block-verify,block-read-done' \
+    "$images/dup-metadata-0/dev1.img"
 said "the second copy is good" " block-verify call=[0-9]+ error=0 ns=- logical=$block copy=2 "
 said "and so is the block" " block-read-done call=[0-9]+ error=0 ns=[0-9]+ logical=$block "
-run 1 "a block without a good copy" --probe 'error,block-read-done' "$images/lost-leaf-first/dev1.img"
+run 1 "a block without a good copy" --probe 'error,block-read-done' \
+    "$images/lost-leaf-first/dev1.img"
 said "damage" " error .*severity=damage layer=features/verify"
 said "a lost block" " block-read-done call=[0-9]+ error=-117 "
 run 2 "what ends the work" --probe error "$WORK/nowhere"
@@ -130,16 +154,24 @@ said "what ends the work" " error .*severity=fatal"
 
 # Extents are decompressed when somebody wants what is in them.
 "$ROOT/scripts/unpack-fixtures" "$images" compressed || exit 1
-run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" /zlib/large /lzo/large /zstd/large
+run 0 "decompression" cat --probe 'decompress-*' "$images/compressed/dev1.img" \
+    /zlib/large /lzo/large /zstd/large
 equal "decompression begun and ended" "$(events decompress-start)" "$(events decompress-done)"
-for algorithm in zlib lzo zstd; do said "decompression" " decompress-done .* error=0 .* algorithm=$algorithm "; done
+for algorithm in zlib lzo zstd; do
+    said "decompression" " decompress-done .* error=0 .* algorithm=$algorithm "
+done
 
 # Filters.
 run 0 "a filter" -j 1 --probe 'block-read-done' --probe-filter 'level > 0 && !(tree == 1)' "$deep"
 said "a filter" " level=[1-9]"
-if grep -qE ' level=0| tree=1 ' "$WORK/err"; then fail "a filter lets pass what it should not"; else pass; fi
+if grep -qE ' level=0| tree=1 ' "$WORK/err"; then
+    fail "a filter lets pass what it should not"
+else
+    pass
+fi
 run 2 "no translation" --probe 'block-read-start' --probe-filter 'items > 5' "$plain"
-said "no translation" 'blockinfo\.items has no translation from block_start \(probe block-read-start\)'
+said "no translation" \
+    'blockinfo\.items has no translation from block_start \(probe block-read-start\)'
 run 2 "a broken filter" --probe 'block-read-start' --probe-filter 'level >' "$plain"
 run 0 "a pattern" --probe path-emit --probe-filter 'path ~ "*1*"' "$plain"
 equal "a pattern" "$(wc -l < "$WORK/err")" "$(grep -c 1 "$WORK/out")"
@@ -166,7 +198,8 @@ run 2 "into an image" --probe '*' --probe-output "$WORK/image" "$WORK/image"
 cmp -s "$plain" "$WORK/image" && pass || fail "an image was written to"
 run 2 "into another image" --probe '*' --probe-output "$WORK/image" "$plain"
 cmp -s "$plain" "$WORK/image" && pass || fail "an image was written to"
-run 2 "into the black box" --probe '*' --blackbox "$WORK/twice" --probe-output "$WORK/twice" "$plain"
+run 2 "into the black box" --probe '*' --blackbox "$WORK/twice" --probe-output "$WORK/twice" \
+    "$plain"
 run 2 "a statedump into the black box" --blackbox "$WORK/twice" --statedump "$WORK/twice" "$plain"
 run 1 "a full disk" --probe '*' --probe-output /dev/full "$deep"
 run 2 "no format" --probe '*' --probe-format xml "$plain"
@@ -187,7 +220,8 @@ stall=(--insert "debug/delay-gen@node-cache,kind=tree-block,delay=1m") # nothing
 for signal in INT TERM HUP; do
     for output in --probe-stats "--probe-output=$WORK/events"; do
         rm -f "$WORK/events" "$WORK/box"
-        env --default-signal "$PROGRAM" --blackbox "$WORK/box" --probe '*' "$output" "${stall[@]}" "$plain" \
+        env --default-signal "$PROGRAM" --blackbox "$WORK/box" --probe '*' "$output" "${stall[@]}" \
+            "$plain" \
             > "$WORK/out" 2> "$WORK/err" &
         pid=$!
         for _ in $(seq 100); do

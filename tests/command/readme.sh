@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs every command of the ```sh blocks of README and docs, line by line, on the images they name,
 # made from fixtures. A line that ends with an opening quote goes on up to the line that begins with
-# the closing one. Commands of tools that are not installed are skipped. Of lines with `sudo`, which change the machine, only the rest is run, and none of
-# `make check`, which runs this.
+# the closing one. Commands of tools that are not installed are skipped. Of lines with `sudo`, which
+# change the machine, only the rest is run, and none of `make check`, which runs this.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -17,7 +17,8 @@ ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img
 for table in gpt:whole-disk:2 two:two:1 two:two:130; do
     IFS=: read -r table disk offset <<< "$table"
     [ -e "$disk.img" ] || zstd -q -d "$ROOT/fixtures/disks/$table.img.zst" -o "$disk.img"
-    dd if="$(realpath "$([ "$offset" = 1 ] && echo disk.img || echo image.img)")" of="$disk.img" bs=1M seek="$offset" \
+    dd if="$(realpath "$([ "$offset" = 1 ] && echo disk.img || echo image.img)")" of="$disk.img" \
+        bs=1M seek="$offset" \
         conv=notrunc,sparse status=none
 done
 split -b 100M -d -a 3 --numeric-suffixes=1 whole-disk.img whole-disk.img.
@@ -50,7 +51,8 @@ while IFS= read -r -d '' line; do
         fi
     done
     case $command in make* | scripts/*) folder=$ROOT ;; esac
-    if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" 2> "$WORK/err" < /dev/null); then
+    if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" \
+            2> "$WORK/err" < /dev/null); then
         pass
     else
         fail "$line: $(head -n 3 "$WORK/err")"

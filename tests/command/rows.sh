@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Columns and JSON as a user meets them: the options, what they write, and that the files and their order are those of
-# the plain listing, on good images and on damaged ones.
+# Columns and JSON as a user meets them: the options, what they write, and that the files and their
+# order are those of the plain listing, on good images and on damaged ones.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -38,7 +38,8 @@ holds "as without it" out_has '^20000	/docs/second name'
 
 # Help.
 expect "the list of columns" 0 - -o help
-holds "each with its documentation" [ "$(grep -cE '^[a-z_]+ +[A-Za-z]' "$WORK/out")" -eq "$(grep -c '' "$WORK/out")" ]
+holds "each with its documentation" \
+    [ "$(grep -cE '^[a-z_]+ +[A-Za-z]' "$WORK/out")" -eq "$(grep -c '' "$WORK/out")" ]
 holds "path is the first" [ "$(head -n 1 "$WORK/out" | cut -d ' ' -f 1)" = path ]
 all=$(sed 's/ .*//' "$WORK/out" | paste -s -d ,)
 expect "all columns" 0 - -0 --header -o "$all" "$plain"
@@ -76,7 +77,8 @@ if have python3; then
     holds "without files" valid --json=array "$empty"
     holds "without files, with a header" valid --json=array --json-header "$empty"
     holds "if part is lost" valid --json=array "$BUILD/fixtures/lost-leaf-first/dev1.img"
-    holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' "$WORK/lines"
+    holds "each line is a document" python '[json.loads(line) for line in open(sys.argv[1])]' \
+        "$WORK/lines"
 else
     skip "validity of JSON: python3 is not installed"
 fi
@@ -90,7 +92,8 @@ expect "no columns" 2 'invalid argument of --output' -o '' "$plain"
 expect "columns without an image" 2 'no image given' -o path
 expect "an unknown form of JSON" 2 'invalid argument of --json: tree' --json=tree "$plain"
 expect "a bad separator" 2 'invalid argument of --separator' -o path,size --separator '\x' "$plain"
-expect "a separator that ends with a backslash" 2 'invalid argument of --separator' -o path,size --separator '\' "$plain"
+expect "a separator that ends with a backslash" 2 'invalid argument of --separator' -o path,size \
+    --separator '\' "$plain"
 expect "a header of columns with JSON" 2 'json-header' --json --header "$plain"
 expect "a separator with JSON" 2 'not for --json' --json --separator , "$plain"
 expect "units with JSON" 2 'decimal' --json --iec "$plain"
@@ -115,16 +118,21 @@ for form in "-o path,size" --json --json=array; do
     holds "$form: a closed pipe is quiet" [ ! -s "$WORK/err" ]
 done
 if have_terminal; then
-    script -qec "$PROGRAM --header -o size,mtime,path $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
-    holds "units and dates on a terminal" grep -qP '^19\.53KiB\t20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\t/docs/second\\ name' "$WORK/out"
-    holds "no control bytes" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' | wc -c)" -eq 0 ]
-    script -qec "$PROGRAM --raw -o size,mtime $plain" /dev/null < /dev/null | tr -d '\r' > "$WORK/out"
+    script -qec "$PROGRAM --header -o size,mtime,path $plain" /dev/null < /dev/null |
+        tr -d '\r' > "$WORK/out"
+    holds "units and dates on a terminal" grep -qP \
+        '^19\.53KiB\t20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z\t/docs/second\\ name' "$WORK/out"
+    holds "no control bytes" [ "$(tr -d '\n\t' < "$WORK/out" | tr -cd '\000-\037\177' |
+            wc -c)" -eq 0 ]
+    script -qec "$PROGRAM --raw -o size,mtime $plain" /dev/null < /dev/null |
+        tr -d '\r' > "$WORK/out"
     holds "raw numbers on a terminal" [ -z "$(grep -vP '^\d+\t\d+$' "$WORK/out")" ]
 else
     skip "terminals: script(1) is not installed, or there is no pseudo-terminal"
 fi
 
-# The same files in the same order, whatever else is told of them. The number of threads changes nothing.
+# The same files in the same order, whatever else is told of them. The number of threads changes
+# nothing.
 mkdir "$WORK/json"
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")
@@ -150,8 +158,10 @@ for name in os.listdir(sys.argv[1]):
     paths = b""
     for line in open(sys.argv[1] + "/" + name, encoding="utf-8", newline="\n"):
         row = json.loads(line)
-        path = row["path"].encode() if "path" in row else base64.b64decode(row["path_bytes"], validate=True)
-        paths += path + b"\0"
+        if "path" in row:
+            paths += row["path"].encode() + b"\0"
+        else:
+            paths += base64.b64decode(row["path_bytes"], validate=True) + b"\0"
     if paths != open(sys.argv[1] + "/" + name[:-5] + ".paths", "rb").read():
         print(name)' "$WORK/json" > "$WORK/out" 2>&1
     holds "paths in JSON: $(xargs < "$WORK/out")" [ ! -s "$WORK/out" ]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sandbox: a layer that does what reading has no use for fails in it, and succeeds without it; outputs, signals
-# and block devices work in it.
+# The sandbox: a layer that does what reading has no use for fails in it, and succeeds without it;
+# outputs, signals and block devices work in it.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -123,7 +123,8 @@ int main(int count, char **words)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog filter = {sizeof code / sizeof *code, code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
         return 77;
     return execv(words[1], words + (count > 1));
 }

@@ -5,7 +5,8 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid5-3 raid6-4 stale-raid1-1 \
-    block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 sprout conversion-raid1-raid5 || exit 1
+    block-group-tree extent-tree-v2 lost-tree-extent stripe-tree-raid1 sprout \
+    conversion-raid1-raid5 || exit 1
 plain=$BUILD/fixtures/plain/dev1.img
 fixtures=$BUILD/fixtures
 raid5=$BUILD/fixtures/raid5-3/dev stale=$BUILD/fixtures/stale-raid1-1/dev
@@ -15,8 +16,10 @@ out_is() { diff "$WORK/out" - <<< "$1"; }
 # Listings: a table, columns, JSON.
 uuid=$(blkid -p -o value -s UUID_SUB "$plain" 2> /dev/null || true)
 expect "a table of devices" 0 - devices "$plain"
-holds "names above aligned columns" out_has '^id  state         size  allocated  generation  uuid +path$'
-holds "numbers on the right, with units" out_has "^ 1  present  128.00MiB  104.00MiB           8  [-0-9a-f]{36}  $plain\$"
+holds "names above aligned columns" out_has \
+    '^id  state         size  allocated  generation  uuid +path$'
+holds "numbers on the right, with units" out_has \
+    "^ 1  present  128.00MiB  104.00MiB           8  [-0-9a-f]{36}  $plain\$"
 holds "the uuid" out_has "${uuid:-present}"
 expect "exact numbers" 0 - devices --raw "$plain"
 holds "in the same table" out_has '^ 1  present  134217728  109051904           8 '
@@ -25,12 +28,15 @@ holds "is not aligned" out_has '^1:present:134217728:109051904:8:'
 expect "columns" 0 - devices -o state,id "$plain"
 holds "as of a walk" out_is $'present\t1'
 expect "JSON" 0 - devices --json "$plain"
-holds "an object a line" out_has '^\{"id":1,"state":"present","size":134217728,"allocated":109051904,"generation":8,"uuid":"[-0-9a-f]{36}","path":".*"\}$'
+holds "an object a line" out_has \
+    '^\{"id":1,"state":"present","size":134217728,"allocated":109051904,"generation":8,"uuid":"['\
+'-0-9a-f]{36}","path":".*"\}$'
 expect "an array" 0 - devices --json=array -o id "$plain"
 holds "of them" out_is $'[\n{"id":1}\n]'
 expect "the names of the columns" 0 - devices -o help
 holds "are those of devices" out_has '^allocated  +bytes allocated'
-expect "a column that does not exist" 2 "unknown column size2; '-o help' lists all" devices -o size2 "$plain"
+expect "a column that does not exist" 2 "unknown column size2; '-o help' lists all" \
+    devices -o size2 "$plain"
 expect "no image" 2 'no image given' devices
 expect "no file system" 2 '' devices "$ROOT/README.md"
 holds "prints nothing" [ ! -s "$WORK/out" ]
@@ -38,10 +44,13 @@ holds "prints nothing" [ ! -s "$WORK/out" ]
 is "status with a full disk" "$?" 1
 
 # Devices.
-expect "a missing device" 0 'device 3 .* is missing' devices --raw "${raid5}2.img" -d "${raid5}1.img"
-holds "is listed without image and generation" out_has '^ 3  missing  134217728  109051904           -  [-0-9a-f]{36}  -$'
+expect "a missing device" 0 'device 3 .* is missing' devices --raw "${raid5}2.img" \
+    -d "${raid5}1.img"
+holds "is listed without image and generation" out_has \
+    '^ 3  missing  134217728  109051904           -  [-0-9a-f]{36}  -$'
 expect "the same in JSON" 0 '' devices --json "${raid5}2.img" -d "${raid5}1.img"
-holds "leaves them out" out_has '^\{"id":3,"state":"missing","size":134217728,"allocated":109051904,"uuid":"[-0-9a-f]{36}"\}$'
+holds "leaves them out" out_has \
+    '^\{"id":3,"state":"missing","size":134217728,"allocated":109051904,"uuid":"[-0-9a-f]{36}"\}$'
 expect "a stale device" 0 'is stale' devices -o id,state,generation "${stale}1.img" "${stale}2.img"
 holds "is marked" out_is $'1\tstale\t7\n2\tpresent\t9'
 cp --sparse=always "$plain" "$WORK/$(printf 'a\033b\tc.img')"
@@ -56,9 +65,13 @@ holds "a table" out_is ' logical    length  type      profile       used  stripe
 30408704  32.00MiB  Metadata  DUP      416.00KiB  1:38797312,1:72351744
 63963136  16.00MiB  Data      single   452.00KiB  1:105906176'
 expect "chunks in JSON" 0 - chunks --json "$plain"
-holds "stripes are an array" out_has '^{"logical":22020096,"length":8388608,"type":"System","profile":"DUP","used":16384,"stripes":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,"flags":34}$'
+holds "stripes are an array" out_has \
+    '^{"logical":22020096,"length":8388608,"type":"System","profile":"DUP","used":16384,"stripe'\
+'s":\[{"devid":1,"offset":22020096},{"devid":1,"offset":30408704}\],"stripe_length":8388608,"fla'\
+'gs":34}$'
 expect "chunks by device" 0 - chunks --by device --raw "$plain"
-holds "with the holes" out_is 'devid     offset  stripe_length  type         profile   logical    length    used
+holds "with the holes" out_is \
+    'devid     offset  stripe_length  type         profile   logical    length    used
     1          0        1048576  reserved     -               -         -       -
     1    1048576       12582912  unallocated  -               -         -       -
     1   13631488        8388608  Data         single   13631488   8388608   24576
@@ -68,16 +81,21 @@ holds "with the holes" out_is 'devid     offset  stripe_length  type         pro
     1   72351744       33554432  Metadata     DUP      30408704  33554432  425984
     1  105906176       16777216  Data         single   63963136  16777216  462848
     1  122683392       11534336  unallocated  -               -         -       -'
-expect "a degraded RAID5" 0 'is missing' chunks -o length,profile,stripe_length,used "${raid5}1.img" -d "${raid5}2.img"
-holds "is complete" out_is $'16777216\tRAID5\t8388608\t16384\n67108864\tRAID5\t33554432\t720896\n134217728\tRAID5\t67108864\t20480'
+expect "a degraded RAID5" 0 'is missing' chunks -o length,profile,stripe_length,used \
+    "${raid5}1.img" -d "${raid5}2.img"
+holds "is complete" out_is \
+    $'16777216\tRAID5\t8388608\t16384\n67108864\tRAID5\t33554432\t720896\n134217728\tRAID5\t6710'\
+$'8864\t20480'
 expect "a block group tree" 0 - chunks -o used "$fixtures/block-group-tree/dev1.img"
 holds "is used" out_is $'20480\n409600\n16384'
 expect "extent tree v2" 0 - chunks -o used "$fixtures/extent-tree-v2/dev1.img"
 holds "too" out_is $'6774784\n16384\n360448\n24576\n13508608'
-expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks -o logical,used "$fixtures/lost-tree-extent/dev1.img"
+expect "a lost extent tree" 1 'block group 1048576 is lost|no good copy' chunks -o logical,used \
+    "$fixtures/lost-tree-extent/dev1.img"
 holds "costs what is used" out_is $'1048576\t-\n5242880\t-\n13631488\t-'
 holds "and is said once" [ "$(wc -l < "$WORK/err")" -eq 1 ]
-expect "an unknown order" 2 'invalid argument of --by: size .allowed: chunk, device.' chunks --by size "$plain"
+expect "an unknown order" 2 'invalid argument of --by: size .allowed: chunk, device.' chunks \
+    --by size "$plain"
 
 # Usage: what `btrfs filesystem usage -b` prints on a mount, but for
 # the global reserve and statfs, and the paths.
@@ -111,16 +129,28 @@ expect "usage with other units" 0 - usage --si "$plain"
 holds "has those" out_has '^    Device size:		  134.22MB$'
 expect "a degraded RAID5" 0 'is missing' usage -b "${raid5}1.img" "${raid5}2.img"
 holds "counts what is missing" out_has '^    Device missing:		         134217728$'
-holds "estimates by its ratio" out_has '^    Free \(estimated\):		         184528896	\(min: 184528896\)$'
+holds "estimates by its ratio" out_has \
+    '^    Free \(estimated\):		         184528896	\(min: 184528896\)$'
 holds "names the missing device" out_has '^   missing \(device 3\)	  67108864$'
 expect "usage in JSON" 0 - usage --json "$plain"
-holds "is one object" out_has '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"complete":true\},"groups":\[\{"type":"Data","profile":"single","size":25165824,"used":487424,"raw_size":25165824,"raw_used":487424,"chunks":2,"complete":true,"devices":\[\{"devid":1,"size":25165824\}\]\},'
-holds "names devices as the devices command does" out_has '"devices":\[\{"id":1,"state":"present","path":"[^"]*dev1.img","seed":false,"size":134217728,"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
+holds "is one object" out_has \
+    '^\{"overall":\{"device_size":134217728,"device_allocated":109051904,"device_unallocated":25'\
+'165824,"device_missing":0,"device_slack":0,"used":1372160,"free_estimated":49844224,"free_min":'\
+'37261312,"data_ratio_percent":100,"metadata_ratio_percent":200,"multiple_profiles":false,"compl'\
+'ete":true\},"groups":\[\{"type":"Data","profile":"single","size":25165824,"used":487424,"raw_si'\
+'ze":25165824,"raw_used":487424,"chunks":2,"complete":true,"devices":\[\{"devid":1,"size":251658'\
+'24\}\]\},'
+holds "names devices as the devices command does" out_has \
+    '"devices":\[\{"id":1,"state":"present","path":"[^"]*dev1.img","seed":false,"size":134217728'\
+',"allocated":109051904,"unallocated":25165824,"slack":0\}\]\}$'
 expect "a seed" 0 - usage -b "$fixtures/sprout/dev1.img" "$fixtures/sprout/dev2.img"
-holds "their groups count, their size does not, as in the reference" out_has '^    Device unallocated:		          -8388608$'
-expect "several profiles" 0 - usage "$fixtures/conversion-raid1-raid5/dev1.img" "$fixtures/conversion-raid1-raid5/"dev[2-9].img
+holds "their groups count, their size does not, as in the reference" out_has \
+    '^    Device unallocated:		          -8388608$'
+expect "several profiles" 0 - usage "$fixtures/conversion-raid1-raid5/dev1.img" \
+    "$fixtures/conversion-raid1-raid5/"dev[2-9].img
 holds "are named" out_has '^    Multiple profiles:		       yes	\(metadata\)$'
-expect "usage without the extent tree" 1 'no good copy' usage --json "$fixtures/lost-tree-extent/dev1.img"
+expect "usage without the extent tree" 1 \
+    'no good copy' usage --json "$fixtures/lost-tree-extent/dev1.img"
 holds "is not complete" out_has '"used":0,.*"complete":false'
 
 # Addresses.
@@ -128,33 +158,45 @@ expect "an address with two copies" 0 - map -o kind,copy,devid,offset,length "$p
 holds "has both" out_is $'copy\t1\t1\t38797312\t33554432\ncopy\t2\t1\t72351744\t33554432'
 raid6=$fixtures/raid6-4/dev
 six=("${raid6}1.img" -d "${raid6}3.img" -d "${raid6}4.img")
-expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,copy,devid,offset "${six[@]}" 105971712+68K
-holds "is cut at the stripes, with the parity of each row" out_is $'105971712\t65536\tcopy\t1\t2\t42991616
+expect "a range of a degraded RAID6" 0 'is missing' map -o logical,length,kind,copy,devid,offset \
+    "${six[@]}" 105971712+68K
+holds "is cut at the stripes, with the parity of each row" out_is \
+    $'105971712\t65536\tcopy\t1\t2\t42991616
 105971712\t65536\tP\t-\t3\t42991616\n105971712\t65536\tQ\t-\t4\t42991616
-106037248\t4096\tcopy\t1\t2\t43057152\n106037248\t4096\tP\t-\t4\t43057152\n106037248\t4096\tQ\t-\t1\t64028672'
-expect "the other way" 0 'is missing' map --devid 4 -o kind,logical,length,copy "${six[@]}" 42991616+128K
+106037248\t4096\tcopy\t1\t2\t43057152
+106037248\t4096\tP\t-\t4\t43057152\n106037248\t4096\tQ\t-\t1\t64028672'
+expect "the other way" 0 'is missing' map --devid 4 -o kind,logical,length,copy "${six[@]}" \
+    42991616+128K
 holds "parity protects a row" out_is $'Q\t105906176\t65536\t-\nP\t106037248\t65536\t-'
 expect "a device from its beginning" 0 - map --devid 1 -o offset,length,kind,logical "$plain" 0+72M
-holds "all that lies there" out_is $'0\t65536\treserved\t-\n65536\t4096\tsuperblock\t-\n69632\t978944\treserved\t-
-1048576\t12582912\tunallocated\t-\n13631488\t8388608\tcopy\t13631488\n22020096\t8388608\tcopy\t22020096
+holds "all that lies there" out_is \
+    $'0\t65536\treserved\t-\n65536\t4096\tsuperblock\t-\n69632\t978944\treserved\t-
+1048576\t12582912\tunallocated\t-\n13631488\t8388608\tcopy\t13631488
+22020096\t8388608\tcopy\t22020096
 30408704\t8388608\tcopy\t22020096\n38797312\t28311552\tcopy\t30408704\n67108864\t4096\tsuperblock\t-
 67112960\t5238784\tcopy\t58724352\n72351744\t3145728\tcopy\t30408704'
-expect "a range that ends after the last chunk" 0 - map -o logical,length,kind,devid "$plain" 80740351+2
+expect "a range that ends after the last chunk" 0 - map -o logical,length,kind,devid "$plain" \
+    80740351+2
 holds "is outside there" out_is $'80740351\t1\tcopy\t1\n80740352\t1\toutside\t-'
 one=$fixtures/stripe-tree-raid1/dev
 pair=("${one}1.img" -d "${one}2.img")
-logical=$("$PROGRAM" chunks -o type,logical "${one}1.img" "${one}2.img" | sed -n 's/^Data\t//p' | tail -n 1)
+logical=$("$PROGRAM" chunks -o type,logical "${one}1.img" "${one}2.img" | sed -n 's/^Data\t//p' |
+        tail -n 1)
 expect "a raid stripe tree" 0 - map -o devid,offset,length,copy "${pair[@]}" "$logical"
 while read -r devid offset length copy; do
-    is "from device $devid back" "$("$PROGRAM" map --devid "$devid" -o logical,length,copy "${pair[@]}" "$offset+$length")" \
+    is "from device $devid back" \
+        "$("$PROGRAM" map --devid "$devid" -o logical,length,copy "${pair[@]}" "$offset+$length")" \
         "$logical"$'\t'"$length"$'\t'"$copy"
 done < "$WORK/out"
-expect "an address in no chunk" 2 'no chunk holds logical address 1048576; the one after it is 13631488\+8388608' map "$plain" 1M
+expect "an address in no chunk" 2 \
+    'no chunk holds logical address 1048576; the one after it is 13631488\+8388608' map "$plain" 1M
 expect "one after all" 2 'the one before it is 63963136\+16777216$' map "$plain" 1t
 holds "prints nothing" [ ! -s "$WORK/out" ]
-expect "a device that does not exist" 2 'no device 7; the file system has 1$' map --devid 7 "$plain" 0
+expect "a device that does not exist" 2 'no device 7; the file system has 1$' map --devid 7 \
+    "$plain" 0
 expect "after the end of a device" 2 'after the end of device 1' map --devid 1 "$plain" 128M
-for bad in '' x 1x +5 5+ 5+0 5+x 0x 0xg 16777216E 18446744073709551616 1+18446744073709551615 0x10000000000000000; do
+for bad in '' x 1x +5 5+ 5+0 5+x 0x 0xg 16777216E 18446744073709551616 1+18446744073709551615 \
+    0x10000000000000000; do
     expect "the address '$bad'" 2 'invalid address' map "$plain" "$bad"
 done
 expect "no address" 2 'no address given' map "$plain"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# stat as a user meets it: what it tells of all kinds of files, as lines and as JSON, and that it agrees with the walk.
+# stat as a user meets it: what it tells of all kinds of files, as lines and as JSON, and that it
+# agrees with the walk.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -10,8 +11,10 @@ subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 
 
 expect "a file" 0 - stat "$plain" /top-file
-for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 0644 -rw-r--r--' 'User: 0' 'Group: 0' \
-    'Links: 1' 'Size: 11' 'Modified: 20[0-9-]*T[0-9:]*\.[0-9]{9}Z' 'Created: .*Z' 'Generation: [0-9]+' 'Transid: [0-9]+' \
+for line in 'Path: /top-file' 'Subvolume: 5 /' 'Inode: 281' 'Type: file' 'Mode: 0644 -rw-r--r--' \
+    'User: 0' 'Group: 0' \
+    'Links: 1' 'Size: 11' 'Modified: 20[0-9-]*T[0-9:]*\.[0-9]{9}Z' 'Created: .*Z' \
+    'Generation: [0-9]+' 'Transid: [0-9]+' \
     'Sequence: [0-9]+' 'Flags: 0x0' 'Extents: 1 \(1 inline\)'; do
     holds "'$line'" out_has "^$line\$"
 done
@@ -32,15 +35,18 @@ holds "the member of the record" out_has '"compression":"zstd",'
 expect "a subvolume" 0 - stat "$subvolumes" /home
 holds "its id and path" out_has '^Subvolume: [0-9]+ /home$'
 holds "its inode" out_has '^Inode: 256$'
-expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' stat "$plain" /none /top-file
+expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' stat "$plain" \
+    /none /top-file
 holds "the other is answered" out_has '^Path: /top-file$'
 expect "no path" 2 'no path given' stat "$plain"
 expect "no image" 2 'no image given' stat
 expect "no such option" 2 'unknown option' stat -x "$plain" /
 expect "JSON" 0 - stat --json "$plain" /top-file /kinds/block-device
 holds "a line each" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
-holds "members of the record" out_has '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'
-holds "and further ones" out_has '"device_major":7,"device_minor":200,"flag_names":\[\],"xattrs":\[\],"extents":\{"total":0,'
+holds "members of the record" out_has \
+    '^\{"path":"/top-file","subvolume":5,"inode":281,"type":"file","mode":33188,'
+holds "and further ones" out_has \
+    '"device_major":7,"device_minor":200,"flag_names":\[\],"xattrs":\[\],"extents":\{"total":0,'
 expect "JSON within a subvolume" 0 - stat --json --subvol home "$subvolumes" /
 holds "the path from the top on" out_has '^\{"path":"/home/"'
 "$PROGRAM" stat "$plain" / > /dev/full 2> "$WORK/err"
@@ -48,7 +54,8 @@ status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]
 
 # What the walk tells of a file, stat tells too, for every path the walk lists.
-compared=(plain subvolumes compressed deep data-shapes nodesize-4k nodesize-64k old-4k mixed raid5-3 raid6-4)
+compared=(plain subvolumes compressed deep data-shapes nodesize-4k nodesize-64k old-4k mixed raid5-3
+    raid6-4)
 if have python3; then
     for name in "${compared[@]}"; do
         folder=$BUILD/fixtures/$name/
@@ -65,17 +72,21 @@ read = lambda path: [json.loads(line) for line in open(path, encoding="utf-8", n
 walked, told = read(sys.argv[1]), read(sys.argv[2])
 assert len(walked) == len(told), (len(walked), len(told))
 for old, new in zip(walked, told):
-    assert old.items() <= {key: new.get(key) for key in old}.items(), (old, new)' "$WORK/walked" "$WORK/out"
+    assert old.items() <= {key: new.get(key) for key in old}.items(), (old, new)' "$WORK/walked" \
+        "$WORK/out"
     done
 else
     skip "comparison with the walk: python3 is not installed"
 fi
 
 # Control characters in names and values: of a terminal that shows JSON, none may be obeyed.
-if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" && touch "$WORK/names/"$'c1-\xc2\x9b31m' &&
-    truncate -s 120M "$WORK/image" && mkfs.btrfs -q --rootdir "$WORK/names" "$WORK/image" > /dev/null 2>&1; then
+if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" &&
+    touch "$WORK/names/"$'c1-\xc2\x9b31m' &&
+    truncate -s 120M "$WORK/image" && mkfs.btrfs -q --rootdir "$WORK/names" \
+    "$WORK/image" > /dev/null 2>&1; then
     for command in stat extents; do
-        expect "$command --json of such a name" 0 - "$command" --json "$WORK/image" $'c1-\xc2\x9b31m'
+        expect "$command --json of such a name" 0 - "$command" --json "$WORK/image" \
+            $'c1-\xc2\x9b31m'
         holds "it is escaped" out_has '"path":"/?c1-\\u009b31m"'
     done
 else

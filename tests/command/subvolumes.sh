@@ -16,15 +16,18 @@ as_list() {
     python3 -c 'import base64, json, sys
 for line in sys.stdin:
     one = json.loads(line)
-    path = base64.b64decode(one["path_bytes"]) if "path_bytes" in one else one.get("path", "").encode()
+    path = one.get("path", "").encode()
+    if "path_bytes" in one:
+        path = base64.b64decode(one["path_bytes"])
     one = {"parent_uuid": "-", "received_uuid": "-", "uuid": "-", "otransid": 0, **one}
     if one["deleted"]:
         text = "ID %(id)d gen %(generation)d top level 0 path DELETED" % one
     elif one["id"] == 5:
         continue
     else:
-        text = ("ID %(id)d gen %(generation)d cgen %(otransid)d parent %(parent)d top level %(top_level)d "
-            "parent_uuid %(parent_uuid)-36s received_uuid %(received_uuid)-36s uuid %(uuid)-36s path ") % one
+        text = ("ID %(id)d gen %(generation)d cgen %(otransid)d parent %(parent)d "
+                "top level %(top_level)d parent_uuid %(parent_uuid)-36s "
+                "received_uuid %(received_uuid)-36s uuid %(uuid)-36s path ") % one
     sys.stdout.buffer.write(text.encode() + path[1:] + b"\n")'
 }
 for name in "${listed[@]}"; do
@@ -68,27 +71,34 @@ holds "cost more searches" [ "$(wc -l < "$WORK/err")" -gt "$(wc -l < "$WORK/with
 
 # Quotas.
 as_groups() {
-    sed -e 's, *$,,' -e '1,2d' "$1" | sed 's/none/-/g' | awk -v OFS='\t' '{ print $1, $2, $3, $4, $5, $6, $7 }'
+    sed -e 's, *$,,' -e '1,2d' "$1" | sed 's/none/-/g' |
+        awk -v OFS='\t' '{ print $1, $2, $3, $4, $5, $6, $7 }'
 }
 for name in "${grouped[@]}"; do
     warning=-
     [ "$name" != quota ] || warning='warning: .* inconsistent: they need a rescan'
-    expect "groups of $name" 0 "$warning" qgroups -o id,referenced,exclusive,max_referenced,max_exclusive,parents,children "$(image "$name")"
+    expect "groups of $name" 0 "$warning" \
+        qgroups -o id,referenced,exclusive,max_referenced,max_exclusive,parents,children \
+        "$(image "$name")"
     as_groups "$ROOT/fixtures/$name/qgroup-show" > "$WORK/groups"
     holds "$name: as on a mount" diff "$WORK/groups" "$WORK/out"
 done
 expect "a table of groups" 0 - qgroups "$(image quota-groups)"
 holds "with paths" out_has '^0/257 +36.00KiB +36.00KiB +- +20.00MiB  1/2 +- +/volume-2$'
 holds "with members" out_has '^2/100 +72.00KiB +72.00KiB +30.00MiB +15.00MiB  - +1/1,1/2 +-$'
-for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent plain:none:-; do
+for state in quota:full:inconsistent quota-groups:full:consistent simple-quota:simple:consistent \
+    plain:none:-; do
     IFS=: read -r name mode consistent <<< "$state"
     expect "the state of $name" 0 - qgroups --status -o mode,state "$(image "$name")"
     holds "$mode, $consistent" out_is "$mode"$'\t'"$consistent"
 done
 expect "flags in JSON" 0 - subvolumes --json -o id,ro,snapshot,is_default,deleted "$(image plain)"
-is "are booleans" "$(head -n 1 "$WORK/out")" '{"id":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
+is "are booleans" "$(head -n 1 "$WORK/out")" \
+    '{"id":5,"ro":false,"snapshot":false,"is_default":true,"deleted":false}'
 expect "the state as JSON" 0 - qgroups --status --json "$(image simple-quota)"
-holds "since when" out_is '{"mode":"simple","state":"consistent","generation":8,"enable_generation":8,"flags":9,"version":1}'
+holds "since when" out_is \
+    '{"mode":"simple","state":"consistent","generation":8,"enable_generation":8,"flags":9,"versi'\
+'on":1}'
 expect "no quotas" 0 'warning: the file system has no quotas' qgroups --json "$(image plain)"
 holds "no groups" [ ! -s "$WORK/out" ]
 finish

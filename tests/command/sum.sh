@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The sum and bodyfile commands: lines that sha256sum and its like accept, names of any bytes, folders, filters, files
-# that cannot be read.
+# The sum and bodyfile commands: lines that sha256sum and its like accept, names of any bytes,
+# folders, filters, files that cannot be read.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -16,18 +16,25 @@ for image in "$plain" "$compressed"; do
     holds "extract" "$PROGRAM" extract -q -C "$WORK/out" "$image"
     for pair in sha256:sha256sum md5:md5sum blake2b:b2sum xxh64:xxh64sum; do
         have "${pair#*:}" || { skip "no ${pair#*:}"; continue; }
-        "$PROGRAM" sum --algorithm "${pair%:*}" "$image" | sed -E 's|^(\\?[0-9a-f]+  )/|\1|' > "$WORK/sums"
-        holds "${pair#*:} -c" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "${pair#*:}" "$WORK/sums"
+        "$PROGRAM" sum --algorithm "${pair%:*}" "$image" |
+            sed -E 's|^(\\?[0-9a-f]+  )/|\1|' > "$WORK/sums"
+        holds "${pair#*:} -c" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" \
+            "${pair#*:}" "$WORK/sums"
     done
-    is "a line a file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" "$("$PROGRAM" -0 "$image" | tr -dc '\0' | wc -c)"
-    is "the names of the walk" "$("$PROGRAM" sum -0 "$image" | sed -z 's/^[0-9a-f]*  //' | sort -z | md5sum)" \
+    is "a line a file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" \
+        "$("$PROGRAM" -0 "$image" | tr -dc '\0' | wc -c)"
+    is "the names of the walk" \
+        "$("$PROGRAM" sum -0 "$image" | sed -z 's/^[0-9a-f]*  //' | sort -z | md5sum)" \
         "$("$PROGRAM" -0 "$image" | sort -z | md5sum)"
-    is "one thread or four" "$("$PROGRAM" sum -j 1 "$image" | md5sum)" "$("$PROGRAM" sum -j 4 "$image" | md5sum)"
+    is "one thread or four" "$("$PROGRAM" sum -j 1 "$image" | md5sum)" \
+        "$("$PROGRAM" sum -j 4 "$image" | md5sum)"
 done
 
 first=$("$PROGRAM" "$compressed" | head -n 1)
-is "one file" "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" "$("$PROGRAM" cat "$compressed" "$first" | sha256sum | cut -d ' ' -f 1)"
-is "a folder" "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" "$("$PROGRAM" "$compressed" | grep -c '^/zstd/')"
+is "one file" "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" \
+    "$("$PROGRAM" cat "$compressed" "$first" | sha256sum | cut -d ' ' -f 1)"
+is "a folder" "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" \
+    "$("$PROGRAM" "$compressed" | grep -c '^/zstd/')"
 is "a filter" "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
 is "nothing is left of --type d" "$("$PROGRAM" sum --type d "$compressed")" ""
 
@@ -43,22 +50,27 @@ is "status of an unknown subvolume" $? 2
 is "status of a full disk" $? 1
 
 # Every read of data fails: no line, every file that has data outside its inode named.
-"$PROGRAM" sum --insert debug/error-gen@device-1,kind=data "$compressed" > "$WORK/lines" 2> "$WORK/err"
+"$PROGRAM" sum --insert debug/error-gen@device-1,kind=data "$compressed" > "$WORK/lines" \
+    2> "$WORK/err"
 status=$?
 if grep -q 'error-gen' "$WORK/err" && [ "$status" -ne 1 ]; then
     skip "no faults for data: $(head -n 1 "$WORK/err")"
 else
     is "status of files that cannot be read" "$status" 1
-    is "each has a line or a message" "$(($(wc -l < "$WORK/lines") + $(grep -c 'cannot be read' "$WORK/err")))" "$("$PROGRAM" "$compressed" | wc -l)"
+    is "each has a line or a message" \
+        "$(($(wc -l < "$WORK/lines") + $(grep -c 'cannot be read' "$WORK/err")))" \
+        "$("$PROGRAM" "$compressed" | wc -l)"
 fi
 
 # Body files.
 "$PROGRAM" bodyfile "$plain" > "$WORK/body"
 is "fields of a body file" "$(awk -F '|' 'NF != 11' "$WORK/body")" ""
-is "its files" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" "$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)"
+is "its files" "$(awk -F '|' '$4 ~ /^r\/r/' "$WORK/body" | wc -l)" \
+    "$("$PROGRAM" -0 "$plain" | tr -dc '\0' | wc -c)"
 is "its top" "$(head -n 1 "$WORK/body" | cut -d '|' -f 1-4)" "0|/|5-256|d/drwxr-xr-x"
 
-# Sizes that take ages: of 8 TiB, of 4 EiB, and one that no file can have. The leaf gets the size and a checksum.
+# Sizes that take ages: of 8 TiB, of 4 EiB, and one that no file can have. The leaf gets the size
+# and a checksum.
 if command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
     mkdir "$WORK/root"
     echo small > "$WORK/root/a"
@@ -67,13 +79,17 @@ if command -v mkfs.btrfs > /dev/null && command -v python3 > /dev/null; then
     touch "$WORK/root/$(printf 'c1 \302\233 \233 \303\274 \377')"
     truncate -s 128M "$WORK/image"
     # Its files may be given space, which is not to be all of the 123 MB.
-    mkfs.btrfs -q -n 16384 -m single -d single --rootdir "$WORK/root" "$WORK/image" > "$WORK/err" 2>&1 || rm "$WORK/image"
+    mkfs.btrfs -q -n 16384 -m single -d single --rootdir "$WORK/root" \
+        "$WORK/image" > "$WORK/err" 2>&1 || rm "$WORK/image"
 fi
 odd=123456789 # is nowhere else in the image
 number() { python3 -c "print(($1).to_bytes(8, 'little').hex())"; }
-resize() { python3 "$ROOT/tests/support/patch_image.py" "$WORK/image" "$(number "$1")" "$(number "$2")"; }
+resize() {
+    python3 "$ROOT/tests/support/patch_image.py" "$WORK/image" "$(number "$1")" "$(number "$2")"
+}
 if [ -e "$WORK/image" ]; then
-    is "control characters in a body file" "$("$PROGRAM" bodyfile "$WORK/image" | grep -a c1 | cut -d '|' -f 2)" \
+    is "control characters in a body file" \
+        "$("$PROGRAM" bodyfile "$WORK/image" | grep -a c1 | cut -d '|' -f 2)" \
         "$(printf '/c1 \\302\\233 \\233 \303\274 \377')"
     resize 123456789 $((odd + (8 << 40)))
     : > "$WORK/lines"
@@ -94,7 +110,8 @@ if [ -e "$WORK/image" ]; then
     "$PROGRAM" tar "$WORK/image" 2> /dev/null | tar -t > "$WORK/lines"
     is "tar: a size near the largest" "$(grep -c b "$WORK/lines")" 1
     resize $(((1 << 63) - odd)) 9223372036854775808
-    for command in sum "tar --format mtree" tar "tar --format cpio" "cat" "extract -C $WORK/largest" stat; do
+    for command in sum "tar --format mtree" tar "tar --format cpio" "cat" \
+        "extract -C $WORK/largest" stat; do
         # shellcheck disable=SC2086 # options are words
         timeout 20 "$PROGRAM" $command "$WORK/image" /b > "$WORK/lines" 2> "$WORK/err"
         is "$command: status of an impossible size" $? 1

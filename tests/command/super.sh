@@ -9,7 +9,8 @@ plain=$BUILD/fixtures/plain/dev1.img
 
 expect "all copies" 0 - super "$plain"
 is "two of them" "$(grep -c '^superblock: bytenr=' "$WORK/out")" 2
-for line in 'csum_type		0 \(crc32c\)' 'csum			0x[0-9a-f]{8} \[match\]' 'magic			_BHRfS_M \[match\]' \
+for line in 'csum_type		0 \(crc32c\)' 'csum			0x[0-9a-f]{8} \[match\]' \
+    'magic			_BHRfS_M \[match\]' \
     'flags			0x1' '			\( WRITTEN \)' 'sys_array_size		129' 'dev_item\.fsid		.* \[match\]' \
     '	item 0 key \(FIRST_CHUNK_TREE CHUNK_ITEM 22020096\)' '			stripe 0 devid 1 offset 22020096' \
     '			  SKINNY_METADATA \|' '	backup 3:' '		backup_tree_root:	[0-9]+	gen: [0-9]+	level: 0'; do
@@ -20,9 +21,11 @@ is "it alone" "$(grep -c '^superblock: bytenr=67108864' "$WORK/out")" 1
 expect "a copy that is not there" 2 'too small' super -i 2 "$plain"
 expect "no such copy" 2 'invalid argument of --copy: 3 .allowed: 0, 1 or 2.' super -i 3 "$plain"
 expect "JSON" 0 - super --json "$plain"
-is "an object for each copy" "$(grep -c '^{"device":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
+is "an object for each copy" \
+    "$(grep -c '^{"device":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
 if have python3; then
-    holds "which is JSON" python3 -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"
+    holds "which is JSON" python3 \
+        -c 'import json, sys; [json.loads(line) for line in open(sys.argv[1])]' "$WORK/out"
 fi
 
 cp --sparse=always "$plain" "$WORK/image"
@@ -34,16 +37,19 @@ expect "a bad magic" 1 'magic is damaged \(-F prints it\)' super "$WORK/image"
 is "the other copy" "$(grep -c '^magic' "$WORK/out")" 1
 expect "with force" 1 'magic is damaged' super -F "$WORK/image"
 holds "the magic" out_has "^magic			XXXXXXXX \[DON'T MATCH\]\$"
-expect "two file systems" 0 'is of another file system' super "$plain" "$BUILD/fixtures/subvolumes/dev1.img"
+expect "two file systems" 0 'is of another file system' super "$plain" \
+    "$BUILD/fixtures/subvolumes/dev1.img"
 
 # Line by line as the reference, but for the names of features that are younger than it, and zoned
 # devices, on which it does not look for the log of superblocks.
 in_common() {
-    sed -E 's/(, device=).*/\1/; /unknown flag|VERITY|EXTENT_TREE_V2|RAID_STRIPE_TREE|SIMPLE_QUOTA|REMAP_TREE/d
+    sed \
+        -E 's/(, device=).*/\1/; /unknown flag|VERITY|EXTENT_TREE_V2|RAID_STRIPE_TREE|SIMPLE_QUO'\
+'TA|REMAP_TREE/d
         s/ [|)]$//; s/backup_block_group_root:/backup_extent_root:/' "$1"
 }
-# tests/data/super.sums: SHA-256 of what `btrfs inspect-internal dump-super -fa` (btrfs-progs 6.2) has
-# printed for these fixtures, after in_common.
+# tests/data/super.sums: SHA-256 of what `btrfs inspect-internal dump-super -fa` (btrfs-progs 6.2)
+# has printed for these fixtures, after in_common.
 while read -r name sum; do
     "$PROGRAM" super "$BUILD/fixtures/$name/dev1.img" > "$WORK/out" 2> /dev/null
     is "as recorded: $name" "$(in_common "$WORK/out" | sha256sum)" "$sum  -"
@@ -55,7 +61,8 @@ if have btrfs; then
         btrfs inspect-internal dump-super -fa "$image" > "$WORK/reference" 2> "$WORK/err"
         grep -q 'bad magic' "$WORK/err" && continue
         timeout 20 "$PROGRAM" super "$image" > "$WORK/out" 2> /dev/null
-        holds "as the reference: $image" diff <(in_common "$WORK/reference") <(in_common "$WORK/out")
+        holds "as the reference: $image" diff <(in_common "$WORK/reference") \
+            <(in_common "$WORK/out")
     done
 else
     skip "no btrfs to compare with"

@@ -16,8 +16,10 @@ hashes() { (cd "$1" && find . -type f -printf '%P\0' | xargs -0r sha256sum -z | 
 for image in "$plain" "$compressed" "$subvolumes"; do
     name=$(basename "$(dirname "$image")")
     holds "$name: an archive" "$PROGRAM" tar -q -f "$WORK/archive" "$image"
-    is "$name: stdout is the same" "$("$PROGRAM" tar -q "$image" | md5sum)" "$(md5sum < "$WORK/archive")"
-    is "$name: one thread or three" "$("$PROGRAM" tar -q -j 1 "$image" | md5sum)" "$("$PROGRAM" tar -q -j 3 "$image" | md5sum)"
+    is "$name: stdout is the same" "$("$PROGRAM" tar -q "$image" | md5sum)" \
+        "$(md5sum < "$WORK/archive")"
+    is "$name: one thread or three" "$("$PROGRAM" tar -q -j 1 "$image" | md5sum)" \
+        "$("$PROGRAM" tar -q -j 3 "$image" | md5sum)"
     holds "$name: tar -t" tar -tvf "$WORK/archive"
     is "$name: names" "$(tar --quoting-style=c -tf "$WORK/archive" 2> /dev/null | wc -l)" \
         "$("$PROGRAM" -0 --type f,d,l,c,b,p "$image" | tr -dc '\0' | wc -c)"
@@ -31,7 +33,10 @@ for image in "$plain" "$compressed" "$subvolumes"; do
     # And both extractions are alike, in all that ls tells.
     rm -rf "$WORK/other"
     "$PROGRAM" extract -q -C "$WORK/other" "$image" > /dev/null 2>&1
-    list() { (cd "$1" && find . -mindepth 1 \( -type f -o -type l -o -type d \) -printf '%P %y %s %T@ %n %l\0' | sed -zE 's/^(.* d) [0-9]+ /\1 /' | LC_ALL=C sort -z); }
+    list() {
+        (cd "$1" && find . -mindepth 1 \( -type f -o -type l -o -type d \) -printf \
+                '%P %y %s %T@ %n %l\0' | sed -zE 's/^(.* d) [0-9]+ /\1 /' | LC_ALL=C sort -z)
+    }
     list "$WORK/out" > "$WORK/want"
     list "$WORK/other" > "$WORK/have"
     holds "$name: as extract does it" cmp "$WORK/want" "$WORK/have"
@@ -50,7 +55,8 @@ fi
 
 "$PROGRAM" tar --format mtree "$compressed" > "$WORK/mtree"
 is "a manifest" "$(head -n 1 "$WORK/mtree")" "#mtree"
-is "with the hashes of sum" "$(grep -o 'sha256digest=[0-9a-f]*' "$WORK/mtree" | cut -d = -f 2 | sort | md5sum)" \
+is "with the hashes of sum" \
+    "$(grep -o 'sha256digest=[0-9a-f]*' "$WORK/mtree" | cut -d = -f 2 | sort | md5sum)" \
     "$("$PROGRAM" sum "$compressed" | sed 's/^\\//' | cut -d ' ' -f 1 | sort | md5sum)"
 
 is "a folder" "$("$PROGRAM" tar "$compressed" /zstd | tar -t | grep -vc '^zstd/')" 0
@@ -63,7 +69,9 @@ deep=$("$PROGRAM" "$subvolumes" | grep "^$top/" | tail -n 1)
 "$PROGRAM" tar -q "$subvolumes" "$deep" "$top/" "/.$top/../$top//" "$deep" | md5sum > "$WORK/have"
 holds "each file comes once" cmp "$WORK/want" "$WORK/have"
 for command in "sum" "bodyfile"; do
-    is "$command: each file comes once" "$("$PROGRAM" "$command" "$subvolumes" "$top" "$deep" "$top" 2> /dev/null | sort | uniq -d)" ""
+    is "$command: each file comes once" \
+        "$("$PROGRAM" "$command" "$subvolumes" "$top" "$deep" "$top" 2> /dev/null | sort |
+        uniq -d)" ""
 done
 rm -rf "$WORK/out"
 "$PROGRAM" extract -q -C "$WORK/out" "$subvolumes" "$top" "$deep" "$top" > "$WORK/err" 2>&1
@@ -72,7 +80,8 @@ is "extract: nothing exists already" "$(grep -c 'exists' "$WORK/err")" 0
 is "status of an empty PATH" $? 1
 holds "which is no file" grep -q 'no such file' "$WORK/err"
 
-# Against the mount: holes that no archive could hold, times that no 64 bits of nanoseconds can, and sockets.
+# Against the mount: holes that no archive could hold, times that no 64 bits of nanoseconds can, and
+# sockets.
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs python3; then
     mkdir "$WORK/mount"
     truncate -s 256M "$WORK/image"
@@ -104,7 +113,10 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
     mkdir "$WORK/mount/out"
     tar -C "$WORK/mount/out" --xattrs --xattrs-include='*' -xf "$WORK/archive" 2> "$WORK/err"
     is "status of tar" $? 0
-    list() { (cd "$1" && find . -mindepth 1 -not -path './out*' -not -name socket -printf '%P %y %m %s %T@ %n\n' | LC_ALL=C sort && getfattr -d late 2> /dev/null); }
+    list() {
+        (cd "$1" && find . -mindepth 1 -not -path './out*' -not -name socket -printf \
+                '%P %y %m %s %T@ %n\n' | LC_ALL=C sort && getfattr -d late 2> /dev/null)
+    }
     list "$WORK/mount" > "$WORK/want"
     list "$WORK/mount/out" > "$WORK/have"
     holds "sizes and times as on the mount" cmp "$WORK/want" "$WORK/have"
@@ -112,7 +124,8 @@ os.ftruncate(os.open("nothing", os.O_RDWR | os.O_CREAT), 1 << 62)
         is "data at $place" "$(tail -c +$((place + 1)) "$WORK/mount/out/hole" | head -c 4)" data
     done
     umount "$WORK/mount"
-    "$PROGRAM" tar --format mtree "$WORK/image" /hole /socket /device /late > "$WORK/mtree" 2> "$WORK/err"
+    "$PROGRAM" tar --format mtree "$WORK/image" /hole /socket /device /late > "$WORK/mtree" \
+        2> "$WORK/err"
     is "status of a manifest without a hash" $? 1
     holds "which says so" grep -q '^btrfs-walk: /hole: not hashed: ' "$WORK/err"
     holds "as it does of sockets" grep -q '/socket: a socket is left out' "$WORK/err"
@@ -127,11 +140,13 @@ else
     skip "no mount"
 fi
 
-# Against the mount, as root: every kind of name, attribute, time, number and hole, restored by GNU tar and by bsdtar.
+# Against the mount, as root: every kind of name, attribute, time, number and hole, restored by GNU
+# tar and by bsdtar.
 if mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
     cat > "$WORK/make.py" << 'END'
 import os
-umlaut, deep, deep_bytes = 'ü'.encode(), b'/'.join([b'd' * 90] * 4), b'/'.join([b'e' * 90 + b'\xff'] * 4)
+umlaut, deep = 'ü'.encode(), b'/'.join([b'd' * 90] * 4)
+deep_bytes = b'/'.join([b'e' * 90 + b'\xff'] * 4)
 def put(name):
     os.write(os.open(name, os.O_WRONLY | os.O_CREAT, 0o644), b'x')
 def sparse(name, size, *places):
@@ -140,11 +155,12 @@ def sparse(name, size, *places):
         os.pwrite(file, b'data' * 300, place)
     os.ftruncate(file, size)
 os.mkdir('odd'); os.chdir('odd'); os.makedirs(deep); os.makedirs(deep_bytes)
-for name in (b'attributes', b'percent', b'short\xff\xfe', umlaut, b'l' * 100, b'l' * 101, umlaut * 60, b'l' * 150 + b'\xff',
-             b'new\nline', b'back\\slash', deep + b'/file', deep_bytes + b'/file', b'owner', b'setuid'):
+for name in (b'attributes', b'percent', b'short\xff\xfe', umlaut, b'l' * 100, b'l' * 101,
+             umlaut * 60, b'l' * 150 + b'\xff', b'new\nline', b'back\\slash', deep + b'/file',
+             deep_bytes + b'/file', b'owner', b'setuid'):
     put(name)
-for name, value in ((b'with space', b'v'), (b'p%q', b'v'), (b'\xc3\xa4', b'v'), (b'\xff\n', b'v'), (b'e', b''), (b'x' * 200, b'y' * 3000),
-                    (b'bytes', bytes(range(256)))):
+for name, value in ((b'with space', b'v'), (b'p%q', b'v'), (b'\xc3\xa4', b'v'), (b'\xff\n', b'v'),
+                    (b'e', b''), (b'x' * 200, b'y' * 3000), (b'bytes', bytes(range(256)))):
     os.setxattr('attributes', b'user.' + name, value)
 for name in b'a=b', b'p%3Dq', b'p%25q':
     os.setxattr('percent', b'user.' + name, b'v')
@@ -152,17 +168,21 @@ sparse(b'sparse', 1 << 30, 0, 1 << 20, 1 << 29)
 sparse(b'end', (1 << 20) + 1200, 1 << 20)
 sparse(b'no data', 12345678)
 sparse(b'9G', 9 << 30, 0, (9 << 30) - 5000)
-for name in b's' * 140, b's' * 140 + b'\xff', b's\xff', umlaut * 100, deep + b'/sparse', deep_bytes + b'/sparse':
+for name in (b's' * 140, b's' * 140 + b'\xff', b's\xff', umlaut * 100, deep + b'/sparse',
+             deep_bytes + b'/sparse'):
     sparse(name, 1 << 20, 4096)
-os.link(b'sparse', b'sparse 2'); os.link(deep_bytes + b'/file', b'link to deep'); os.link(umlaut * 60, b'link to umlaut')
+os.link(b'sparse', b'sparse 2'); os.link(deep_bytes + b'/file', b'link to deep')
+os.link(umlaut * 60, b'link to umlaut')
 os.link(b'short\xff\xfe', deep + b'/second')
 for target in b'x', umlaut * 70, b't' * 250 + b'\xff/' + b'u' * 200, b'\xff':
     os.symlink(target, b'symlink' + target[:20].replace(b'/', b''))
-os.mkfifo('fifo'); os.mknod('char', 0o20600, os.makedev(4095, 1048575)); os.mknod('block', 0o60644, os.makedev(7, 3))
+os.mkfifo('fifo'); os.mknod('char', 0o20600, os.makedev(4095, 1048575))
+os.mknod('block', 0o60644, os.makedev(7, 3))
 os.chown('owner', 4294967290, 3000000); os.chmod('setuid', 0o6755)
 second = 10 ** 9
-for name, time in (('1960', -315619200 * second), ('2500', 16725225600 * second + 123456789), ('before', -second - 250000000),
-                   ('before 2', -1), ('before 3', -11676096000 * second + 1)):
+for name, time in (('1960', -315619200 * second), ('2500', 16725225600 * second + 123456789),
+                   ('before', -second - 250000000), ('before 2', -1),
+                   ('before 3', -11676096000 * second + 1)):
     put(name); os.utime(name, ns=(time, time))
 os.mkdir('dir'); os.chmod('dir', 0o1777); os.utime('dir', ns=(5, 5))
 END
@@ -175,7 +195,8 @@ for folder, folders, files in os.walk(top):
         path = os.path.join(folder, name)
         s = os.lstat(path)
         kind = stat.S_IFMT(s.st_mode)
-        attributes = [(os.fsencode(a), os.getxattr(path, a, follow_symlinks=False)) for a in sorted(os.listxattr(path, follow_symlinks=False))]
+        attributes = [(os.fsencode(a), os.getxattr(path, a, follow_symlinks=False))
+                      for a in sorted(os.listxattr(path, follow_symlinks=False))]
         content, size = None, None if kind == stat.S_IFDIR else s.st_size
         if kind == stat.S_IFREG:
             with open(path, 'rb') as file:
@@ -185,43 +206,53 @@ for folder, folders, files in os.walk(top):
         if kind == stat.S_IFLNK:
             content = os.readlink(path)
         same = None if kind == stat.S_IFDIR else first.setdefault(s.st_ino, path[len(top):])
-        print(path[len(top):], oct(s.st_mode), s.st_uid, s.st_gid, size, s.st_rdev, s.st_mtime_ns, content, same, attributes)
+        print(path[len(top):], oct(s.st_mode), s.st_uid, s.st_gid, size, s.st_rdev,
+              s.st_mtime_ns, content, same, attributes)
 END
     (
         cd "$WORK/mount" || exit 1
         rm -rf -- *
         python3 "$WORK/make.py" && cd odd || exit 1
         mkdir default
-        for file in attributes default; do setfacl -m u:1000:rwx,u:2000000000:r,g:33:rw,m::rx "$file"; done
+        for file in attributes default; do
+            setfacl -m u:1000:rwx,u:2000000000:r,g:33:rw,m::rx "$file"
+        done
         setfacl -d -m u:1001:rwx default
         setfattr -n trusted.t -v x attributes
     ) > /dev/null 2>&1
     sync
     umount "$WORK/mount"
-    holds "an archive of odd files" "$PROGRAM" tar -q -f "$WORK/archive" --subvol 5 "$WORK/image" /odd
+    holds "an archive of odd files" "$PROGRAM" tar -q -f "$WORK/archive" --subvol 5 "$WORK/image" \
+        /odd
     mount -o loop "$WORK/image" "$WORK/mount"
     python3 "$WORK/list.py" "$WORK/mount/odd" > "$WORK/want"
     is "all of them are there" "$(wc -l < "$WORK/want")" 50
     # It warns of each time before 1970, and would take a minute to compare the hole of 9 GiB.
-    tar -C "$WORK/mount" --exclude=odd/9G --xattrs --xattrs-include='*' --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
+    tar -C "$WORK/mount" --exclude=odd/9G --xattrs --xattrs-include='*' \
+        --acls --numeric-owner --compare -f "$WORK/archive" > "$WORK/err" 2>&1
     is "status of tar --compare" "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
-    for how in "--xattrs --xattrs-include=*" "--xattrs --xattrs-include=user.* --xattrs-include=trusted.* --acls"; do
+    for how in "--xattrs --xattrs-include=*" \
+        "--xattrs --xattrs-include=user.* --xattrs-include=trusted.* --acls"; do
         rm -rf "$WORK/mount/tar"
         mkdir "$WORK/mount/tar"
         # shellcheck disable=SC2086 # options are words
         tar -C "$WORK/mount/tar" $how --numeric-owner -xpf "$WORK/archive" > "$WORK/err" 2>&1
-        is "status of tar $how, warnings" "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
+        is "status of tar $how, warnings" \
+            "$? $(grep -v 'implausibly old\|in the future' "$WORK/err")" "0 "
         python3 "$WORK/list.py" "$WORK/mount/tar/odd" | diff "$WORK/want" - > "$WORK/difference"
         is "what tar $how restores otherwise" "$(cut -c 1-200 "$WORK/difference" | head -n 5)" ""
     done
     if command -v bsdtar > /dev/null; then
         mkdir "$WORK/mount/bsdtar"
-        holds "bsdtar" env LC_ALL=C.UTF-8 bsdtar -C "$WORK/mount/bsdtar" --numeric-owner -xpf "$WORK/archive"
+        holds "bsdtar" env LC_ALL=C.UTF-8 bsdtar -C "$WORK/mount/bsdtar" --numeric-owner -xpf \
+            "$WORK/archive"
         is "warnings" "$(cat "$WORK/holds")" ""
-        # It reads fractions before 1970 as if they were after the whole second, and knows no code for '=' in a name.
+        # It reads fractions before 1970 as if they were after the whole second, and knows no code
+        # for '=' in a name.
         known() { grep -vE "^b'/(before|percent)" "$1"; }
         python3 "$WORK/list.py" "$WORK/mount/bsdtar/odd" > "$WORK/have"
-        is "what bsdtar restores otherwise" "$(diff <(known "$WORK/want") <(known "$WORK/have") | cut -c 1-200 | head -n 5)" ""
+        is "what bsdtar restores otherwise" \
+            "$(diff <(known "$WORK/want") <(known "$WORK/have") | cut -c 1-200 | head -n 5)" ""
     else
         skip "no bsdtar"
     fi
@@ -253,13 +284,21 @@ if grep -q 'cannot be read' "$WORK/err"; then
     "$PROGRAM" tar --insert $fault "$compressed" > "$WORK/archive" 2> "$WORK/err"
     is "status with --on-error=fail" $? 1
     holds "says where" grep -q 'cannot be read' "$WORK/err"
-    if tar -tf "$WORK/archive" > /dev/null 2>&1 && [ -s "$WORK/archive" ]; then fail "an archive that was broken off looks whole"; else pass; fi
-    "$PROGRAM" tar --type f --on-error=zero --insert $fault "$compressed" > "$WORK/archive" 2> /dev/null
+    if tar -tf "$WORK/archive" > /dev/null 2>&1 && [ -s "$WORK/archive" ]; then
+        fail "an archive that was broken off looks whole"
+    else
+        pass
+    fi
+    "$PROGRAM" tar --type f --on-error=zero --insert $fault "$compressed" > "$WORK/archive" \
+        2> /dev/null
     is "status with --on-error=zero" $? 1
-    is "all names with --on-error=zero" "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" "$("$PROGRAM" "$compressed" | wc -l)"
-    "$PROGRAM" tar --type f --on-error=skip --insert $fault "$compressed" > "$WORK/archive" 2> "$WORK/err"
+    is "all names with --on-error=zero" "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
+        "$("$PROGRAM" "$compressed" | wc -l)"
+    "$PROGRAM" tar --type f --on-error=skip --insert $fault "$compressed" > "$WORK/archive" \
+        2> "$WORK/err"
     is "status with --on-error=skip" $? 1
-    is "good files alone with --on-error=skip" "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
+    is "good files alone with --on-error=skip" \
+        "$(tar -tf "$WORK/archive" 2> /dev/null | grep -vc '/$')" \
         "$("$PROGRAM" sum --insert $fault "$compressed" 2> /dev/null | wc -l)"
 else
     skip "no faults for data"

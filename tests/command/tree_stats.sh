@@ -6,21 +6,26 @@ set -uo pipefail
 
 recorded=(levels-3 data-shapes)
 others=(levels-2 nodesize-4k nodesize-64k old-4k mixed)
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" "${others[@]}" plain lost-tree-csum lost-leaf-first || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" "${others[@]}" \
+    plain lost-tree-csum lost-leaf-first || exit 1
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
 # What both print, without times; histograms have other steps.
-common() { grep -vE 'read time|Seek histogram|^		 *[0-9]+ - |Total items|Leaves filled|^		[A-Z_]+: '; }
+common() {
+    grep -vE 'read time|Seek histogram|^		 *[0-9]+ - |Total items|Leaves filled|^		[A-Z_]+: '
+}
 for name in "${recorded[@]}"; do
     expect "trees of $name" 0 - tree-stats -b "$(image "$name")"
     common < "$WORK/out" > "$WORK/common"
-    holds "$name: the numbers of the reference" diff "$ROOT/fixtures/$name/tree-stats" "$WORK/common"
+    holds "$name: the numbers of the reference" diff "$ROOT/fixtures/$name/tree-stats" \
+        "$WORK/common"
 done
 if have btrfs; then
     for name in "${others[@]}"; do
         expect "trees of $name" 0 - tree-stats -b "$(image "$name")"
-        btrfs inspect-internal tree-stats -b "$(image "$name")" 2> "$WORK/err" | common > "$WORK/reference"
+        btrfs inspect-internal tree-stats -b "$(image "$name")" 2> "$WORK/err" |
+            common > "$WORK/reference"
         common < "$WORK/out" > "$WORK/common"
         holds "$name: as the reference" diff "$WORK/reference" "$WORK/common"
     done
@@ -30,9 +35,11 @@ fi
 
 # Trees by name and id, what is in them.
 plain=$(image plain)
-expect "columns" 0 - tree-stats -o tree,name,levels,blocks,on_levels -t FS_TREE -t 10 -t dev "$plain"
+expect "columns" 0 - tree-stats -o tree,name,levels,blocks,on_levels -t FS_TREE -t 10 -t dev \
+    "$plain"
 holds "of the trees named" out_is $'5\tFS_TREE\t2\t19\t18,1\n10\t10\t1\t1\t1\n4\tdev\t1\t1\t1'
-for name in root extent chunk device fs csum uuid free-space data-reloc BTRFS_CHUNK_TREE_OBJECTID csum-tree -9; do
+for name in root extent chunk device fs csum uuid free-space data-reloc BTRFS_CHUNK_TREE_OBJECTID \
+    csum-tree -9; do
     expect "the tree $name" 0 - tree-stats -t "$name" "$plain"
 done
 expect "a tree by id" 0 - tree-stats -t 5 "$plain"
@@ -41,13 +48,17 @@ holds "sizes with units" out_has '^	Total size: [0-9.]+KiB$'
 expect "items" 0 - tree-stats --items -t dev -o type,number,items "$plain"
 holds "by type" out_has $'^DEV_EXTENT\t204\t[0-9]+$'
 expect "items of a tree as JSON" 0 - tree-stats --items --json -t fs "$plain"
-holds "objects" out_has '^\{"tree":5,"type":"INODE_ITEM","number":1,"items":[0-9]+,"bytes":[0-9]+\}$'
+holds "objects" out_has \
+    '^\{"tree":5,"type":"INODE_ITEM","number":1,"items":[0-9]+,"bytes":[0-9]+\}$'
 expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost "$(image levels-3)"
 holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0$'
-expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" tree-stats -t fss "$plain"
-expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 "$plain"
+expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" \
+    tree-stats -t fss "$plain"
+expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 \
+    "$plain"
 holds "prints nothing" [ ! -s "$WORK/out" ]
-expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log "$(image log-tree)"
+expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log \
+    "$(image log-tree)"
 expect "a control byte" 2 'no tree' tree-stats -t $'\e' "$plain"
 
 # Damage.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The probes as tracers find them: the notes of the program and the library, what their arguments are, and that nobody pays
-# for probes that nobody watches. Where bpftrace is permitted, its count is held against the program's own.
+# The probes as tracers find them: the notes of the program and the library, what their arguments
+# are, and that nobody pays for probes that nobody watches. Where bpftrace is permitted, its count
+# is held against the program's own.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
@@ -22,14 +23,16 @@ notes() {
         $1 == "Arguments:" { $1 = ""; print name, semaphore $0 }' | sort -u
 }
 
-# check_notes WHAT FILE: the notes are those of the list, with semaphore and six arguments none of which is a constant.
+# check_notes WHAT FILE: the notes are those of the list, with semaphore and six arguments none of
+# which is a constant.
 check_notes() {
     notes "$2" > "$WORK/notes"
     cut -d ' ' -f 1 "$WORK/notes" > "$WORK/found"
     holds "$1: the notes are the probes of the list" diff "$WORK/wanted" "$WORK/found"
     holds "$1: each has a semaphore" [ -z "$(awk '$2 ~ /^0x0*$/' "$WORK/notes")" ]
     holds "$1: each has six arguments" [ -z "$(awk 'NF != 8' "$WORK/notes")" ]
-    # Tracers drop arguments that are constants: in the notes of x86 those begin with $, on ARM with a digit.
+    # Tracers drop arguments that are constants: in the notes of x86 those begin with $, on ARM with
+    # a digit.
     holds "$1: none is a constant" [ -z "$(grep -E '@(\$|-?[0-9]+( |$))' "$WORK/notes")" ]
 }
 check_notes "the program" "$PROGRAM"
@@ -41,8 +44,8 @@ if have strip; then
     check_notes "the stripped library" "$WORK/stripped.so"
 fi
 
-# calls OBJECT: a line a call of a firing function: section, function, called, and whether a jump leads around it: a jump
-# forward beyond it, or a way that does not come back, stands before it.
+# calls OBJECT: a line a call of a firing function: section, function, called, and whether a jump
+# leads around it: a jump forward beyond it, or a way that does not come back, stands before it.
 calls() {
     objdump -dr --no-show-raw-insn "$1" | awk '
         # Of one length, hexadecimal numbers are in order as text.
@@ -54,39 +57,56 @@ calls() {
             if ($2 ~ /^j/ && $3 ~ /^[0-9a-f]+$/ && padded($3) > furthest) furthest = padded($3)
             if ($2 ~ /^(jmp|ret)/) ended = 1
         }
-        /R_[A-Z0-9_]+.*[ \t]bw_fire_/ { print section, name, $NF, (furthest > address || ended ? "around" : "straight") }'
+        /R_[A-Z0-9_]+.*[ \t]bw_fire_/ {
+            print section, name, $NF, (furthest > address || ended ? "around" : "straight")
+        }'
 }
 # Where the compiler is gcc and has put cold code elsewhere, the calls are there too.
 if ! have objdump || [ "$(uname -m)" != x86_64 ]; then
     skip "call sites: no objdump for x86-64"
 elif grep -q clang < <(readelf -p .comment "$BUILD/src/btree/block.o" 2> /dev/null); then
     skip "call sites: built with clang"
-elif ! grep -q '\.text\.unlikely' < <(readelf -SW "$BUILD/src/btree/block.o") || grep -q __asan < <(nm "$BUILD/src/btree/block.o"); then
+elif ! grep -q '\.text\.unlikely' < <(readelf -SW "$BUILD/src/btree/block.o") ||
+    grep -q __asan < <(nm "$BUILD/src/btree/block.o"); then
     skip "call sites: built without optimization, or with sanitizers"
 else
-    while IFS= read -r object; do calls "$object"; done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cmd/*" ! -path "$BUILD/src/probe/*") > "$WORK/calls"
+    while IFS= read -r object; do
+        calls "$object"
+    done < <(find "$BUILD/src" -name '*.o' ! -path "$BUILD/src/cmd/*" ! -path \
+            "$BUILD/src/probe/*") > "$WORK/calls"
     # What is called for every block and every call of a layer.
-    for call in fop__wind fop__unwind block__read__start block__read__done key__search__start key__search__done cache__hit \
+    for call in fop__wind fop__unwind block__read__start block__read__done key__search__start \
+        key__search__done cache__hit \
         cache__miss; do
-        bad=$(awk -v call="^bw_fire_$call-" '$3 ~ call && $1 !~ /unlikely/ { print $1, $2 }' "$WORK/calls")
+        bad=$(awk -v call="^bw_fire_$call-" '$3 ~ call && $1 !~ /unlikely/ { print $1, $2 }' \
+                "$WORK/calls")
         holds "$call is fired" grep -q "bw_fire_$call-" "$WORK/calls"
         if [ -z "$bad" ]; then pass; else fail "$call is fired in hot code: $bad"; fi
     done
     bad=$(awk '$1 !~ /unlikely/ && $4 != "around" { print $2, $3 }' "$WORK/calls")
-    if [ -z "$bad" ]; then pass; else fail "the way of those who do not watch goes through: $bad"; fi
+    if [ -z "$bad" ]; then
+        pass
+    else
+        fail "the way of those who do not watch goes through: $bad"
+    fi
     # The firing functions themselves.
-    hot=$(objdump -t "$BUILD/src/probe/fire.o" | awk '/ F / && $NF ~ /^bw_fire_/ && $0 !~ /unlikely/ { print $NF }')
+    hot=$(objdump -t "$BUILD/src/probe/fire.o" |
+            awk '/ F / && $NF ~ /^bw_fire_/ && $0 !~ /unlikely/ { print $NF }')
     if [ -z "$hot" ]; then pass; else fail "not among the cold functions: $hot"; fi
 fi
 
 # Without USDT: no notes, and all else is the same. Of its own kind, whatever this build is.
 without=$BUILD/without-usdt
-if (cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SANITIZE make -j2 CFLAGS=-O0 BUILD="$without" SANITIZE= USDT=0 "$without/btrfs-walk") \
+if (cd "$ROOT" && env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u SANITIZE make -j2 CFLAGS=-O0 \
+        BUILD="$without" SANITIZE= USDT=0 "$without/btrfs-walk") \
     > "$WORK/log" 2>&1; then
     holds "make USDT=0 leaves no notes" [ -z "$(notes "$without/btrfs-walk")" ]
-    holds "nor semaphores" [ "$(nm "$without/btrfs-walk" | grep -c 'btrfswalk_.*_semaphore')" -eq 0 ]
-    holds "it lists the same" [ "$("$without/btrfs-walk" "$image" | cksum)" = "$("$PROGRAM" "$image" | cksum)" ]
-    holds "it has the same probes" cmp <("$without/btrfs-walk" --probe-list=json) <("$PROGRAM" --probe-list=json)
+    holds "nor semaphores" [ "$(nm "$without/btrfs-walk" |
+            grep -c 'btrfswalk_.*_semaphore')" -eq 0 ]
+    holds "it lists the same" \
+        [ "$("$without/btrfs-walk" "$image" | cksum)" = "$("$PROGRAM" "$image" | cksum)" ]
+    holds "it has the same probes" cmp <("$without/btrfs-walk" --probe-list=json) \
+        <("$PROGRAM" --probe-list=json)
     "$without/btrfs-walk" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
     holds "and fires them" grep -q block-read-done "$WORK/events"
 else
@@ -97,24 +117,30 @@ fi
 "$PROGRAM" --probe block-read-done "$image" 2> "$WORK/events" > /dev/null
 own=$(grep -c ' block-read-done ' "$WORK/events")
 holds "there is something to count" [ "$own" -gt 0 ]
-"$PROGRAM" --probe-stats "$image" 2>&1 > /dev/null | awk '$NF == "block-read-done" { print $3 }' > "$WORK/counted"
-holds "the statistics count $(cat "$WORK/counted"), events are $own" [ "$(cat "$WORK/counted")" = "$own" ]
-trace=(bpftrace -e "usdt:$PROGRAM:btrfswalk:block__read__done { @ = count(); }" -c "$PROGRAM $image")
+"$PROGRAM" --probe-stats "$image" 2>&1 > /dev/null |
+    awk '$NF == "block-read-done" { print $3 }' > "$WORK/counted"
+holds "the statistics count $(cat "$WORK/counted"), events are $own" \
+    [ "$(cat "$WORK/counted")" = "$own" ]
+trace=(bpftrace -e "usdt:$PROGRAM:btrfswalk:block__read__done { @ = count(); }" -c
+    "$PROGRAM $image")
 if [ "$(id -u)" -ne 0 ]; then
     skip "bpftrace: not root"
 elif ! have bpftrace; then
     skip "bpftrace: it is not installed"
-elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null | grep -q '^@: 1$'; then
+elif ! bpftrace -e "uprobe:$PROGRAM:main { @ = count(); }" -c "$PROGRAM --version" 2> /dev/null |
+    grep -q '^@: 1$'; then
     skip "bpftrace: it cannot watch a program here"
 else
     seen=$("${trace[@]}" 2> /dev/null | sed -n 's/^@: //p')
     holds "bpftrace counts $seen, the program $own" [ "$seen" = "$own" ]
     # The scripts are good, and get records: the header fits.
     for script in "$ROOT"/scripts/bpftrace/*.bt; do
-        bpftrace -I "$ROOT/scripts/bpftrace" "$script" -c "$PROGRAM $image" "$PROGRAM" > "$WORK/out" 2> "$WORK/err"
+        bpftrace -I "$ROOT/scripts/bpftrace" "$script" -c "$PROGRAM $image" \
+            "$PROGRAM" > "$WORK/out" 2> "$WORK/err"
         holds "$(basename "$script"): $(head -n 2 "$WORK/err")" grep -q '^Attaching' "$WORK/out"
     done
-    bpftrace -I "$ROOT/scripts/bpftrace" "$ROOT/scripts/bpftrace/block-latency.bt" -c "$PROGRAM $image" "$PROGRAM" > "$WORK/out" 2> /dev/null
+    bpftrace -I "$ROOT/scripts/bpftrace" "$ROOT/scripts/bpftrace/block-latency.bt" \
+        -c "$PROGRAM $image" "$PROGRAM" > "$WORK/out" 2> /dev/null
     seen=$(sed -n 's/^@blocks\[[0-9]*\]: //p' "$WORK/out" | paste -s -d + | sed 's/^$/0/')
     holds "its records tell of $seen blocks, the program of $own" [ "$((seen))" -eq "$own" ]
 fi

@@ -15,27 +15,32 @@ holds "a long value" out_has '^user\.note="n{1000,}"$'
 holds "an empty line at the end" [ "$(tail -n 1 "$WORK/out")" = '' ]
 expect "a file without" 0 - xattr "$plain" /top-file
 holds "nothing" [ ! -s "$WORK/out" ]
-expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' xattr "$plain" /none /data/inline
+expect "what is not there" 1 'btrfs-walk: /none: no such file or directory' xattr "$plain" \
+    /none /data/inline
 holds "the other is answered" out_has '^user\.other="o"$'
 expect "no path" 2 'no path given' xattr "$plain"
 expect "JSON" 0 - xattr --json "$plain" /data/inline
 holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
-holds "path, inode, name, value" out_has '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"name":"user.other","value":"o"\}$'
+holds "path, inode, name, value" out_has \
+    '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"name":"user.other","value":"o"\}$'
 expect "help" 0 - xattr --help
 holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 
 # have PROGRAM...: all of them are installed.
 have() { for program; do command -v "$program" > /dev/null || return; done; }
 
-# Against the kernel, where that can be asked: text, bytes, empty values, odd names, access control lists.
+# Against the kernel, where that can be asked: text, bytes, empty values, odd names, access control
+# lists.
 if [ "$(id -u)" -eq 0 ] && have mkfs.btrfs python3 setfattr && truncate -s 120M "$WORK/image" &&
-    mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1 && mkdir "$WORK/mount" && mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
+    mkfs.btrfs -q "$WORK/image" > /dev/null 2>&1 && mkdir "$WORK/mount" &&
+    mount -o loop "$WORK/image" "$WORK/mount" 2> /dev/null; then
     python3 - "$WORK/mount" << 'END'
 import os, sys, struct
 os.chdir(sys.argv[1])
 open("file", "w").close()
-values = {"user.text": b'a "quoted" \\ text\n', "user.bytes": bytes(range(256)), "user.empty": b"", "user.nul": b"a\0",
-          "user.with=sign": b"1", "user.\u00fc": "\u00fc".encode(), "trusted.t": b"t"}
+values = {"user.text": b'a "quoted" \\ text\n', "user.bytes": bytes(range(256)), "user.empty": b"",
+          "user.nul": b"a\0", "user.with=sign": b"1", "user.\u00fc": "\u00fc".encode(),
+          "trusted.t": b"t"}
 for name, value in values.items():
     os.setxattr("file", name, value)
 entries = [(1, 6, -1), (2, 4, 1000), (4, 4, -1), (8, 7, 50), (16, 7, -1), (32, 0, -1)]
@@ -46,7 +51,8 @@ END
     umount "$WORK/mount"
     expect "attributes of all kinds" 0 - xattr "$WORK/image" /file
     holds "bytes in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'
-    holds "quotes, backslashes, ends of lines" out_has '^user\.text="a \\042quoted\\042 \\134 text\\012"$'
+    holds "quotes, backslashes, ends of lines" out_has \
+        '^user\.text="a \\042quoted\\042 \\134 text\\012"$'
     holds "an empty value" out_has '^user\.empty=""$'
     holds "an odd name" out_has '^user\.with\\075sign="1"$'
     holds "an access control list" out_has '^system\.posix_acl_access=0x02000000'

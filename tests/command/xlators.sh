@@ -15,7 +15,8 @@ shows "the list" 0 - --built-in
 cp "$WORK/out" "$WORK/list"
 types=$(sed 's/ .*//' "$WORK/list")
 holds "the list is sorted" env LC_ALL=C sort -c "$WORK/list"
-holds "each line is a type and a description" [ -z "$(grep -vE '^[a-z]+/[a-z0-9-]+ +[^ ]' "$WORK/list")" ]
+holds "each line is a type and a description" \
+    [ -z "$(grep -vE '^[a-z]+/[a-z0-9-]+ +[^ ]' "$WORK/list")" ]
 columns=$(sed -E 's/^([^ ]+ +).*/\1/' "$WORK/list" | awk '{ print length($0) }' | sort -u | wc -l)
 holds "the descriptions are aligned" [ "$columns" -eq 1 ]
 
@@ -30,7 +31,12 @@ for type in $types; do
     if out_has '^Options:$'; then
         # Two lines an option at least: what it does, then what it may be.
         bad=$(sed '1,/^Options:$/d' "$WORK/out" | awk '
-            /^  [^ ]/ { if (name != "" && !facts) print name; name = $1; facts = 0; if (NF < 2) print name }
+            /^  [^ ]/ {
+                if (name != "" && !facts) print name
+                name = $1
+                facts = 0
+                if (NF < 2) print name
+            }
             /(; default |; must be given)/ { facts = 1 }
             END { if (name == "" || !facts) print name }')
         holds "$type: options with a description and their default: $bad" [ -z "$bad" ]
@@ -46,7 +52,8 @@ for type in $types; do
     holds "tests/unit/$test" [ -f "$ROOT/tests/unit/$test" ]
 done
 shows "two pages" 0 - storage/file features/verify
-holds "the first and the second" [ "$(grep -cE '^(storage/file|features/verify): ' "$WORK/out")" -eq 2 ]
+holds "the first and the second" \
+    [ "$(grep -cE '^(storage/file|features/verify): ' "$WORK/out")" -eq 2 ]
 shows "an option and its range" 0 - performance/node-cache
 holds "type, range and default" out_has '^ +size: 0 to 1T; default 6M$'
 shows "an option without a default" 0 - storage/file
@@ -79,13 +86,15 @@ if have "${COMPILER[0]}"; then
     cat > "$WORK/odd.c" << 'LAYER'
 #include <btrfs-walk/xlator.h>
 static const struct bw_option options[] = {
-    {.name = "mode", .type = BW_OPTION_STRING, .default_value = "a|b", .description = "one of a|b, <c> or *d*"},
+    {.name = "mode", .type = BW_OPTION_STRING, .default_value = "a|b",
+     .description = "one of a|b, <c> or *d*"},
     {.name = "empty", .type = BW_OPTION_STRING, .default_value = "", .description = "nothing"},
     {0}};
 static const struct bw_xlator_class odd = {
     .type = "toys/odd",
     .description = "is odd",
-    .page = ".TH is no request, 'nor is this, \\n no newline.\n# no heading\n- no list\n1. nor this\n    $ one | two  three\n.behind",
+    .page = ".TH is no request, 'nor is this, \\n no newline.\n# no heading\n"
+            "- no list\n1. nor this\n    $ one | two  three\n.behind",
     .above = BW_ADDRESS_ANY,
     .below = BW_ADDRESS_ANY,
     .minimum_children = 1,
@@ -94,12 +103,14 @@ static const struct bw_xlator_class odd = {
 BW_XLATOR_EXPORT(odd);
 LAYER
     rm "$WORK/layers/toys/broken.so"
-    holds "a layer of special characters" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" -o "$WORK/layers/toys/odd.so" "$WORK/odd.c"
+    holds "a layer of special characters" "${COMPILER[@]}" -shared -fPIC -I"$ROOT/include" \
+        -o "$WORK/layers/toys/odd.so" "$WORK/odd.c"
     export BTRFS_WALK_XLATOR_PATH=$WORK/layers
     shows "it is listed" 0 -
     holds "with its description" out_has '^toys/odd +is odd$'
     shows "its page" 0 - toys/odd
-    holds "prose as it is" out_has "^\.TH is no request, 'nor is this, .n no newline\. # no heading - no list 1\. nor\$"
+    holds "prose as it is" out_has \
+        "^\.TH is no request, 'nor is this, .n no newline\. # no heading - no list 1\. nor\$"
     holds "the example as it is" out_has '^    \$ one \| two  three$'
     holds "an empty default" out_has 'string; default empty'
     export BTRFS_WALK_XLATOR_PATH=

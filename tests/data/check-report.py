@@ -3,9 +3,9 @@
 
     check-report.py JUNIT SARIF
 
-Of JUnit, the figures have to agree with the cases; of SARIF 2.1.0, the members that are there have to
-be as it demands. Prints the codes that failed in JUnit, each with its number, then "|", then those
-of the errors in SARIF."""
+Of JUnit, the figures have to agree with the cases; of SARIF 2.1.0, the members that are there have
+to be as it demands. Prints the codes that failed in JUnit, each with its number, then "|", then
+those of the errors in SARIF."""
 import collections
 import json
 import sys
@@ -16,11 +16,14 @@ def junit(text):
     failed = []
     for suite in xml.etree.ElementTree.fromstring(text):
         cases = suite.findall("testcase")
-        figures = {"tests": len(cases), **{name + suffix: sum(c.find(name) is not None for c in cases)
-                                           for name, suffix in (("failure", "s"), ("error", "s"), ("skipped", ""))}}
+        figures = {"tests": len(cases),
+                   **{name + suffix: sum(c.find(name) is not None for c in cases)
+                                           for name, suffix in (("failure", "s"), ("error", "s"),
+                                                                ("skipped", ""))}}
         for name, figure in figures.items():
             assert int(suite.get(name)) == figure, (suite.get("name"), name)
-        failed += [case.get("name") for case in cases if case.find("failure") is not None or case.find("error") is not None]
+        failed += [case.get("name") for case in cases if case.find("failure") is not None
+                   or case.find("error") is not None]
     return failed
 
 
@@ -52,7 +55,8 @@ def sarif(text):
     [run] = log["runs"]
     only(run, ["tool", "originalUriBaseIds", "results", "invocations", "properties"])
     driver = only(only(run["tool"], ["driver"])["driver"], ["name", "version", "rules"])
-    rules = [only(rule, ["id", "shortDescription", "defaultConfiguration", "properties"])["id"] for rule in driver["rules"]]
+    rules = [only(rule, ["id", "shortDescription", "defaultConfiguration", "properties"])["id"]
+             for rule in driver["rules"]]
     assert len(set(rules)) == len(rules) > 10
     for rule in driver["rules"]:
         message(rule["shortDescription"])
@@ -73,7 +77,8 @@ def sarif(text):
 
 def codes(read, name):
     with open(name, encoding="utf-8") as file:
-        return [f"{code}:{number}" for code, number in sorted(collections.Counter(read(file.read())).items())]
+        return [f"{code}:{number}"
+                for code, number in sorted(collections.Counter(read(file.read())).items())]
 
 
 print(*codes(junit, sys.argv[1]), "|", *codes(sarif, sys.argv[2]))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# change_item.py IMAGE TREE OBJECTID TYPE OFFSET ACTION...: changes an item in every leaf of a tree that has it, in all copies, and
-# gives the leaves new checksums (CRC-32C). Numbers may be negative. With "-" as OFFSET the first item of that object and type is meant.
-# Actions:
+# change_item.py IMAGE TREE OBJECTID TYPE OFFSET ACTION...: changes an item in every leaf of a tree
+# that has it, in all copies, and gives the leaves new checksums (CRC-32C). Numbers may be negative.
+# With "-" as OFFSET the first item of that object and type is meant. Actions:
 #   delete                          takes the item out
 #   key OBJECTID TYPE OFFSET        gives it another key
 #   set PLACE SIZE NUMBER           writes a number of SIZE bytes into it
@@ -47,7 +47,8 @@ def change(block, slot, action):
         end = HEADER + count * ITEM
         block[start:end - ITEM] = block[start + ITEM:end]
         put(block, 96, 4, count - 1)
-        last = HEADER + struct.unpack_from('<I', block, HEADER + (count - 1) * ITEM - ITEM + 17)[0] if slot < count - 1 else data
+        last = HEADER + struct.unpack_from('<I', block, HEADER + (count - 1) * ITEM - ITEM
+                                           + 17)[0] if slot < count - 1 else data
         block[last + size:data + size] = block[last:data]
         for later in range(slot, count - 1):
             place = HEADER + later * ITEM + 17
@@ -81,7 +82,8 @@ def leaves(image, fsid, nodesize, tree):
         hole = os.lseek(image.fileno(), place, os.SEEK_HOLE)
         for start in range(place - place % 4096, hole, 4096):
             header = os.pread(image.fileno(), HEADER, start)
-            if len(header) == HEADER and header[32:48] == fsid and header[100] == 0 and struct.unpack_from('<Q', header, 88)[0] == tree:
+            is_leaf = len(header) == HEADER and header[32:48] == fsid and header[100] == 0
+            if is_leaf and struct.unpack_from('<Q', header, 88)[0] == tree:
                 yield start, bytearray(os.pread(image.fileno(), nodesize, start))
         place = hole
 
@@ -113,10 +115,15 @@ def main(path, arguments):
                     changed += 1
             return changed
         metadata_uuid = superblock[571:587] if superblock[189] & 4 else superblock[32:48]
-        wanted = (number(arguments[1]), int(arguments[2]), None if arguments[3] == '-' else number(arguments[3]))
-        for start, block in leaves(image, metadata_uuid, struct.unpack_from('<I', superblock, 148)[0], number(arguments[0])):
+        wanted = (number(arguments[1]), int(arguments[2]), None if arguments[3] == '-'
+                  else number(arguments[3]))
+        for start, block in leaves(image, metadata_uuid,
+                                   struct.unpack_from('<I', superblock, 148)[0],
+                                   number(arguments[0])):
             slot = find(block, wanted)
-            if slot is None or struct.unpack_from('<Q', block, 80)[0] > struct.unpack_from('<Q', superblock, 72)[0]:
+            if slot is None or struct.unpack_from('<Q', block,
+                                                  80)[0] > struct.unpack_from('<Q', superblock,
+                                                                              72)[0]:
                 continue
             change(block, slot, arguments[4:])
             os.pwrite(image.fileno(), checksum(block[32:]) + bytes(28) + block[32:], start)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# patch_image.py IMAGE OLD NEW: replaces bytes (in hexadecimal, of one length) in all tree blocks that contain them, which get a
-# new CRC-32C. The bytes must not be anywhere else in such a block.
+# patch_image.py IMAGE OLD NEW: replaces bytes (in hexadecimal, of one length) in all tree blocks
+# that contain them, which get a new CRC-32C. The bytes must not be anywhere else in such a block.
 import struct
 import sys
 

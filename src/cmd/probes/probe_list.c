@@ -250,8 +250,8 @@ static void append_bpftrace(struct bw_buffer *text)
                          (*record)->name);
         for (unsigned i = 0; i < (*record)->member_count; i++) {
             const struct bw_member *member = &(*record)->members[i];
-            bw_buffer_format(text, "    %s%s; /**< %s */\n", types[member->type].c_type,
-                             member->name, member->documentation);
+            bw_buffer_format(text, "    /** %s */\n    %s%s;\n", member->documentation,
+                             types[member->type].c_type, member->name);
         }
         bw_buffer_format(text, "};\n");
     }

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Makes the files of the images of scripts/make-bench-images: fill.py KIND MOUNTPOINT [NUMBER]."""
+import fcntl, hashlib, os, struct, sys
+
+SUBVOL_CREATE = 0x5000940e      # BTRFS_IOC_SUBVOL_CREATE
+
+def content(number):
+    """Some 20 to 200 bytes, short enough to be stored inline."""
+    line = b"file number %d\n" % number
+    return (line * 16)[:20 + number * 37 % 181]
+
+def put(name, number, dir_fd):
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644,
+                 dir_fd=dir_fd)
+    os.write(fd, content(number))
+    os.close(fd)
+
+def opendir(path):
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+def skeleton(top, outer, inner):
+    """The same directories as in tree(), made before any file."""
+    for i in range(outer):
+        for j in range(inner):
+            os.makedirs("%s/section-%03d/group-%03d" % (top, i, j))
+
+def tree(top, outer, inner, files):
+    """outer * inner directories with so many files in each."""
+    number = 0
+    for i in range(outer):
+        for j in range(inner):
+            path = "%s/section-%03d/group-%03d" % (top, i, j)
+            os.makedirs(path, exist_ok=True)
+            fd = opendir(path)
+            for _ in range(files):
+                put("item-%07d.txt" % number, number, fd)
+                number += 1
+            os.close(fd)
+
+def longnames(top):
+    """Every file gets four names, each in another directory."""
+    dirs = []
+    for i in range(200):
+        path = "%s/directory-with-long-names-%03d" % (top, i)
+        os.mkdir(path)
+        dirs.append(opendir(path))
+    for number in range(50000):
+        first = None
+        for link in range(4):
+            stem = "%d-%d-a-rather-long-file-name-" % (number, link)
+            name = (stem * 9)[:100 + (number * 4 + link) * 29 % 101]
+            here = dirs[(number + link * 50) % 200]
+            if first is None:
+                put(name, number, here)
+                first = (name, here)
+            else:
+                os.link(first[0], name, src_dir_fd=first[1], dst_dir_fd=here)
+
+def subvolumes(top, count):
+    """Subvolumes, a thousand to a directory."""
+    for i in range(0, count, 1000):
+        path = "%s/set-%04d" % (top, i // 1000)
+        os.mkdir(path)
+        fd = opendir(path)
+        for number in range(i, min(i + 1000, count)):
+            name = b"subvolume-%06d" % number
+            arguments = bytearray(struct.pack("=q4088s", 0, name))
+            fcntl.ioctl(fd, SUBVOL_CREATE, arguments)
+            put(name + b"/file", number, fd)
+        os.close(fd)
+
+def noise(key, length):
+    """Bytes that do not get shorter."""
+    return hashlib.shake_128(key).digest(length)
+
+WORDS = [noise(b"word %d" % i, 1 + i % 7).hex().encode() for i in range(256)]
+
+def piece(number, at, length, compressible):
+    """Some of the content of a file: noise, or words between noise, which get half as long."""
+    key = b"%d at %d" % (number, at)
+    if not compressible:
+        return noise(key, length)
+    random = noise(key, length // 2 + 4)
+    text = b"".join([b"%b%b " % (random[i:i + 4], WORDS[random[i]])
+                     for i in range(0, len(random), 4)])
+    return text[:length]
+
+def contents(top):
+    """The same files twice, the second time compressed; of several sizes, one amid the other."""
+    number = 0
+    for half in ("plain", "packed"):
+        os.mkdir("%s/%s" % (top, half))
+        if half == "packed":
+            os.setxattr("%s/%s" % (top, half), "btrfs.compression", b"zstd")
+        for i in range(96):
+            path = "%s/%s/folder-%02d" % (top, half, i)
+            os.mkdir(path)
+            sizes = [j * 16411 % 32768 + 1 for j in range(i * 128, i * 128 + 128)]
+            if i % 3 == 0:
+                sizes.append(2 << 20)
+            if i % 8 == 4:
+                sizes.append(24 + i * 17 // 92 << 20)
+            if i % 48 == 30:
+                sizes.append(192 << 20)
+            for size in sizes:
+                with open("%s/file-%05d" % (path, number), "wb") as file:
+                    for at in range(0, size, 1 << 20):
+                        file.write(piece(number, at, min(1 << 20, size - at), half == "packed"))
+                number += 1
+
+kind, top = sys.argv[1], sys.argv[2]
+if kind == "million":
+    skeleton(top, 100, 200)
+    tree(top, 100, 200, 50)
+elif kind == "nested":
+    tree(top, 100, 200, 50)
+elif kind == "snapshots":
+    tree(top, 40, 50, 50)
+elif kind == "longnames":
+    longnames(top)
+elif kind == "subvolumes":
+    subvolumes(top, int(sys.argv[3]))
+elif kind == "contents":
+    contents(top)
