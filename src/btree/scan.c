@@ -130,7 +130,7 @@ static struct bw_error *announce(struct state *state, const struct bw_block_poin
                                  const struct bw_node *node, struct slots slots)
 {
     struct bw_range **ranges = &state->buffers->ranges;
-    uint32_t count = 0, first = slots.first, end = slots.first;
+    uint32_t count = 0, first = slots.first, end = first;
     if (!*ranges)
         *ranges = malloc(BW_MAX_CHILDREN * sizeof **ranges);
     if (!*ranges)

@@ -153,9 +153,8 @@ static bool overlaps_previous(const struct bw_item_rules *rules, const struct bw
 bool bw_judge_extent_item(const struct bw_item_rules *rules, const struct bw_item *item,
                           struct bw_item_fault *fault)
 {
-    struct bw_cursor cursor = bw_cursor_of(item);
-    const struct bw_disk_extent_item *extent =
-        (const void *)bw_cursor_take(&cursor, sizeof *extent);
+    const struct bw_disk_extent_item *extent = (const void *)item->data;
+    struct bw_cursor cursor = {item->data + sizeof *extent, item->data + item->size, false};
     const uint64_t flags = bw_get64(extent->flags), total = bw_get64(extent->references);
     const bool is_data = flags & EXTENT_DATA;
     uint64_t count = 0;

@@ -182,12 +182,13 @@ static void read_rows(struct parity *parity, struct row *rows, size_t count)
 static void compute(const struct parity *parity, const struct row *row, uint32_t first,
                     uint32_t count, uint8_t *computed)
 {
-    const size_t at = (size_t)first * parity->sectorsize, length = count * parity->sectorsize;
+    const size_t at = (size_t)first * parity->sectorsize,
+                 length = (size_t)count * parity->sectorsize;
     void *vectors[MAX_PARTS];
     for (unsigned i = 0; i < row->data_parts; i++)
         vectors[i] = row->parts[i].bytes + at;
     for (unsigned i = 0; i < row->chunk->parity; i++)
-        vectors[row->data_parts + i] = computed + i * BW_STRIPE_LENGTH + at;
+        vectors[row->data_parts + i] = computed + (size_t)i * BW_STRIPE_LENGTH + at;
     if (row->data_parts == 1)
         for (unsigned i = 0; i < row->chunk->parity; i++)
             memcpy(vectors[1 + i], vectors[0], length);
@@ -255,7 +256,7 @@ static void check_row(struct parity *parity, struct worker *worker, const struct
         return;
     compute(parity, row, row->first, row->end - row->first, worker->computed);
     for (unsigned i = 0; i < row->chunk->parity; i++)
-        compare(parity, row, row->data_parts + i, worker->computed + i * BW_STRIPE_LENGTH);
+        compare(parity, row, row->data_parts + i, worker->computed + (size_t)i * BW_STRIPE_LENGTH);
 }
 
 /* Whether two rows lie on the same devices, in whatever order. */

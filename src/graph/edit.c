@@ -60,14 +60,15 @@ struct bw_error *bw_graph_edit_option(struct bw_graph *graph, const char *text)
 {
     struct bw_text_place at = argument_place(graph, "--xlator-option", text);
     BW_AUTO_FREE char *name = strdup(text);
-    char *value = name ? strchr(name, '=') : NULL;
+    if (!name)
+        return bw_error_no_memory();
+    char *value = strchr(name, '=');
     if (value)
         *value++ = '\0';
     char *key = value ? strrchr(name, '.') : NULL;
     if (!key || key == name || !key[1])
-        return name ? bw_place_error(at, bw_error_create(BW_ERROR_USAGE,
-                                                         "it must have the form NAME.KEY=VALUE"))
-                    : bw_error_no_memory();
+        return bw_place_error(
+            at, bw_error_create(BW_ERROR_USAGE, "it must have the form NAME.KEY=VALUE"));
     *key++ = '\0';
     return set_options(graph, name, key, value, at);
 }
@@ -173,12 +174,13 @@ struct bw_error *bw_graph_edit_insert(struct bw_graph *graph, const char *text)
 {
     struct bw_text_place at = argument_place(graph, "--insert", text);
     BW_AUTO_FREE char *type = strdup(text);
-    char *volume = type ? strchr(type, '@') : NULL;
+    if (!type)
+        return bw_error_no_memory();
+    char *volume = strchr(type, '@');
     if (!volume || volume == type || !volume[1])
-        return type ? bw_place_error(
-                          at, bw_error_create(BW_ERROR_USAGE,
-                                              "it must have the form TYPE@VOLUME[,KEY=VALUE...]"))
-                    : bw_error_no_memory();
+        return bw_place_error(
+            at,
+            bw_error_create(BW_ERROR_USAGE, "it must have the form TYPE@VOLUME[,KEY=VALUE...]"));
     *volume++ = '\0';
     char *options = cut(volume);
     bool found = false, is_name = bw_graph_find(graph, volume);

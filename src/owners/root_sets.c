@@ -43,8 +43,9 @@ static uint32_t intern(struct bw_root_sets *sets, const uint32_t *roots, uint32_
 
 bool bw_root_sets_init(struct bw_root_sets *sets)
 {
+    const uint32_t none = 0;
     *sets = (struct bw_root_sets){0};
-    return intern(sets, NULL, 0) == 0;
+    return intern(sets, &none, 0) == 0;
 }
 
 void bw_root_sets_free(struct bw_root_sets *sets)

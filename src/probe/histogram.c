@@ -89,8 +89,11 @@ static struct used used_buckets(const struct bw_histogram_totals *totals)
 {
     struct used used = {.first = BW_HISTOGRAM_BUCKETS};
     for (unsigned i = 0; i < BW_HISTOGRAM_BUCKETS; i++) {
-        used.first = totals->counts[i] && i < used.first ? i : used.first;
-        used.last = totals->counts[i] ? i : used.last;
+        if (!totals->counts[i])
+            continue;
+        if (used.first > i)
+            used.first = i;
+        used.last = i;
     }
     return used;
 }

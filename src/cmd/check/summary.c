@@ -50,8 +50,9 @@ int64_t check_now(void)
 void check_begin_pass(struct check *check, const char *name)
 {
     size_t number = 0;
-    while (check_pass(number) && strcmp(check_pass(number)->name, name) != 0)
-        number++;
+    for (const struct bw_check_pass *pass; (pass = check_pass(number)); number++)
+        if (strcmp(pass->name, name) == 0)
+            break;
     if (number >= CHECK_PASSES || check->passes[number].begun)
         return;
     check->passes[number].begun = true;

@@ -37,7 +37,7 @@ static const char *const formats[] = {
 /* The member that is argument `number`, from 1 on. */
 static const struct bw_member *argument(const struct bw_probe *probe, unsigned number)
 {
-    static const char *const common[] = {[3] = "error", [4] = "ns", [5] = "call"};
+    static const char *const common[ARGUMENTS] = {[3] = "error", [4] = "ns", [5] = "call"};
     const struct bw_record *record = probe->record;
     if (number < 3)
         return &record->members[number == 1 ? probe->primary : probe->secondary];
