@@ -114,7 +114,8 @@ cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
 printf x | dd of="$WORK/image" bs=1 seek=$((65536 + 300)) conv=notrunc status=none
 expect "a bad superblock" 4 - check -q "$WORK/image"
 is "a bad superblock" "$(codes)" super-bad
-holds "its place" out_has 'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, mendable'
+holds "its place" out_has \
+    'superblock copy 0: crc32c checksum mismatch \[device 1 offset 65536, mendable'
 "$PROGRAM" check "$fixtures/superblock-lost/dev1.img" > "$WORK/out" 2> "$WORK/err"
 holds "one without its magic" out_has '^error super-bad: superblock copy 0: no btrfs magic'
 is "is told once" "$(grep -c 'superblock copy' "$WORK/err")" 0
