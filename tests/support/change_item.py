@@ -8,8 +8,9 @@
 #   add PLACE SIZE NUMBER           adds to a number of SIZE bytes in it
 #   block PLACE SIZE NUMBER         writes a number of SIZE bytes into the tree block
 # change_item.py IMAGE super PLACE SIZE NUMBER: writes a number into all copies of the superblock.
-# change_item.py IMAGE cache OFFSET PAGES set|add PLACE SIZE NUMBER: changes a number in a space cache,
-# a file of so many pages of 4 KiB at this offset of the image, and gives the page a new checksum.
+# change_item.py IMAGE cache OFFSET PAGES set|add PLACE SIZE NUMBER: changes a number in a space
+# cache, a file of so many pages of 4 KiB at this offset of the image, and gives the page a new
+# checksum.
 import os
 import struct
 import sys
