@@ -24,6 +24,7 @@ struct batch {
     unsigned copies[BW_BATCH];     /* how many of each block are stored */
     unsigned all_copies[BW_BATCH]; /* and with those that parity gives */
     unsigned bad[BW_BATCH];        /* how many are bad */
+    bool in_chunk[BW_BATCH];       /* whether a chunk has the address */
 };
 
 /* Why a copy is bad. */
@@ -57,14 +58,19 @@ static bool is_known_fsid(const struct bw_fs *fs, const uint8_t *fsid)
 }
 
 /* The kind of finding that a contradiction to the parent is. */
-static enum bw_code_number code_of(const uint8_t *block, const struct bw_block_pointer *pointer)
+static enum bw_code_number code_of(const uint8_t *block, uint32_t nodesize,
+                                   const struct bw_block_pointer *pointer)
 {
     const struct bw_disk_header *header = (const void *)block;
     if (bw_get64(header->bytenr) != pointer->bytenr || header->level != pointer->expectation.level)
         return BW_CODE_block_foreign;
     if (bw_get64(header->generation) != pointer->expectation.generation)
         return BW_CODE_block_stale;
-    return BW_CODE_block_keys;
+    struct bw_tree_block_expectation another = pointer->expectation;
+    another.owner = bw_get64(header->owner);
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_node_check(block, nodesize, pointer->bytenr, &another);
+    return error ? BW_CODE_block_keys : BW_CODE_block_foreign;
 }
 
 static struct verdict judge(const struct bw_check *check, const uint8_t *block,
@@ -81,7 +87,7 @@ static struct verdict judge(const struct bw_check *check, const uint8_t *block,
                                 bw_error_create(BW_ERROR_CORRUPT, "block of another file system")};
     struct bw_error *error =
         bw_node_check(block, fs->reader.nodesize, pointer->bytenr, &pointer->expectation);
-    return (struct verdict){error ? code_of(block, pointer) : 0, error};
+    return (struct verdict){error ? code_of(block, fs->reader.nodesize, pointer) : 0, error};
 }
 
 static void report(struct batch *batch, unsigned i, unsigned copy, enum bw_code_number code,
@@ -123,7 +129,7 @@ static bool has_good_copy(struct batch *batch, unsigned i, unsigned from)
 static void take_bad(struct batch *batch, unsigned i, unsigned copy, struct verdict verdict)
 {
     BW_AUTO_ERROR struct bw_error *error = verdict.error;
-    if (error->code == BW_ERROR_MISSING_DEVICE) {
+    if (error->code == BW_ERROR_MISSING_DEVICE || !batch->in_chunk[i]) {
         has_good_copy(batch, i, copy + 1);
         return;
     }
@@ -186,6 +192,7 @@ static unsigned most_copies(struct batch *batch)
     for (unsigned i = 0; i < batch->count; i++) {
         const struct bw_checked_chunk *chunk =
             bw_check_chunk(batch->check, batch->blocks[i].pointer.bytenr);
+        batch->in_chunk[i] = chunk;
         batch->copies[i] = chunk ? chunk->copies : 1;
         batch->all_copies[i] = chunk ? chunk->all_copies : 1;
         most = batch->copies[i] > most ? batch->copies[i] : most;
@@ -203,9 +210,8 @@ static void report_missing(struct batch *batch)
             struct bw_subject subject = bw_block_subject(batch->tree, &block->pointer);
             subject.finding.length = batch->check->fs->reader.nodesize;
             bw_check_find(batch->check, BW_CODE_block_missing, &subject, "%s",
-                          bw_check_chunk(batch->check, block->pointer.bytenr)
-                              ? "all copies are on missing devices"
-                              : "no chunk has its address");
+                          batch->in_chunk[i] ? "all copies are on missing devices"
+                                             : "no chunk has its address");
         }
     }
 }
@@ -213,7 +219,7 @@ static void report_missing(struct batch *batch)
 bool bw_check_blocks(struct bw_check *check, struct bw_copy_buffers *buffers,
                      const struct bw_tree *tree, struct bw_checked_block *blocks, unsigned count)
 {
-    struct batch batch = {check, buffers, tree, blocks, count, {0}, {0}, {0}};
+    struct batch batch = {check, buffers, tree, blocks, count, {0}, {0}, {0}, {0}};
     const unsigned copies = most_copies(&batch);
     if (copies > 1 && !buffers->copies)
         buffers->copies = bw_block_buffer(&check->fs->reader, bw_block_batch(&check->fs->reader));

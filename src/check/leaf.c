@@ -7,6 +7,7 @@
 
 #include "check/blocks.h"
 #include "check/items.h"
+#include "format/disk_items.h"
 
 static struct bw_subject subject_of(const struct bw_reached_block *leaf, const struct bw_key *key)
 {
@@ -102,8 +103,32 @@ void bw_check_header(const struct bw_reached_block *block)
                       "the flag that it was written is missing");
 }
 
+/* Whether a leaf may have no items: the root of a tree that may be empty. Source: the kernel's
+ * check_leaf() in fs/btrfs/tree-checker.c; and a subvolume has at least its top directory. */
+static bool may_be_empty(const struct bw_reached_block *leaf)
+{
+    const struct bw_listed_tree *tree = leaf->tree;
+    const uint64_t incompat = leaf->check->fs->superblock.incompat_flags;
+    if (leaf->in_log || leaf->pointer->expectation.has_first_key)
+        return leaf->in_log;
+    switch (tree->tree.id) {
+    case BW_ROOT_TREE:
+    case BW_CHUNK_TREE:
+    case BW_DEVICE_TREE:
+    case BW_DATA_RELOC_TREE:
+        return false;
+    case BW_EXTENT_TREE:
+        return incompat & BW_INCOMPAT_EXTENT_TREE_V2;
+    default:
+        return !tree->is_subvolume || !tree->references;
+    }
+}
+
 void bw_check_leaf(const struct bw_reached_block *leaf)
 {
+    const struct bw_subject subject = bw_block_subject(&leaf->tree->tree, leaf->pointer);
+    if (!leaf->node.item_count && !may_be_empty(leaf))
+        bw_check_find(leaf->check, BW_CODE_block_empty, &subject, "a leaf without items");
     uint32_t end = leaf->node.nodesize - (uint32_t)sizeof(struct bw_disk_header);
     struct bw_item_rules rules = rules_of(leaf);
     struct bw_item items[2], *before = NULL;

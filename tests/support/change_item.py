@@ -1,16 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# change_item.py IMAGE TREE OBJECTID TYPE OFFSET ACTION...: changes an item in every leaf of a tree
-# that has it, in all copies, and gives the leaves new checksums (CRC-32C). Numbers may be negative.
-# With "-" as OFFSET the first item of that object and type is meant. Actions:
+# change_item.py IMAGE CHANGE [and CHANGE]...: changes items or superblocks, and gives them new
+# checksums (CRC-32C). Numbers may be negative. A CHANGE is one of:
+#
+#   TREE OBJECTID TYPE OFFSET ACTION...       of an item in every leaf of a tree that has it, in all
+#                                             copies; OFFSET "-": the first item of that object and
+#                                             type
+#   at PLACE TREE OBJECTID TYPE OFFSET ACTION...
+#                                             only in the leaf at a place of the image
+#   super PLACE SIZE NUMBER                   of all copies of the superblock: writes a number
+#   copy COPY PLACE SIZE NUMBER               of one copy, counted from 0
+#   cache OFFSET PAGES set|add PLACE SIZE NUMBER
+#                                             of a space cache, a file of so many pages of 4 KiB at
+#                                             this offset of the image
+#
+# and an ACTION is one of:
+#
 #   delete                          takes the item out
 #   key OBJECTID TYPE OFFSET        gives it another key
 #   set PLACE SIZE NUMBER           writes a number of SIZE bytes into it
 #   add PLACE SIZE NUMBER           adds to a number of SIZE bytes in it
 #   block PLACE SIZE NUMBER         writes a number of SIZE bytes into the tree block
-# change_item.py IMAGE super PLACE SIZE NUMBER: writes a number into all copies of the superblock.
-# change_item.py IMAGE cache OFFSET PAGES set|add PLACE SIZE NUMBER: changes a number in a space
-# cache, a file of so many pages of 4 KiB at this offset of the image, and gives the page a new
-# checksum.
+#
+# Without arguments they are read from lines, and each is answered by one: "done", or why not.
 import os
 import struct
 import sys
@@ -21,7 +32,9 @@ for number in range(256):
         number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
     TABLE.append(number)
 HEADER, ITEM = 101, 25
+SUPERBLOCKS = (1 << 16, 1 << 26, 1 << 38)
 WRAP = (1 << 64) - 1
+LOG = WRAP - 5
 
 
 def checksum(data):
@@ -48,8 +61,10 @@ def change(block, slot, action):
         end = HEADER + count * ITEM
         block[start:end - ITEM] = block[start + ITEM:end]
         put(block, 96, 4, count - 1)
-        last = HEADER + struct.unpack_from('<I', block, HEADER + (count - 1) * ITEM - ITEM
-                                           + 17)[0] if slot < count - 1 else data
+        final = HEADER + (count - 2) * ITEM
+        last = data
+        if slot < count - 1:
+            last = HEADER + struct.unpack_from('<I', block, final + 17)[0]
         block[last + size:data + size] = block[last:data]
         for later in range(slot, count - 1):
             place = HEADER + later * ITEM + 17
@@ -83,10 +98,27 @@ def leaves(image, fsid, nodesize, tree):
         hole = os.lseek(image.fileno(), place, os.SEEK_HOLE)
         for start in range(place - place % 4096, hole, 4096):
             header = os.pread(image.fileno(), HEADER, start)
-            is_leaf = len(header) == HEADER and header[32:48] == fsid and header[100] == 0
-            if is_leaf and struct.unpack_from('<Q', header, 88)[0] == tree:
+            if len(header) < HEADER or header[32:48] != fsid or header[100]:
+                continue
+            if struct.unpack_from('<Q', header, 88)[0] == tree:
                 yield start, bytearray(os.pread(image.fileno(), nodesize, start))
         place = hole
+
+
+def write(image, start, block):
+    os.pwrite(image.fileno(), checksum(block[32:]) + bytes(28) + block[32:], start)
+
+
+def change_super(image, copies, place, size, value):
+    changed = 0
+    for copy in copies:
+        start = SUPERBLOCKS[copy]
+        block = bytearray(os.pread(image.fileno(), 4096, start))
+        if block[64:72] == b'_BHRfS_M':
+            put(block, int(place), int(size), int(value))
+            write(image, start, block)
+            changed += 1
+    return changed
 
 
 def change_cache(image, arguments):
@@ -101,35 +133,55 @@ def change_cache(image, arguments):
     return os.pwrite(image.fileno(), cache, start)
 
 
-def main(path, arguments):
+def change_leaves(image, only, arguments):
+    superblock = os.pread(image.fileno(), 4096, SUPERBLOCKS[0])
+    fsid = superblock[571:587] if superblock[189] & 4 else superblock[32:48]
+    offset = None if arguments[3] == '-' else number(arguments[3])
+    wanted = (number(arguments[1]), int(arguments[2]), offset)
+    latest = struct.unpack_from('<Q', superblock, 72)[0]
     changed = 0
-    with open(path, 'r+b', buffering=0) as image:
-        superblock = os.pread(image.fileno(), 4096, 65536)
-        if arguments[0] == 'cache':
-            return change_cache(image, arguments[1:])
-        if arguments[0] == 'super':
-            for start in (1 << 16, 1 << 26, 1 << 38):
-                block = bytearray(os.pread(image.fileno(), 4096, start))
-                if block[64:72] == b'_BHRfS_M':
-                    put(block, int(arguments[1]), int(arguments[2]), int(arguments[3]))
-                    os.pwrite(image.fileno(), checksum(block[32:]) + bytes(28) + block[32:], start)
-                    changed += 1
-            return changed
-        metadata_uuid = superblock[571:587] if superblock[189] & 4 else superblock[32:48]
-        wanted = (number(arguments[1]), int(arguments[2]), None if arguments[3] == '-'
-                  else number(arguments[3]))
-        for start, block in leaves(image, metadata_uuid,
-                                   struct.unpack_from('<I', superblock, 148)[0],
-                                   number(arguments[0])):
-            slot = find(block, wanted)
-            if slot is None or struct.unpack_from('<Q', block,
-                                                  80)[0] > struct.unpack_from('<Q', superblock,
-                                                                              72)[0]:
-                continue
-            change(block, slot, arguments[4:])
-            os.pwrite(image.fileno(), checksum(block[32:]) + bytes(28) + block[32:], start)
-            changed += 1
+    nodesize, tree = struct.unpack_from('<I', superblock, 148)[0], number(arguments[0])
+    for start, block in leaves(image, fsid, nodesize, tree):
+        slot = find(block, wanted)
+        if slot is None or only not in (None, start):
+            continue
+        if struct.unpack_from('<Q', block, 80)[0] > latest + (tree == LOG):
+            continue
+        change(block, slot, arguments[4:])
+        write(image, start, block)
+        changed += 1
     return changed
 
 
-sys.exit(0 if main(sys.argv[1], sys.argv[2:]) else 'no such item')
+def apply(image, arguments):
+    if arguments[0] == 'super':
+        return change_super(image, range(3), *arguments[1:])
+    if arguments[0] == 'copy':
+        return change_super(image, [int(arguments[1])], *arguments[2:])
+    if arguments[0] == 'cache':
+        return change_cache(image, arguments[1:])
+    if arguments[0] == 'at':
+        return change_leaves(image, int(arguments[1]), arguments[2:])
+    return change_leaves(image, None, arguments)
+
+
+def main(path, arguments):
+    with open(path, 'r+b', buffering=0) as image:
+        while arguments:
+            end = arguments.index('and') if 'and' in arguments else len(arguments)
+            if not apply(image, arguments[:end]):
+                return False
+            arguments = arguments[end + 1:]
+    return True
+
+
+def serve():
+    for line in sys.stdin:
+        words = line.split()
+        print('done' if main(words[0], words[1:]) else 'no such item', flush=True)
+
+
+if len(sys.argv) == 1:
+    serve()
+elif not main(sys.argv[1], sys.argv[2:]):
+    sys.exit('no such item')
