@@ -1,31 +1,37 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# check: what is found if one number in an item, a key or a superblock of a healthy image is another
-# one, with the checksum mended. scripts/check-fields does the same with random numbers.
+# check: what is found if a number in an item, a key or a superblock of a healthy image is another
+# one, with the checksum mended; and what damage of other kinds is called. scripts/check-fields does
+# the same with random numbers.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 fixtures=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes verity quota orphans || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" plain subvolumes verity quota quota-groups orphans \
+    dup empty relocation deletion-begun log-tree data-raid0-3 raid5-3 stale-raid1-1 || exit 1
 
-# finds CODES NAME CHANGE...: findings of these kinds, with commas between them.
+# finds CODES NAME CHANGE...: findings of these kinds, with commas between them, in a changed image.
 finds() {
-    local code=$1 name=$2
+    local codes=$1 name=$2
     shift 2
     cp --sparse=always "$fixtures/$name/dev1.img" "$WORK/image"
-    if ! python3 "$ROOT/tests/support/change_item.py" "$WORK/image" "$@" 2> "$WORK/err"; then
-        fail "$code: $*: $(head -n 1 "$WORK/err")"
-        return
-    fi
-    timeout 20 "$PROGRAM" check "$WORK/image" > "$WORK/out" 2> "$WORK/err"
+    holds "$codes: $*" change "$WORK/image" "$@"
+    says "$codes" "$WORK/image"
+}
+
+# says CODES ARGUMENT...: findings of these kinds.
+says() {
+    local codes=$1
+    shift
+    timeout 20 "$PROGRAM" check "$@" > "$WORK/out" 2> "$WORK/err"
     local status=$?
     case $status in
     0 | 4 | 8 | 12)
-        for code in ${code//,/ }; do
+        for code in ${codes//,/ }; do
             holds "$code: $*" out_has "^(error|warning|note) $code[ :]"
         done
         ;;
-    *) fail "$code: $*: exit status $status" ;;
+    *) fail "$codes: $*: exit status $status" ;;
     esac
 }
 
@@ -77,8 +83,51 @@ finds chunk-overlap,device-extent-differs,group-differs,stripe-overlap plain 3 2
 finds stripe-outside plain 3 256 228 13631488 add 56 8 1073741824
 finds extent-overlap plain 2 13631488 168 20480 key 13631488 168 24576
 finds extent-kind plain 2 13631488 192 8388608 set 16 8 4
-finds block-unreadable plain 1 2 132 0 set 176 8 16384
+finds block-missing plain 1 2 132 0 set 176 8 16384
 finds root-unlinked subvolumes 1 256 132 0 key 255 132 0
 finds directory-size plain 5 256 1 0 set 16 8 3
 finds checksum-overlap plain 7 -10 128 64225280 key -10 128 13643776
+
+# Superblocks.
+finds super-stale plain copy 1 72 8 7
+finds super-differs plain copy 1 299 1 65
+finds super-differs plain copy 1 96 8 30408704
+finds super-devices plain super 112 8 134291456
+finds metadump plain super 56 8 17179869185
+says data-absent --data "$WORK/image"
+finds unfinished plain super 188 8 9223372036854775808
+says not-opened "$fixtures/raid5-3/dev3.img"
+says image-unused "$fixtures"/{plain,empty}/dev1.img
+says device-stale "$fixtures"/stale-raid1-1/dev?.img
+finds device-differs plain 3 1 216 1 set 82 1 7
+
+# Tree blocks.
+finds block-empty empty 5 256 1 0 block 96 4 0
+finds block-crossed plain 1 10 132 0 set 176 8 31195136 and 1 7 132 0 set 176 8 31195136
+finds block-foreign plain 1 7 132 0 set 176 8 31195136
+finds block-keys plain 5 257 1 0 key 255 1 0
+logical=$("$PROGRAM" dump -t fs "$fixtures/dup/dev1.img" | awk '/^leaf/ { print $2; exit }')
+place=$("$PROGRAM" map -o offset "$fixtures/dup/dev1.img" "$logical" | tail -n 1)
+finds block-differs dup at "$place" 5 256 1 0 set 112 8 0
+says block-missing,data-unreadable --data "$fixtures"/data-raid0-3/dev[12].img
+says block-unreadable --insert debug/error-gen@device-1,start=30M,end=60M "$fixtures/dup/dev1.img"
+
+# Extents, subvolumes, quotas.
+finds reference-alone relocation 2 30433280 169 - delete
+finds reference-count plain 2 13651968 168 4096 set 0 8 2 and 2 13651968 168 4096 set 49 4 2
+finds root-entry subvolumes 5 256 96 6 delete
+finds root-dropping subvolumes 1 256 132 0 set 220 8 257 and 1 256 132 0 set 237 1 1
+finds root-orphan deletion-begun 1 -5 48 - delete
+finds root-item subvolumes 1 260 132 7 key 260 132 8
+finds inode-cache orphans 5 -5 48 282 key -12 48 282
+finds qgroup-count quota-groups 8 0 242 256 add 8 8 16384
+finds qgroup-unchecked quota super 56 8 1
+finds verity-item verity 5 284 37 0 key 284 37 5
+
+# Data.
+mkdir "$WORK/log"
+zstd -dq --sparse --long=31 "$ROOT/fixtures/log-cuts/9010-1.img.zst" -o "$WORK/log/dev1.img"
+fixtures=$WORK finds log-checksum log -6 -10 128 - delete
+says parity-unreadable --data --insert debug/error-gen@device-2,start=1M,end=60M \
+    "$fixtures"/raid5-3/dev?.img
 finish

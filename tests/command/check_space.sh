@@ -24,7 +24,7 @@ finds() {
     local image=$fixtures/$1/dev1.img codes=$2 status=4
     shift 2
     cp --sparse=always "$image" "$WORK/image"
-    holds "change $*" python3 "$ROOT/tests/support/change_item.py" "$WORK/image" "$@"
+    holds "change $*" change "$WORK/image" "$@"
     case $codes in checksum-unwanted | space-cache-damaged | space-cache-stale) status=0 ;; esac
     expect "$codes: $*" $status - check -q "$WORK/image"
     is "$codes: $*" "$(codes)" "$codes"

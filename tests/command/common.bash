@@ -44,6 +44,16 @@ expect() {
 # out_has REGEX: whether stdout of the last `expect` has such a line.
 out_has() { grep -qE -- "$1" "$WORK/out"; }
 
+# change IMAGE CHANGE...: changes items of an image, and says why if it cannot. One process of
+# tests/support/change_item.py, which describes the changes, makes all those of a test.
+change() {
+    local answer='no answer'
+    [ -n "${CHANGER_PID:-}" ] ||
+        coproc CHANGER { exec python3 "$ROOT/tests/support/change_item.py"; }
+    printf '%s\n' "$*" >&"${CHANGER[1]}" && read -r answer <&"${CHANGER[0]}"
+    [ "$answer" = done ] || { printf '%s\n' "$answer"; return 1; }
+}
+
 # have TOOL...: whether all of these programs are installed.
 have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; done; }
 

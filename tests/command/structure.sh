@@ -68,4 +68,10 @@ rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
+# Words of the tests of the check, without the names of structures, some of which are also codes.
+tested=$(sed -E 's/SET(_AT)?\([^"]*\)//g; s/bw_disk_[a-z_]+//g' tests/unit/test_check*.c \
+    tests/command/check*.sh | tr _ - | grep -oE '[a-z]+(-[a-z]+)+|metadump|unfinished|relocation')
+rule "a test of every kind of finding" \
+    "$(sed -nE 's/^CODE\([a-z_]+, "([a-z-]+)".*/\1/p' src/check/codes.def | sort |
+        comm -23 - <(sort -u <<< "$tested"))"
 finish
