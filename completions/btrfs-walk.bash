@@ -59,11 +59,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|sum|tar|extract|bodyfile|info|check|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|info|check|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | check:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | du:--json | compression:--json | check:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -81,6 +81,14 @@ _btrfs_walk() {
     cat:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     cat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extents:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    du:-o | du:--output) _btrfs_walk_offer_list "$word" 'path path_bytes type subvolume inode depth files total exclusive shared set_shared' ;;
+    du:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    du:--separator | du:--type | du:--name | du:--iname | du:--path | du:--regex | du:--exclude | du:--size | du:--newer | du:--mtime | du:--uid | du:--gid | du:--perm | du:--links | du:--inum | du:--maxdepth) : ;;
+    du:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    compression:-o | compression:--output) _btrfs_walk_offer_list "$word" 'type percent disk uncompressed referenced files extents references inlined' ;;
+    compression:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    compression:--separator | compression:--type | compression:--name | compression:--iname | compression:--path | compression:--regex | compression:--exclude | compression:--size | compression:--newer | compression:--mtime | compression:--uid | compression:--gid | compression:--perm | compression:--links | compression:--inum | compression:--maxdepth) : ;;
+    compression:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     sum:--algorithm | sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--regex | sum:--exclude | sum:--size | sum:--newer | sum:--mtime | sum:--uid | sum:--gid | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
     sum:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     tar:-f | tar:--file) _btrfs_walk_offer_file "$1" "$word" ;;
@@ -178,6 +186,18 @@ _btrfs_walk() {
     extents:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--json --subvol $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    du:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    compression:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -297,7 +317,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents sum tar extract bodyfile info check devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

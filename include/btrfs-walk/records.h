@@ -422,6 +422,35 @@ struct bw_findinginfo {
     const char *message; /**< what is wrong, in words */
 };
 
+/** Version 1, Evolving/Evolving/Common: the space of the data of a file, or of all files in a
+ *  directory. */
+struct bw_duinfo {
+    struct bw_bytes path; /**< absolute path, starting at the top-level subvolume */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    const char *type; /**< file or directory */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number */
+    uint64_t depth; /**< how many directories below PATH it is; 0: it is PATH */
+    uint64_t files; /**< files that are counted in it; 1 for a file */
+    uint64_t total; /**< bytes of files that lie in extents */
+    uint64_t exclusive; /**< bytes of those that are not shared */
+    uint64_t shared; /**< bytes of those that are shared, with whatever it may be */
+    uint64_t set_shared; /**< of PATH: the same, each byte on disk counted once */
+};
+
+/** Version 1, Evolving/Evolving/Common: the extents of files with one type of compression. */
+struct bw_compressioninfo {
+    const char *type; /**< none, zlib, lzo, zstd or prealloc; total: all of them */
+    uint64_t percent; /**< disk as a percentage of uncompressed, rounded down */
+    uint64_t disk; /**< bytes that are stored, of each extent once */
+    uint64_t uncompressed; /**< bytes of the same extents, decompressed */
+    uint64_t referenced; /**< bytes of files that lie in them */
+    uint64_t files; /**< of the total: names of files */
+    uint64_t extents; /**< of the total: extents that lie outside the tree */
+    uint64_t references; /**< of the total: references to those */
+    uint64_t inlined; /**< of the total: extents that lie inside the tree */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/map.h"
+#include "base/pair_set.h"
 
 static const struct cmd_option options[] = {
     {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
@@ -39,10 +39,7 @@ struct ls {
     struct bw_buffer path;   /* of the directory that is listed, with a NUL */
     struct waiting *waiting; /* the next one is the last; those below it come before others */
     size_t waiting_count, waiting_capacity;
-    /* With -R: inodes of the directories that were listed, one map for each subvolume; and which
-     * one that is, by the id of the subvolume. */
-    struct bw_map *listed, subvolumes;
-    size_t listed_count, listed_capacity;
+    struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
 };
 
@@ -59,30 +56,15 @@ static struct bw_error *wait_for(struct ls *ls, size_t above, char *name,
     return NULL;
 }
 
-/* The map of a subvolume; NULL if memory runs out. */
-static struct bw_map *listed_in(struct ls *ls, const struct bw_subvolume *subvolume)
-{
-    uint32_t at = bw_map_get(&ls->subvolumes, bw_subvolume_id(subvolume));
-    if (at != UINT32_MAX)
-        return &ls->listed[at];
-    if (!BW_ARRAY_RESERVE(ls->listed, ls->listed_count, ls->listed_capacity) ||
-        !bw_map_put(&ls->subvolumes, bw_subvolume_id(subvolume), (uint32_t)ls->listed_count))
-        return NULL;
-    ls->listed[ls->listed_count] = (struct bw_map){0};
-    return &ls->listed[ls->listed_count++];
-}
-
 /* A directory has one entry; an image in which it has two could keep a listing busy for ever. */
 static struct bw_error *enter_once(struct ls *ls, const struct bw_place *place, bool *again)
 {
-    *again = false;
-    if (!ls->options->recursive || place->inode == BW_EMPTY_DIRECTORY)
-        return NULL;
-    struct bw_map *listed = listed_in(ls, place->subvolume);
-    if (!listed)
+    bool first = true;
+    if (ls->options->recursive && place->inode != BW_EMPTY_DIRECTORY &&
+        !bw_pair_set_add(&ls->listed, bw_subvolume_id(place->subvolume), place->inode, &first))
         return bw_error_no_memory();
-    *again = bw_map_get(listed, place->inode) != UINT32_MAX;
-    return *again || bw_map_put(listed, place->inode, 1) ? NULL : bw_error_no_memory();
+    *again = !first;
+    return NULL;
 }
 
 /* Whether the contents of a directory that is so many levels below the start are wanted. */
@@ -263,10 +245,7 @@ static void free_ls(struct ls *ls)
         free(ls->waiting[i].name);
     free(ls->waiting);
     bw_buffer_free(&ls->path);
-    for (size_t i = 0; i < ls->listed_count; i++)
-        bw_map_free(&ls->listed[i]);
-    bw_map_free(&ls->subvolumes);
-    free(ls->listed);
+    bw_pair_set_free(&ls->listed);
 }
 
 static int list_image(const struct cmd_common *common, const struct ls_state *state)

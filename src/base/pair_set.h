@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* A set of pairs of numbers: directories by subvolume and inode. There are few first numbers. */
+#ifndef BW_BASE_PAIR_SET_H
+#define BW_BASE_PAIR_SET_H
+
+#include "base/map.h"
+
+/** An empty set is all zeros. */
+struct bw_pair_set {
+    struct bw_map firsts;   /**< first numbers: where the second ones are */
+    struct bw_map *seconds; /**< a set for each first number */
+    size_t count, capacity;
+};
+
+/** Adds a pair; `*is_new`: it was not there before. False if memory runs out. */
+bool bw_pair_set_add(struct bw_pair_set *set, uint64_t first, uint64_t second, bool *is_new);
+
+/** Frees the memory and leaves an empty set. */
+void bw_pair_set_free(struct bw_pair_set *set);
+
+#endif
