@@ -34,10 +34,12 @@ struct bw_du_entry {
     uint64_t depth;       /**< below the start; 0: the start itself */
     uint64_t files;       /**< files that are counted in it; 1 for a file */
     uint64_t total;       /**< bytes, of a directory those of all files in it */
-    uint64_t shared;      /**< of those; the others are exclusive */
+    uint64_t exclusive;   /**< of those, the bytes that are not shared */
+    uint64_t shared;      /**< those that are; both together are less than `total` where it is lost
+                               what is shared */
     uint64_t set_shared;  /**< of the start: the shared bytes, each that files in it share with each
                                other counted once; otherwise 0 */
-    bool sharing_known;   /**< `shared` and `set_shared` mean something: there is an extent tree */
+    bool sharing_known;   /**< the last three mean something: there is an extent tree */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
@@ -63,9 +65,8 @@ struct bw_du_options {
  * the order of readdir(3), a directory after all that is in it, and a file with several names once,
  * by the first of them. All of them are kept in memory until the trees have been read.
  *
- * What is lost is reported: sizes are lower bounds then, and if it is part of the extent tree,
- * shared data count as exclusive. BW_ERROR_NOT_FOUND if the start does not exist, BW_ERROR_USAGE
- * for wrong options, BW_ERROR_NO_MEMORY, or what `take` returned.
+ * What is lost is reported, and the sizes are lower bounds then. BW_ERROR_NOT_FOUND if the start
+ * does not exist, BW_ERROR_USAGE for wrong options, BW_ERROR_NO_MEMORY, or what `take` returned.
  */
 struct bw_error *bw_du(struct bw_fs *fs, const struct bw_du_options *options);
 

@@ -18,15 +18,15 @@
 
 /* Of a file, or of all files in a directory. */
 struct sums {
-    uint64_t total, shared, files;
+    uint64_t total, exclusive, shared, files;
 };
 
-/* A part of an extent of which all references are from this file, and one on a shared way makes all
- * of them shared. */
+/* A part of an extent of which all references are from this file: if one of them is on a shared
+ * way, all are shared. */
 struct split_part {
     uint64_t extent;
     struct bw_range range;
-    bool shared;
+    enum bw_sharing_kind way;
 };
 
 struct du {
@@ -34,8 +34,8 @@ struct du {
     struct bw_file_list list;
     struct bw_sharing *sharing;
     bool sharing_known;
-    bool way_shared[BW_MAX_LEVEL]; /* by level: the present block, or one above it, is shared */
-    struct sums *sums;             /* for each file of the list */
+    enum bw_sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
+    struct sums *sums;                      /* for each file of the list */
     struct bw_shared_ranges ranges;
     const struct bw_wanted_file *file; /* that the parts are of */
     struct split_part *parts;
@@ -80,7 +80,9 @@ static struct bw_error *read_sharing(struct du *du)
                                   .block = ask_block,
                                   .extent = ask_extent,
                                   .context = du};
-    struct bw_error *error = bw_extent_scan_run(&scan);
+    if (du->list.wanted_count >= BW_SHARING_MOST)
+        bw_sharing_ask_all(du->sharing);
+    struct bw_error *error = bw_sharing_is_full(du->sharing) ? NULL : bw_extent_scan_run(&scan);
     if (error && error->code != BW_ERROR_STOPPED)
         return error;
     bw_error_free(error);
@@ -91,42 +93,43 @@ static struct bw_error *read_sharing(struct du *du)
     if (error)
         bw_fs_report(du->list.fs, BW_DAMAGE,
                      bw_error_prefix(error, "it is not known what is shared"));
-    else if (!bw_sharing_is_complete(du->sharing))
-        bw_fs_report(du->list.fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT, "part of the extent tree is lost: shared "
-                                                       "data may be counted as exclusive"));
     return NULL;
 }
 
 /* Adding up. */
 
-static struct bw_error *add_shared(struct du *du, const struct bw_wanted_file *file,
-                                   const struct bw_range *range)
+static struct bw_error *add_range(struct du *du, const struct bw_wanted_file *file,
+                                  const struct bw_range *range, enum bw_sharing_kind kind)
 {
-    du->sums[file->number].shared += range->length;
+    struct sums *sums = &du->sums[file->number];
+    if (kind == BW_NOT_SHARED)
+        sums->exclusive += range->length;
+    if (kind != BW_SHARED)
+        return NULL;
+    sums->shared += range->length;
     return bw_shared_ranges_add(&du->ranges, range);
 }
 
+/* Those that are shared come first. */
 static int by_extent(const void *a, const void *b)
 {
     const struct split_part *one = a, *other = b;
     if (one->extent != other->extent)
         return one->extent < other->extent ? -1 : 1;
-    return (int)other->shared - (int)one->shared; /* a shared one first */
+    return (int)other->way - (int)one->way;
 }
 
 /* The file that the parts are of is at its end. */
 static struct bw_error *settle_parts(struct du *du)
 {
-    bool shared = false;
+    enum bw_sharing_kind kind = BW_NOT_SHARED;
     if (du->part_count)
         qsort(du->parts, du->part_count, sizeof *du->parts, by_extent);
     for (size_t i = 0; i < du->part_count; i++) {
         const struct split_part *part = &du->parts[i];
         if (!i || part->extent != du->parts[i - 1].extent)
-            shared = part->shared;
-        if (shared)
-            BW_TRY(add_shared(du, du->file, &part->range));
+            kind = part->way;
+        BW_TRY(add_range(du, du->file, &part->range, kind));
     }
     du->part_count = 0;
     return NULL;
@@ -140,17 +143,23 @@ static struct bw_error *add_part(struct du *du, const struct bw_wanted_file *fil
     du->file = file;
     if (!BW_ARRAY_RESERVE(du->parts, du->part_count, du->part_capacity))
         return bw_error_no_memory();
-    du->parts[du->part_count++] = (struct split_part){extent, *range, du->way_shared[0]};
+    du->parts[du->part_count++] = (struct split_part){extent, *range, du->way[0]};
     return NULL;
+}
+
+static enum bw_sharing_kind greater(enum bw_sharing_kind one, enum bw_sharing_kind other)
+{
+    return one > other ? one : other;
 }
 
 static struct bw_error *take_block(void *context, const struct bw_tree *tree,
                                    const struct bw_node *node)
 {
     struct du *du = context;
-    const bool above = node->level < tree->root.level && du->way_shared[node->level + 1];
-    du->way_shared[node->level] =
-        above || bw_sharing_of(du->sharing, address_of(node)) != BW_NOT_SHARED;
+    const enum bw_sharing_kind own = bw_sharing_of(du->sharing, address_of(node));
+    const enum bw_sharing_kind above =
+        node->level < tree->root.level ? du->way[node->level + 1] : BW_NOT_SHARED;
+    du->way[node->level] = greater(above, own == BW_SPLIT ? BW_SHARED : own);
     return NULL;
 }
 
@@ -166,15 +175,9 @@ static struct bw_error *take_extent(void *context, const struct bw_wanted_file *
     if (!extent->disk_bytenr)
         return NULL;
     du->sums[file->number].total += extent->num_bytes;
-    switch (bw_sharing_of(du->sharing, extent->disk_bytenr)) {
-    case BW_SPLIT:
-        return add_part(du, file, extent->disk_bytenr, &range);
-    case BW_SHARED:
-        return add_shared(du, file, &range);
-    case BW_NOT_SHARED:
-        break;
-    }
-    return du->way_shared[0] ? add_shared(du, file, &range) : NULL;
+    const enum bw_sharing_kind kind = bw_sharing_of(du->sharing, extent->disk_bytenr);
+    return kind == BW_SPLIT ? add_part(du, file, extent->disk_bytenr, &range)
+                            : add_range(du, file, &range, greater(kind, du->way[0]));
 }
 
 static struct bw_error *add_up(struct du *du)
@@ -192,7 +195,7 @@ static struct bw_error *add_up(struct du *du)
 /* Handing out. */
 
 /* Whether a file or directory is counted as one of those in the directory above it. */
-static bool is_counted(const struct du *du, const struct bw_listed_file *file)
+static bool is_counted(const struct bw_listed_file *file)
 {
     return file->is_directory || (file->wanted && !file->again);
 }
@@ -209,6 +212,7 @@ static struct bw_error *hand_out(struct du *du, uint32_t number)
         .depth = bw_file_list_depth(&du->list, number),
         .files = sums->files,
         .total = sums->total,
+        .exclusive = sums->exclusive,
         .shared = sums->shared,
         .sharing_known = du->sharing_known,
     };
@@ -230,7 +234,7 @@ static struct bw_error *hand_out_all(struct du *du)
     for (; number != BW_NO_FILE; number = bw_file_list_next(&du->list, number)) {
         const struct bw_listed_file *file = &du->list.files[number];
         struct sums *sums = &du->sums[number];
-        if (!is_counted(du, file))
+        if (!is_counted(file))
             continue;
         sums->files += !file->is_directory;
         BW_TRY(hand_out(du, number));
@@ -238,6 +242,7 @@ static struct bw_error *hand_out_all(struct du *du)
             continue;
         struct sums *above = &du->sums[file->parent];
         above->total += sums->total;
+        above->exclusive += sums->exclusive;
         above->shared += sums->shared;
         above->files += sums->files;
     }

@@ -87,7 +87,8 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
                              struct bw_error *error)
 {
-    const struct bw_extent_scan *scan = context;
+    struct bw_extent_scan *scan = context;
+    scan->lost++;
     bw_fs_report_lost(scan->fs, pointer->bytenr, error);
     return NULL;
 }
@@ -120,5 +121,10 @@ struct bw_error *bw_extent_scan_run(struct bw_extent_scan *scan)
         error = scan_subvolume(scan, &buffers);
     }
     bw_scan_buffers_free(&buffers);
+    if (scan->lost && !scan->quiet)
+        bw_fs_report(scan->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "figures are lower bounds: lost blocks of subvolumes: %zu",
+                                     scan->lost));
     return error;
 }

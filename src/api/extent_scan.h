@@ -21,7 +21,8 @@ struct bw_extent_scan {
     struct bw_error *(*extent)(void *context, const struct bw_wanted_file *file, uint64_t offset,
                                const struct bw_file_extent *extent);
     void *context;
-    size_t at, end; /**< private: the file whose extents come next, and the last of its subvolume */
+    size_t at, end; /**< private: the file whose extents come next, and the end of its subvolume */
+    size_t lost;    /**< result: blocks that could not be read, of each subvolume */
 };
 
 /** Scans. What is lost is reported. Returns what ended it early. */

@@ -16,10 +16,13 @@
 #include "fs/fs.h"
 #include "owners/references.h"
 
-enum { MOST_ASKED = 1 << 18 };
-
 /* Addresses are multiples of the smallest sector: this bit is free for BW_SPLIT. */
 #define SPLIT_BIT UINT64_C(1)
+
+/* Addresses of extents whose items are lost, both included. */
+struct lost_range {
+    uint64_t first, last;
+};
 
 struct bw_sharing {
     struct bw_fs *fs;
@@ -29,7 +32,9 @@ struct bw_sharing {
     size_t found_count, found_capacity;
     struct bw_extent_entry extent; /* that the last extent item was for, with several references */
     uint64_t records;              /* of references to it so far */
-    bool all, incomplete;
+    struct lost_range *lost;       /* ascending */
+    size_t lost_count, lost_capacity;
+    bool all;
 };
 
 struct bw_error *bw_sharing_create(struct bw_fs *fs, struct bw_sharing **result)
@@ -47,6 +52,7 @@ void bw_sharing_destroy(struct bw_sharing *sharing)
         return;
     free(sharing->asked);
     free(sharing->found);
+    free(sharing->lost);
     free(sharing);
 }
 
@@ -69,14 +75,16 @@ struct bw_error *bw_sharing_ask(struct bw_sharing *sharing, uint64_t bytenr)
     if (!BW_ARRAY_RESERVE(sharing->asked, count, sharing->asked_capacity))
         return bw_error_no_memory();
     sharing->asked[sharing->asked_count++] = bytenr;
-    if (sharing->asked_count == MOST_ASKED)
+    if (sharing->asked_count == BW_SHARING_MOST)
         bw_sharing_ask_all(sharing);
     return NULL;
 }
 
-bool bw_sharing_is_complete(const struct bw_sharing *sharing)
+static bool is_lost(const struct bw_sharing *sharing, uint64_t bytenr)
 {
-    return !sharing->incomplete;
+    const struct lost_range *lost = sharing->lost;
+    const size_t at = BW_FIRST_INDEX(i, sharing->lost_count, lost[i].last >= bytenr);
+    return at < sharing->lost_count && lost[at].first <= bytenr;
 }
 
 enum bw_sharing_kind bw_sharing_of(const struct bw_sharing *sharing, uint64_t bytenr)
@@ -85,7 +93,7 @@ enum bw_sharing_kind bw_sharing_of(const struct bw_sharing *sharing, uint64_t by
     const size_t at =
         BW_FIRST_INDEX(i, sharing->found_count, (found[i] | SPLIT_BIT) >= (bytenr | SPLIT_BIT));
     if (at == sharing->found_count || (found[at] & ~SPLIT_BIT) != bytenr)
-        return BW_NOT_SHARED;
+        return is_lost(sharing, bytenr) ? BW_UNKNOWN_SHARING : BW_NOT_SHARED;
     return found[at] & SPLIT_BIT ? BW_SPLIT : BW_SHARED;
 }
 
@@ -151,8 +159,12 @@ static struct bw_error *lose(void *context, const struct bw_block_pointer *point
                              struct bw_error *error)
 {
     struct bw_sharing *sharing = context;
-    sharing->incomplete = true;
+    const struct bw_tree_block_expectation *keys = &pointer->expectation;
     bw_fs_report_lost(sharing->fs, pointer->bytenr, error);
+    if (!BW_ARRAY_RESERVE(sharing->lost, sharing->lost_count, sharing->lost_capacity))
+        return bw_error_no_memory();
+    sharing->lost[sharing->lost_count++] =
+        (struct lost_range){keys->first_key.objectid, keys->end_key.objectid};
     return NULL;
 }
 
@@ -170,12 +182,16 @@ struct bw_error *bw_sharing_read(struct bw_sharing *sharing)
     sharing->found_count = 0;
     if (!sharing->all && !sharing->asked_count)
         return NULL;
-    if (!fs->extent_tree.id) {
-        sharing->incomplete = true;
+    if (!fs->extent_tree.id)
         return bw_error_create(BW_ERROR_CORRUPT, "the extent tree is lost");
-    }
     if (sharing->asked_count)
         qsort(sharing->asked, sharing->asked_count, sizeof *sharing->asked, by_number);
     BW_TRY(bw_tree_scan(&fs->reader, &fs->extent_tree, &scan));
+    if (sharing->lost_count)
+        bw_fs_report(
+            fs, BW_DAMAGE,
+            bw_error_create(BW_ERROR_CORRUPT,
+                            "figures are lower bounds: lost blocks of the extent tree: %zu",
+                            sharing->lost_count));
     return end_extent(sharing);
 }

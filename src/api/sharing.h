@@ -15,11 +15,15 @@
 struct bw_fs;
 struct bw_sharing;
 
-/** What is known of an extent or a tree block. */
+/** If so many addresses are asked for, all of the extent tree is read. */
+enum { BW_SHARING_MOST = 1 << 18 };
+
+/** What is known of an extent or a tree block; of several blocks on a way, the greatest counts. */
 enum bw_sharing_kind {
-    BW_NOT_SHARED, /**< there is one reference, or nothing is known */
-    BW_SPLIT,      /**< one reference, from several items of the same file */
-    BW_SHARED,     /**< several references */
+    BW_NOT_SHARED,
+    BW_SPLIT,           /**< one reference, from several items of the same file */
+    BW_UNKNOWN_SHARING, /**< it would be in a lost part of the extent tree */
+    BW_SHARED,          /**< several references */
 };
 
 /** Starts, with nothing asked for. */
@@ -39,9 +43,6 @@ struct bw_error *bw_sharing_read(struct bw_sharing *sharing);
 
 /** What it says of an address that was asked for. */
 enum bw_sharing_kind bw_sharing_of(const struct bw_sharing *sharing, uint64_t bytenr);
-
-/** Whether all of the extent tree that was wanted could be read. */
-bool bw_sharing_is_complete(const struct bw_sharing *sharing);
 
 /** Frees it; NULL is allowed. */
 void bw_sharing_destroy(struct bw_sharing *sharing);

@@ -51,21 +51,16 @@ static void append_line(struct bw_buffer *text, const struct compression_state *
     }
 }
 
-static const char *plural(uint64_t number)
-{
-    return number == 1 ? "" : "s";
-}
-
 static struct bw_error *write_text(struct cmd_listing *listing,
                                    const struct compression_state *state,
                                    const struct bw_compression_info *info)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
     bw_buffer_format(&text,
-                     "Processed %" PRIu64 " file%s, %" PRIu64 " regular extent%s (%" PRIu64
-                     " ref%s), %" PRIu64 " inline.\n",
-                     info->files, plural(info->files), info->extents, plural(info->extents),
-                     info->references, plural(info->references), info->inlined);
+                     "Processed %" PRIu64 " file%s, %" PRIu64 " regular extents (%" PRIu64
+                     " refs), %" PRIu64 " inline.\n",
+                     info->files, info->files == 1 ? "" : "s", info->extents, info->references,
+                     info->inlined);
     bw_buffer_format(&text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                      "Uncompressed", "Referenced");
     append_line(&text, state, "TOTAL", &info->total);

@@ -2,11 +2,8 @@
 /* The du command: the lines of `btrfs filesystem du`, or rows. */
 #include "btrfs-walk/du.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/cleanup.h"
+#include "base/decimal.h"
 #include "base/escape.h"
 #include "base/human.h"
 #include "btrfs-walk/records.h"
@@ -48,7 +45,7 @@ static struct bw_error *write_row(struct du *du, const struct bw_du_entry *entry
                                   .depth = entry->depth,
                                   .files = entry->files,
                                   .total = entry->total,
-                                  .exclusive = entry->total - entry->shared,
+                                  .exclusive = entry->exclusive,
                                   .shared = entry->shared,
                                   .set_shared = entry->set_shared};
     const uint64_t unknown =
@@ -59,14 +56,18 @@ static struct bw_error *write_row(struct du *du, const struct bw_du_entry *entry
                                                    : 0);
 }
 
+/* A column of 10, as btrfs-progs have it. */
 static void append_size(const struct du *du, struct bw_buffer *line, bool known, uint64_t size)
 {
-    char number[BW_SIZE_ROOM] = "-";
-    if (known && du->state->rows.raw)
-        snprintf(number, sizeof number, "%" PRIu64, size);
-    else if (known)
-        *bw_write_size(number, size, du->state->rows.si) = '\0';
-    bw_buffer_format(line, "%10s  ", number);
+    static const char padding[] = "          ";
+    const struct cmd_rows_settings *rows = &du->state->rows;
+    char number[BW_SIZE_ROOM] = "-", *end = number + 1;
+    if (known)
+        end = rows->raw ? bw_decimal(number, size) : bw_write_size(number, size, rows->si);
+    const size_t length = (size_t)(end - number), width = sizeof padding - 1;
+    bw_buffer_append(line, padding, length < width ? width - length : 0);
+    bw_buffer_append(line, number, length);
+    bw_buffer_append(line, padding, 2);
 }
 
 static struct bw_error *write_line(struct du *du, const struct bw_du_entry *entry)
@@ -75,7 +76,7 @@ static struct bw_error *write_line(struct du *du, const struct bw_du_entry *entr
     struct cmd_output *output = &du->listing->output;
     line->length = 0;
     append_size(du, line, true, entry->total);
-    append_size(du, line, entry->sharing_known, entry->total - entry->shared);
+    append_size(du, line, entry->sharing_known, entry->exclusive);
     append_size(du, line, entry->sharing_known && !entry->depth, entry->set_shared);
     (output->at_once ? bw_escape_append : bw_buffer_append)(line, entry->path, entry->path_length);
     bw_buffer_append_byte(line, '\n');

@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# du and compression: answers as btrfs-progs and compsize gave them on a mount (tests/data/du.sums),
+# options, filters, and what is lost.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+mapfile -t answers < <(grep -v '^#' "$ROOT/tests/data/du.sums")
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${answers[@]%% *}" lost-tree-extent \
+    lost-leaf-inodes raid5-3 || exit 1
+fixtures=$BUILD/fixtures
+clones=$fixtures/data-clones/dev1.img
+
+out_is() { diff "$WORK/out" - <<< "$1"; }
+sum_of() { sha256sum < "$WORK/out" | cut -c1-64; }
+
+for answer in "${answers[@]}"; do
+    read -r name du compression <<< "$answer"
+    expect "du of $name" 0 - du --raw "$fixtures/$name/dev1.img"
+    is "du of $name, as on a mount" "$(sum_of)" "$du"
+    expect "compression of $name" 0 - compression --raw "$fixtures/$name/dev1.img"
+    is "compression of $name, as on a mount" "$(sum_of)" "$compression"
+done
+
+# du: lines, paths, filters.
+heading='     Total   Exclusive  Set shared  Filename'
+expect "totals of paths" 0 - du -s "$clones" / /volume /zstd
+holds "have units, and what is shared within each" out_is "$heading
+   4.62MiB   612.00KiB   592.00KiB  /
+ 264.00KiB    12.00KiB   252.00KiB  /volume
+ 392.00KiB   148.00KiB   244.00KiB  /zstd"
+expect "powers of 1000" 0 - du -s --si "$clones" zstd
+holds "as units" out_has '^  401.41kB    151.55kB    249.86kB  /zstd$'
+expect "a path that does not exist" 1 '/none: no such file' du -s --raw "$clones" /none /volume
+holds "does not end it" out_has '^    270336       12288      258048  /volume$'
+expect "a subvolume" 0 - du --raw --subvol snapshot "$clones" zstd-parts
+holds "where paths begin" out_has '^    278528           0      278528  /snapshot/zstd-parts$'
+expect "no such subvolume" 2 'no subvolume none' du --subvol none "$clones"
+expect "filters by name" 0 - du --raw --name '*parts' --exclude volume --type d "$clones"
+holds "leave out other files" out_is "$heading
+    278528           0           -  /snapshot
+   1392640           0      282624  /"
+expect "filters by inode" 0 - du --raw --size +450k --maxdepth 1 --type d "$clones"
+holds "count below lines that are not printed" out_has '^    270336       12288           -  /volume$'
+expect "columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones" /volume
+holds "are chosen" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
+0\t1\t12288\t258048\t258048\t/volume'
+expect "JSON" 0 - du -s --json "$clones" volume
+holds "is an object a line" out_is '{"path":"/volume","type":"directory","subvolume":5,"inode":256,'\
+'"depth":0,"files":1,"total":270336,"exclusive":12288,"shared":258048,"set_shared":258048}'
+
+# compression.
+expect "compression of a path twice" 0 - compression "$clones" /zstd /zstd
+holds "counts extents once" out_has '^Processed 2 files, 4 regular extents \(14 refs\), 0 inline\.$'
+expect "compression by name" 0 - compression --raw --name '*-parts' --maxdepth 1 "$clones"
+holds "counts some files" out_has '^Processed 4 files, '
+expect "compression in columns" 0 - compression -o type,percent,disk,references "$clones"
+holds "of each type" out_is $'total\t30\t667648\t113\nnone\t100\t581632\t-
+zlib\t5\t28672\t-\nlzo\t5\t28672\t-\nzstd\t5\t28672\t-'
+expect "compression of nothing" 1 'no such file' compression --json "$clones" /none
+holds "has no percentage" out_is '{"type":"total","disk":0,"uncompressed":0,"referenced":0,'\
+'"files":0,"extents":0,"references":0,"inlined":0}'
+expect "several devices" 0 'is missing' compression "$fixtures/raid5-3/dev1.img" \
+    -d "$fixtures/raid5-3/dev2.img"
+
+# What is lost.
+lost='figures are lower bounds: lost blocks of'
+expect "du without the extent tree" 1 "$lost the extent tree: 1" \
+    du -s --raw "$fixtures/lost-tree-extent/dev1.img"
+holds "knows of no sharing" out_has '^     40960           0           0  /$'
+expect "du of a lost leaf" 1 "$lost subvolumes: 1" du -s "$fixtures/lost-leaf-inodes/dev1.img"
+expect "compression of a lost leaf" 1 "$lost subvolumes: 1" \
+    compression "$fixtures/lost-leaf-inodes/dev1.img"
+
+# A mount of the same image, if there can be one.
+if [ "$(id -u)" = 0 ] && have losetup btrfs compsize && mkdir "$WORK/mnt" &&
+    mount -o loop,ro "$clones" "$WORK/mnt" 2> /dev/null; then
+    (cd "$WORK/mnt" && btrfs filesystem du --raw zstd volume) > "$WORK/theirs"
+    compsize -b "$WORK/mnt/zstd" > "$WORK/table"
+    umount "$WORK/mnt"
+    expect "du beside a mount" 0 '' du --raw "$clones" zstd volume
+    holds "is equal" diff <(sed 's|  /|  |' "$WORK/out") "$WORK/theirs"
+    expect "compression beside a mount" 0 '' compression --raw "$clones" zstd
+    holds "is equal, too" diff "$WORK/out" "$WORK/table"
+else
+    skip "no comparison with a mount"
+fi
+finish
