@@ -89,6 +89,8 @@ static const struct {
     {TEXT, "check -j 2 %"},
     {JSON, "check -j 1 --data --all --json %"},
     {JSON, "check --quick --strict --json %"},
+    {JSON, "du --json --size +0 %"},
+    {TEXT, "compression %"},
 };
 
 enum {
