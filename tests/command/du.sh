@@ -41,7 +41,8 @@ holds "leave out other files" out_is "$heading
     278528           0           -  /snapshot
    1392640           0      417792  /"
 expect "filters by inode" 0 - du --raw --size +450k --maxdepth 1 --type d "$clones"
-holds "count below lines that are not printed" out_has '^    270336       12288           -  /volume$'
+holds "count below lines that are not printed" \
+    out_has '^    270336       12288           -  /volume$'
 expect "columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones" /volume
 holds "are chosen" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
 0\t1\t12288\t258048\t118784\t/volume'
