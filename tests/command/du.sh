@@ -47,8 +47,9 @@ expect "columns" 0 - du -o depth,files,exclusive,shared,set_shared,path "$clones
 holds "are chosen" out_is $'1\t1\t12288\t258048\t-\t/volume/zstd-parts
 0\t1\t12288\t258048\t118784\t/volume'
 expect "JSON" 0 - du -s --json "$clones" volume
-holds "is an object a line" out_is '{"path":"/volume","type":"directory","subvolume":256,"inode":256,'\
-'"depth":0,"files":1,"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784}'
+holds "is an object a line" out_is \
+    '{"path":"/volume","type":"directory","subvolume":256,"inode":256,"depth":0,"files":1,'\
+'"total":270336,"exclusive":12288,"shared":258048,"set_shared":118784}'
 
 # compression.
 expect "compression of a path twice" 0 - compression "$clones" /zstd /zstd
