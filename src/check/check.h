@@ -58,6 +58,7 @@ struct bw_subject {
 };
 
 struct bw_ledger;
+struct bw_log_space;
 struct bw_sectors;
 struct bw_simple_quota;
 struct bw_visited;
@@ -109,6 +110,7 @@ struct bw_check {
     bool checksums_known;         /**< nothing of the checksum trees is lost */
 
     struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
+    struct bw_log_space *log_space;       /**< of `log` */
 };
 
 /**

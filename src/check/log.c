@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "check/check.h"
 #include "check/data.h"
+#include "check/log_space.h"
 #include "data/fetch.h"
 #include "format/checksum.h"
 #include "format/file_extent.h"
@@ -39,21 +40,26 @@ enum { LONGEST = 1 << 30 };
 
 /* Gathering. */
 
-static struct bw_error *add_extent(struct log_check *self, const struct bw_item *item)
+/* Decodes what a file has stored; false for holes, inline data and what cannot be read. */
+static bool decode(const struct log_check *self, const struct bw_item *item,
+                   struct bw_file_extent *extent)
 {
     const uint32_t sectorsize = self->check->fs->superblock.sectorsize;
-    struct bw_file_extent extent;
-    BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, &extent);
-    if (bad || extent.type != BW_FILE_EXTENT_REGULAR || !extent.disk_bytenr)
-        return NULL;
-    const bool whole = extent.compression != BW_COMPRESS_NONE;
-    const uint64_t logical = extent.disk_bytenr + (whole ? 0 : extent.offset);
-    const uint64_t length = whole ? extent.disk_num_bytes : extent.num_bytes;
+    BW_AUTO_ERROR struct bw_error *bad = bw_file_extent_decode(item, sectorsize, extent);
+    return !bad && extent->type != BW_FILE_EXTENT_INLINE && extent->disk_bytenr;
+}
+
+static struct bw_error *add_extent(struct log_check *self, uint64_t inode,
+                                   const struct bw_file_extent *extent)
+{
+    const bool whole = extent->compression != BW_COMPRESS_NONE;
+    const uint64_t logical = extent->disk_bytenr + (whole ? 0 : extent->offset);
+    const uint64_t length = whole ? extent->disk_num_bytes : extent->num_bytes;
     if (length > LONGEST || logical > UINT64_MAX - length || !bw_check_chunk(self->check, logical))
         return NULL;
     if (!BW_ARRAY_RESERVE(self->stored, self->count, self->capacity))
         return bw_error_no_memory();
-    self->stored[self->count++] = (struct stored){logical, length, item->key.objectid};
+    self->stored[self->count++] = (struct stored){logical, length, inode};
     return NULL;
 }
 
@@ -64,11 +70,16 @@ static struct bw_error *gather(struct log_check *self)
     uint64_t known = 0; /* number of that inode */
     for (size_t i = 0; i < self->log->count; i++) {
         const struct bw_item *item = &self->log->items[i];
+        struct bw_file_extent extent;
         if (item->key.type == BW_INODE_ITEM)
             known = bw_inode_decode(item, &inode) ? item->key.objectid : 0;
-        if (item->key.type == BW_EXTENT_DATA && known == item->key.objectid && inode.link_count &&
-            !(inode.flags & BW_INODE_NODATASUM))
-            BW_TRY(add_extent(self, item));
+        if (item->key.type != BW_EXTENT_DATA || known != item->key.objectid || !inode.link_count ||
+            !decode(self, item, &extent))
+            continue;
+        bw_log_space_data(self->check->log_space, extent.disk_bytenr, extent.disk_num_bytes,
+                          self->subvolume, known);
+        if (extent.type == BW_FILE_EXTENT_REGULAR && !(inode.flags & BW_INODE_NODATASUM))
+            BW_TRY(add_extent(self, known, &extent));
     }
     return NULL;
 }
@@ -243,12 +254,16 @@ struct bw_error *bw_pass_log(struct bw_check *check)
                  0}};
     if (!superblock->log_root)
         return NULL;
-    struct bw_error *error = bw_walk_trees(check, &root, 1, true);
+    check->log_space = bw_log_space_create();
+    struct bw_error *error =
+        check->log_space ? bw_walk_trees(check, &root, 1, true) : bw_error_no_memory();
     if (!error)
         error =
             bw_fs_items(check->fs, &root.tree, (struct bw_key){0}, BW_KEY_MAX, take_root, &trees);
     if (!error)
         error = check_logs(&trees);
+    if (!error && check->extents_known)
+        error = bw_log_space_check(check->log_space, check);
     free(trees.trees);
     return error;
 }

@@ -9,6 +9,7 @@
 #include "check/blocks.h"
 #include "check/check.h"
 #include "check/ledger.h"
+#include "check/log_space.h"
 #include "check/quota.h"
 #include "check/sectors.h"
 #include "format/chunk.h"
@@ -79,6 +80,7 @@ void bw_check_end(struct bw_check *check)
     bw_ledger_destroy(check->references);
     bw_sectors_destroy(check->unsummed);
     bw_simple_quota_free(check->simple_quota);
+    bw_log_space_free(check->log_space);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);

@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "check/blocks.h"
 #include "check/leaf.h"
+#include "check/log_space.h"
 #include "check/quota.h"
 #include "xlators/classes.h"
 
@@ -91,7 +92,9 @@ static struct bw_reached_block reached(struct walk *walk, const struct bw_block_
         .in_log = walk->in_log,
     };
     bw_check_header(&result);
-    if (!walk->in_log)
+    if (walk->in_log)
+        bw_log_space_block(walk->check->log_space, pointer->bytenr, result.node.nodesize);
+    else
         bw_simple_quota_block(walk->check->simple_quota, result.owner, result.generation,
                               result.node.nodesize);
     return result;

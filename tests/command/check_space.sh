@@ -19,9 +19,11 @@ codes() {
         grep -v -e free-space-extra -e qgroup-unchecked | sort -u | tr '\n' ' ' | sed 's/ $//'
 }
 
-# finds NAME CODES CHANGE...: with this change of the image, these kinds of findings and no others.
+# finds NAME CODES CHANGE...: with this change of the image, which is a fixture or a file, these
+# kinds of findings and no others.
 finds() {
-    local image=$fixtures/$1/dev1.img codes=$2 status=4
+    local image=$1 codes=$2 status=4
+    [ -f "$image" ] || image=$fixtures/$1/dev1.img
     shift 2
     cp --sparse=always "$image" "$WORK/image"
     holds "change $*" change "$WORK/image" "$@"
@@ -89,6 +91,16 @@ cp --sparse=always "$fixtures/space-cache-v1/dev1.img" "$WORK/image"
 printf x | dd of="$WORK/image" bs=1 seek=$((435998720 + 5000)) conv=notrunc status=none
 expect "a page with another checksum" 0 - check -q "$WORK/image"
 is "a page with another checksum" "$(codes)" space-cache-damaged
+
+# The log: a tree block that the extent tree has as well; data that belong to another file of the
+# last transaction, or of the log; that are in no chunk, or in one of metadata.
+finds log-tree "extent-missing extent-unreferenced free-space-differs log-overlap log-present" \
+    2 30736384 169 0 key 31457280 169 0
+zstd -dqf --sparse "$ROOT/fixtures/log-cuts/9009-2.img.zst" -o "$WORK/cut"
+for change in "log-overlap log-present 13647872" "log-overlap log-present 13783040" \
+    "extent-outside log-present 99999744" "extent-kind log-present 9437184"; do
+    finds "$WORK/cut" "${change% *}" -6 268 108 8192 set 21 8 "${change##* }"
+done
 
 # Quotas: what a group has, who pays for data, and for a tree block.
 finds simple-quota qgroup-count 8 0 242 256 add 8 8 4096

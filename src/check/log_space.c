@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What tree blocks and data of the log lie on. A replay adds a reference to data that the extent
+ * tree has, with this address and length, and allocates all others: these must be free, and so must
+ * tree blocks. Source: replay_one_extent() in the kernel's fs/btrfs/tree-log.c.
+ */
+#include "check/log_space.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/find_leaf.h"
+#include "owners/references.h"
+
+/* What one block or piece of a file takes. */
+struct claim {
+    uint64_t start, end;
+    uint64_t subvolume, inode; /* of data; 0: it is a tree block */
+};
+
+struct bw_log_space {
+    pthread_mutex_t lock;
+    struct claim *claims;
+    size_t count, capacity;
+    bool no_memory;
+};
+
+struct bw_log_space *bw_log_space_create(void)
+{
+    struct bw_log_space *space = calloc(1, sizeof *space);
+    if (space)
+        pthread_mutex_init(&space->lock, NULL);
+    return space;
+}
+
+void bw_log_space_free(struct bw_log_space *space)
+{
+    if (!space)
+        return;
+    pthread_mutex_destroy(&space->lock);
+    free(space->claims);
+    free(space);
+}
+
+static void add(struct bw_log_space *space, const struct claim *claim)
+{
+    pthread_mutex_lock(&space->lock);
+    if (BW_ARRAY_RESERVE(space->claims, space->count, space->capacity))
+        space->claims[space->count++] = *claim;
+    else
+        space->no_memory = true;
+    pthread_mutex_unlock(&space->lock);
+}
+
+void bw_log_space_block(struct bw_log_space *space, uint64_t bytenr, uint32_t length)
+{
+    add(space, &(struct claim){bytenr, bytenr + length, 0, 0});
+}
+
+void bw_log_space_data(struct bw_log_space *space, uint64_t bytenr, uint64_t length,
+                       uint64_t subvolume, uint64_t inode)
+{
+    if (length && bytenr <= UINT64_MAX - length)
+        add(space, &(struct claim){bytenr, bytenr + length, subvolume, inode});
+}
+
+static int compare(const void *left, const void *right)
+{
+    const struct claim *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return (a->inode > b->inode) - (a->inode < b->inode);
+}
+
+static struct bw_subject subject_of(const struct claim *claim)
+{
+    struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = claim->inode ? claim->subvolume : BW_TREE_LOG,
+                    .logical = claim->start,
+                    .length = claim->end - claim->start}};
+    if (claim->inode) {
+        subject.finding.known |= BW_KNOWN_INODE;
+        subject.finding.inode = claim->inode;
+        subject.touches = BW_TOUCHES_INODE;
+    }
+    return subject;
+}
+
+/* Chunks. */
+
+static void check_chunk(struct bw_check *check, const struct claim *claim)
+{
+    const struct bw_checked_chunk *chunk = bw_check_chunk(check, claim->start);
+    const struct bw_subject subject = subject_of(claim);
+    const uint64_t kinds = claim->inode ? BW_GROUP_DATA : BW_GROUP_METADATA | BW_GROUP_SYSTEM;
+    if (!chunk && !claim->inode)
+        return; /* found when the block was to be read */
+    if (!chunk || claim->end - chunk->logical > chunk->length)
+        bw_check_find(check, BW_CODE_extent_outside, &subject,
+                      "the log has an extent that is not inside a chunk");
+    else if (!(chunk->type & kinds))
+        bw_check_find(check, BW_CODE_extent_kind, &subject,
+                      "the log has %s in a chunk that is not for that",
+                      claim->inode ? "data" : "a tree block");
+}
+
+/* The extent tree. */
+
+static struct bw_key key_before(const struct bw_key *key)
+{
+    if (key->offset)
+        return (struct bw_key){key->objectid, key->type, key->offset - 1};
+    if (key->type)
+        return (struct bw_key){key->objectid, (uint8_t)(key->type - 1), UINT64_MAX};
+    return (struct bw_key){key->objectid - 1, UINT8_MAX, UINT64_MAX};
+}
+
+/* Finds the last extent that begins before an address; `extent->length` is 0 if there is none, or
+ * it may be lost. Its references, and block groups, come after its item, in some leaves at most. */
+static struct bw_error *find_before(const struct bw_check *check, struct bw_leaf_finder *finder,
+                                    uint64_t address, struct bw_extent_entry *extent)
+{
+    enum { MOST_LEAVES = 64 };
+    static const struct bw_key least;
+    struct bw_key key = {address - 1, UINT8_MAX, UINT64_MAX};
+    struct bw_item item;
+    *extent = (struct bw_extent_entry){0};
+    for (unsigned i = 0; i < MOST_LEAVES; i++) {
+        BW_TRY(bw_find_leaf(finder, &key));
+        if (finder->lost)
+            return NULL;
+        for (int64_t slot = bw_leaf_last_until(finder, &key); slot >= 0; slot--)
+            if (bw_leaf_item(&finder->leaf, (uint32_t)slot, &item) &&
+                bw_extent_entry_decode(check->fs, &item, extent))
+                return NULL;
+        if (bw_key_compare(&finder->first, &least) == 0)
+            return NULL;
+        key = key_before(&finder->first);
+    }
+    return NULL;
+}
+
+static struct bw_error *check_extent(struct bw_check *check, struct bw_leaf_finder *finder,
+                                     const struct claim *claim)
+{
+    struct bw_extent_entry extent;
+    BW_TRY(find_before(check, finder, claim->end, &extent));
+    const bool same = claim->inode && !extent.is_block && extent.bytenr == claim->start &&
+                      extent.length == claim->end - claim->start;
+    const struct bw_subject subject = subject_of(claim);
+    if (!same && (extent.bytenr > claim->start ? extent.length > 0
+                                               : extent.length > claim->start - extent.bytenr))
+        bw_check_find(check, BW_CODE_log_overlap, &subject,
+                      "the log has it, and the extent tree has %" PRIu64 " bytes at %" PRIu64,
+                      extent.length, extent.bytenr);
+    return NULL;
+}
+
+static struct bw_error *check_tree(struct bw_log_space *space, struct bw_check *check,
+                                   const struct bw_tree *tree)
+{
+    struct bw_leaf_finder finder;
+    struct bw_tree_reader reader = check->fs->reader;
+    struct bw_error *error = NULL;
+    reader.adopter = NULL; /* what is lost is not to be replaced */
+    bw_leaf_finder_init(&finder, &reader, tree);
+    for (size_t i = 0; !error && i < space->count && bw_check_goes_on(check, 0); i++)
+        error = check_extent(check, &finder, &space->claims[i]);
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+/* Takes out what several pieces of files have in common; reports what overlaps otherwise. */
+static void join_equal(struct bw_log_space *space, struct bw_check *check)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < space->count; i++) {
+        const struct claim *claim = &space->claims[i],
+                           *before = &space->claims[kept ? kept - 1 : 0];
+        const bool overlaps = kept && claim->start < before->end;
+        if (overlaps && before->inode && claim->inode && claim->start == before->start &&
+            claim->end == before->end)
+            continue;
+        const struct bw_subject subject = subject_of(claim);
+        if (overlaps)
+            bw_check_find(check, BW_CODE_log_overlap, &subject,
+                          "the log has %" PRIu64 " bytes at %" PRIu64 " as well",
+                          before->end - before->start, before->start);
+        space->claims[kept++] = *claim;
+    }
+    space->count = kept;
+}
+
+struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check)
+{
+    if (space->no_memory)
+        return bw_error_no_memory();
+    if (!space->count)
+        return NULL;
+    qsort(space->claims, space->count, sizeof *space->claims, compare);
+    join_equal(space, check);
+    for (size_t i = 0; i < space->count; i++)
+        check_chunk(check, &space->claims[i]);
+    for (size_t i = 0; i < check->trees.count; i++)
+        if (check->trees.entries[i].tree.id == BW_EXTENT_TREE)
+            BW_TRY(check_tree(space, check, &check->trees.entries[i].tree));
+    return NULL;
+}

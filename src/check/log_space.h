@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The space that the log takes. The extent tree does not know it before the next transaction: it is
+ * free there, but for data that the log only refers to again. */
+#ifndef BW_CHECK_LOG_SPACE_H
+#define BW_CHECK_LOG_SPACE_H
+
+#include "check/check.h"
+
+struct bw_log_space;
+
+/** Begins; NULL if memory runs out. */
+struct bw_log_space *bw_log_space_create(void);
+/** Frees it; NULL is allowed. */
+void bw_log_space_free(struct bw_log_space *space);
+
+/** A tree block of the log. Safe from any thread. */
+void bw_log_space_block(struct bw_log_space *space, uint64_t bytenr, uint32_t length);
+
+/** A stored extent that an inode of a subvolume has in the log: all of it. */
+void bw_log_space_data(struct bw_log_space *space, uint64_t bytenr, uint64_t length,
+                       uint64_t subvolume, uint64_t inode);
+
+/** When all have come: holds them against each other, the chunks and the extent tree. Fails only if
+ * memory runs out, or has run out. */
+struct bw_error *bw_log_space_check(struct bw_log_space *space, struct bw_check *check);
+
+#endif
