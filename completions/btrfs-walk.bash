@@ -106,7 +106,7 @@ _btrfs_walk() {
     check:--manifest | check:--report) _btrfs_walk_offer_file "$1" "$word" ;;
     check:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     check:-j | check:--threads | check:--separator) : ;;
-    check:-o | check:--output) _btrfs_walk_offer_list "$word" 'severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message' ;;
+    check:-o | check:--output) _btrfs_walk_offer_list "$word" 'severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message file_length' ;;
     check:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;

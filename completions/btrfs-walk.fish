@@ -288,7 +288,7 @@ complete -c btrfs-walk -n '__btrfs_walk_is check' -l subvol -x -a '(__btrfs_walk
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l no-snapshots -d 'the list has no snapshots'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l report -r -F -d 'also write a report for CI systems: junit=FILE or sarif=FILE (repeatable)'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -s j -l threads -x -d 'check with N threads (default: one per processor, at most 8)'
-complete -c btrfs-walk -n '__btrfs_walk_is check' -s o -l output -x -a '(__btrfs_walk_list severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is check' -s o -l output -x -a '(__btrfs_walk_list severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message file_length)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l header -d 'begin with the names of the columns'

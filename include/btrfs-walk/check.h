@@ -66,6 +66,7 @@ enum bw_finding_known {
     BW_KNOWN_COPY = 1 << 6,
     BW_KNOWN_INODE = 1 << 7,
     BW_KNOWN_FILE_OFFSET = 1 << 8,
+    BW_KNOWN_FILE_LENGTH = 1 << 9,
 };
 
 /** Something that is wrong, or worth knowing. */
@@ -82,12 +83,14 @@ struct bw_finding {
     uint64_t offset;              /**< on that device, in bytes */
     unsigned copy;                /**< counted from 1 */
     uint64_t inode;               /**< number of the file in the tree */
-    uint64_t file_offset;         /**< where in the first file the range begins, in bytes */
+    uint64_t file_offset;         /**< where in the file the range begins, in bytes */
     const struct bw_bytes *paths; /**< absolute paths of the files it touches, raw bytes */
     size_t path_count;
     uint64_t more_paths;      /**< how many there are beyond those listed */
     uint64_t more_subvolumes; /**< how many other subvolumes share what is concerned */
-    uint64_t reserved[6];     /**< zeros: room for more members */
+    uint64_t file_length; /**< bytes of the file that are concerned; of compressed data, all that
+                               the damaged extent gives it */
+    uint64_t reserved[5]; /**< zeros: room for more members */
 };
 
 /** Receives a finding, a view that ends with the call. An error ends the check and is returned. */

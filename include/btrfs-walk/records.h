@@ -413,13 +413,14 @@ struct bw_findinginfo {
     uint64_t offset; /**< offset on that device */
     uint64_t copy; /**< copy of the block or the data, counted from 1 */
     uint64_t inode; /**< number of the file in the tree */
-    uint64_t file_offset; /**< offset in the first of the files */
+    uint64_t file_offset; /**< where in the file it begins */
     uint64_t mendable; /**< 1 if another copy, or parity, is good */
     struct bw_names paths; /**< paths of the files that it touches, all hard links */
     uint64_t more_paths; /**< how many paths there are beyond those; absent: none */
     /** how many other subvolumes share what is concerned; absent: none */
     uint64_t more_subvolumes;
     const char *message; /**< what is wrong, in words */
+    uint64_t file_length; /**< bytes of the file from there on */
 };
 
 /** Version 1, Evolving/Evolving/Common: the space of the data of a file, or of all files in a

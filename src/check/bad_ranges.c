@@ -78,7 +78,7 @@ static void report(struct bw_check *check, const struct bw_bad_range *range)
                     .devid = range->devid,
                     .offset = range->offset,
                     .copy = range->copy},
-        .touches = BW_TOUCHES_DATA};
+        .touches = BW_TOUCHES_EACH};
     bw_check_find(check, range->code, &subject, "%s", range->message);
 }
 

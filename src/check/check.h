@@ -47,6 +47,7 @@ enum bw_touch {
     BW_TOUCHES_INODE, /**< finding.inode of finding.tree */
     BW_TOUCHES_NAME,  /**< the same, but only the name of it that the item `end_key` has */
     BW_TOUCHES_DATA,  /**< the files that have data at finding.logical, finding.length bytes */
+    BW_TOUCHES_EACH,  /**< the same, and it is a finding for each of them */
     BW_TOUCHES_KEYS,  /**< the inodes of finding.tree with items from finding.key up to `end_key` */
 };
 
@@ -159,10 +160,21 @@ struct bw_error *bw_findings_flush(struct bw_check *check);
 
 /* paths.c */
 
-/** A finding that waits, with what it needs. */
+/** The part of a finding that is about one file. */
+struct bw_file_part {
+    uint64_t tree, inode;
+    uint64_t file_offset, file_length;
+    uint64_t logical, length; /**< of what is stored */
+    size_t first_path, path_count;
+    uint64_t more_paths, more_subvolumes;
+};
+
+/** A finding that waits, with what it needs. The last three are set by bw_check_name(). */
 struct bw_held_finding {
-    struct bw_subject subject; /**< its message is owned */
-    struct bw_bytes *paths;    /**< owned, and so are their bytes; set by bw_check_name() */
+    struct bw_subject subject;  /**< its message is owned */
+    struct bw_bytes *paths;     /**< owned, and so are their bytes */
+    struct bw_file_part *parts; /**< owned; NULL: it is about no file, or all are in one finding */
+    size_t part_count;
 };
 
 /** Finds the paths of what the findings touch: subject.finding.paths and the members after it. */

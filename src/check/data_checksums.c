@@ -50,20 +50,21 @@ static bool find_bytes(const struct bw_file_extent *extent, uint64_t *start, uin
 }
 
 static void report(const struct bw_reached_block *leaf, const struct bw_item *item, uint64_t start,
-                   uint64_t length, uint64_t missing, bool wanted)
+                   uint64_t length, uint64_t missing, uint64_t shown, bool wanted)
 {
     if (wanted ? !missing : missing == length || !leaf->check->checksums_known)
         return;
-    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY |
-                                                            BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
-                                                            BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET,
-                                                   .tree = leaf->tree->tree.id,
-                                                   .key = item->key,
-                                                   .logical = start,
-                                                   .length = length,
-                                                   .inode = item->key.objectid,
-                                                   .file_offset = item->key.offset},
-                                       .touches = BW_TOUCHES_INODE};
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH |
+                             BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH,
+                    .tree = leaf->tree->tree.id,
+                    .key = item->key,
+                    .logical = start,
+                    .length = length,
+                    .inode = item->key.objectid,
+                    .file_offset = item->key.offset,
+                    .file_length = shown},
+        .touches = BW_TOUCHES_INODE};
     if (wanted)
         bw_check_find(leaf->check, BW_CODE_checksum_missing, &subject,
                       "%" PRIu64 " of %" PRIu64 " bytes have no checksums", missing, length);
@@ -87,7 +88,7 @@ static void check_extent(const struct bw_reached_block *leaf, const struct bw_it
         search(leaf, item->key.objectid, last);
     if (last->known)
         report(leaf, item, start, length, bw_sectors_covered(check->unsummed, start, length),
-               !(last->flags & BW_INODE_NODATASUM));
+               extent.num_bytes, !(last->flags & BW_INODE_NODATASUM));
 }
 
 void bw_check_checksummed(const struct bw_reached_block *leaf, struct bw_last_inode *last)

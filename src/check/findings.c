@@ -33,6 +33,7 @@ static void release(struct bw_held_finding *held)
     for (size_t i = 0; held->paths && i < held->subject.finding.path_count; i++)
         free((char *)(uintptr_t)held->paths[i].data);
     free(held->paths);
+    free(held->parts);
 }
 
 static void clear(struct bw_held_findings *findings)
@@ -129,6 +130,43 @@ void bw_check_find(struct bw_check *check, enum bw_code_number code,
     hold(check, &new, code);
 }
 
+static struct bw_finding finding_of_part(const struct bw_held_finding *held,
+                                         const struct bw_file_part *part)
+{
+    struct bw_finding finding = held->subject.finding;
+    finding.known |= BW_KNOWN_TREE | BW_KNOWN_INODE | BW_KNOWN_FILE_OFFSET | BW_KNOWN_FILE_LENGTH;
+    finding.offset += part->logical - finding.logical;
+    finding.logical = part->logical;
+    finding.length = part->length;
+    finding.tree = part->tree;
+    finding.inode = part->inode;
+    finding.file_offset = part->file_offset;
+    finding.file_length = part->file_length;
+    finding.paths = held->paths + part->first_path;
+    finding.path_count = part->path_count;
+    finding.more_paths = part->more_paths;
+    finding.more_subvolumes = part->more_subvolumes;
+    return finding;
+}
+
+/* Hands out a finding or, if it is about several files, one for each of them. */
+static struct bw_error *hand_out(struct bw_check *check, const struct bw_held_finding *held)
+{
+    const struct bw_check_options *options = check->options;
+    const struct bw_finding *finding = &held->subject.finding;
+    if (!held->part_count)
+        return options->take(options->context, finding);
+    struct bw_finding_count *count =
+        &check->findings.counts[finding->code - check->findings.counts[0].code];
+    count->count += held->part_count - 1;
+    count->mendable += finding->mendable ? held->part_count - 1 : 0;
+    for (size_t i = 0; i < held->part_count; i++) {
+        const struct bw_finding each = finding_of_part(held, &held->parts[i]);
+        BW_TRY(options->take(options->context, &each));
+    }
+    return NULL;
+}
+
 struct bw_error *bw_findings_flush(struct bw_check *check)
 {
     struct bw_held_findings *findings = &check->findings;
@@ -138,7 +176,7 @@ struct bw_error *bw_findings_flush(struct bw_check *check)
     if (check->options->take && findings->count)
         error = bw_check_name(check, findings->held, findings->count);
     for (size_t i = 0; !error && check->options->take && i < findings->count; i++)
-        error = check->options->take(check->options->context, &findings->held[i].subject.finding);
+        error = hand_out(check, &findings->held[i]);
     for (unsigned code = 0; code < BW_CODES; code++)
         findings->counts[code].hidden += findings->in_pass[code];
     for (size_t i = 0; i < findings->count; i++)

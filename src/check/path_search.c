@@ -80,34 +80,53 @@ static const struct sought *next_sought(const struct sought_list *list, size_t *
 
 /* Data. */
 
-/* Whether the finding has that file in the first subvolume in which it was found: then this is only
- * another subvolume with it. */
-static bool has_file(const struct bw_naming *naming, const struct bw_touched *file)
+/* That file in the first subvolume in which it was found, so that this is only another subvolume
+ * with it; NULL: it is new. */
+static struct bw_touched *find_elsewhere(const struct bw_naming *naming,
+                                         const struct bw_touched *file)
 {
-    for (size_t i = 0; i < naming->count; i++)
-        if (naming->touched[i].inode == file->inode &&
-            naming->touched[i].subvolume != file->subvolume)
-            return true;
-    return false;
+    const bool any = naming->held->subject.touches != BW_TOUCHES_EACH;
+    for (size_t i = 0; i < naming->count; i++) {
+        struct bw_touched *known = &naming->touched[i];
+        if (known->inode == file->inode && known->subvolume != file->subvolume &&
+            (any || file->offset - known->offset < known->length))
+            return known;
+    }
+    return NULL;
 }
 
-static struct bw_error *take_hit(struct search *search, struct bw_naming *naming, uint64_t inode,
-                                 uint64_t file_offset)
+static struct bw_error *take_hit(struct bw_naming *naming, const struct bw_touched *file)
 {
-    struct bw_finding *finding = &naming->held->subject.finding;
-    const struct bw_touched file = {.subvolume = search->subvolume, .inode = inode};
-    if (has_file(naming, &file)) {
-        finding->more_subvolumes += naming->in_subvolume != file.subvolume->tree.id;
-        naming->in_subvolume = file.subvolume->tree.id;
+    struct bw_touched *known = find_elsewhere(naming, file);
+    if (known) {
+        const bool is_new = known->in_subvolume != file->subvolume->tree.id;
+        known->more_subvolumes += is_new;
+        known->in_subvolume = file->subvolume->tree.id;
         return NULL;
     }
-    if (!naming->count && !(finding->known & BW_KNOWN_INODE)) {
-        finding->inode = inode;
-        finding->tree = file.subvolume->tree.id;
-        finding->file_offset = file_offset;
-        finding->known |= BW_KNOWN_INODE | BW_KNOWN_TREE | BW_KNOWN_FILE_OFFSET;
+    return naming->held->subject.touches == BW_TOUCHES_EACH ? bw_naming_add_part(naming, file)
+                                                            : bw_naming_add(naming, file);
+}
+
+/* What a file shows of what is searched for: in the file, and as it is stored. */
+static struct bw_touched overlap_of(const struct bw_subvolume *subvolume,
+                                    const struct bw_item *item, const struct sought *sought,
+                                    uint64_t start, uint64_t length)
+{
+    const struct bw_disk_file_extent *disk = (const void *)item->data;
+    const uint64_t end = start + length, wanted = sought->start + sought->length;
+    const uint64_t first = sought->start > start ? sought->start : start;
+    struct bw_touched part = {.subvolume = subvolume,
+                              .inode = item->key.objectid,
+                              .offset = item->key.offset,
+                              .length = bw_get64(disk->num_bytes),
+                              .logical = first,
+                              .stored = (wanted < end ? wanted : end) - first};
+    if (!disk->compression) {
+        part.offset += first - start;
+        part.length = part.stored;
     }
-    return bw_naming_add(naming, &file);
+    return part;
 }
 
 /* The part of an extent that the file shows; of a compressed one, all of it. */
@@ -133,16 +152,14 @@ static bool stored_part(const struct bw_item *item, uint64_t *start, uint64_t *l
 static struct bw_error *take_file_extent(struct search *search, const struct bw_item *item,
                                          bool *hit)
 {
-    const struct bw_disk_file_extent *disk = (const void *)item->data;
     uint64_t start, length;
     if (!stored_part(item, &start, &length))
         return NULL;
     const struct sought *sought;
     for (size_t next = 0; (sought = next_sought(&search->data, &next, start, length));) {
-        const uint64_t into =
-            disk->compression || sought->start < start ? 0 : sought->start - start;
+        const struct bw_touched part = overlap_of(search->subvolume, item, sought, start, length);
         *hit = true;
-        BW_TRY(take_hit(search, sought->naming, item->key.objectid, item->key.offset + into));
+        BW_TRY(take_hit(sought->naming, &part));
     }
     return NULL;
 }
@@ -153,8 +170,11 @@ static struct bw_error *take_entry(struct search *search, uint64_t directory,
                                    const struct bw_dir_entry *entry)
 {
     struct bw_buffer *names = &search->namings->names;
-    const struct bw_touched file = {search->subvolume, entry->location.objectid, directory,
-                                    names->length, entry->name_length};
+    const struct bw_touched file = {.subvolume = search->subvolume,
+                                    .inode = entry->location.objectid,
+                                    .directory = directory,
+                                    .name = names->length,
+                                    .name_length = entry->name_length};
     const struct sought *sought;
     for (size_t next = 0; (sought = next_sought(&search->inodes, &next, file.inode, 1));) {
         if (names->length == file.name)
@@ -262,7 +282,8 @@ static struct bw_error *begin(struct search *search)
     for (size_t i = 0; i < namings->count; i++) {
         struct bw_naming *naming = &namings->items[i];
         const struct bw_finding *finding = finding_of(naming);
-        if (naming->held->subject.touches == BW_TOUCHES_DATA &&
+        const enum bw_touch touches = naming->held->subject.touches;
+        if ((touches == BW_TOUCHES_DATA || touches == BW_TOUCHES_EACH) &&
             finding->length <= UINT64_MAX - finding->logical)
             add_sought(&search->data, finding->logical, finding->length, naming);
     }

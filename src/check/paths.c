@@ -36,6 +36,28 @@ struct bw_error *bw_naming_add(struct bw_naming *naming, const struct bw_touched
     return NULL;
 }
 
+/* Whether a part of a file goes on from another one, and is stored behind it or in the same
+ * compressed extent. */
+static bool goes_on(const struct bw_touched *last, const struct bw_touched *part)
+{
+    return last->inode == part->inode && last->subvolume == part->subvolume &&
+           last->offset + last->length == part->offset &&
+           (last->logical + last->stored == part->logical ||
+            (last->logical == part->logical && last->stored == part->stored));
+}
+
+struct bw_error *bw_naming_add_part(struct bw_naming *naming, const struct bw_touched *part)
+{
+    struct bw_touched *last = naming->count ? &naming->touched[naming->count - 1] : NULL;
+    if (!last || !goes_on(last, part)) {
+        naming->last_inode = 0;
+        return bw_naming_add(naming, part);
+    }
+    last->length += part->length;
+    last->stored = part->logical + part->stored - last->logical;
+    return NULL;
+}
+
 /* Finding the files. */
 
 static const struct bw_subvolume *subvolume_of(const struct bw_namings *namings,
@@ -96,8 +118,8 @@ static struct bw_error *find_keys(struct bw_namings *namings, struct bw_naming *
     BW_TRY(bw_tree_scan(&namings->check->fs->reader, &inodes.subvolume->tree, &scan));
     if (inodes.read)
         return NULL;
-    naming->first_wanted = first->objectid < BW_SUBVOLUME_ROOT_INODE ? BW_SUBVOLUME_ROOT_INODE
-                                                                     : first->objectid;
+    naming->first_wanted =
+        first->objectid < BW_SUBVOLUME_ROOT_INODE ? BW_SUBVOLUME_ROOT_INODE : first->objectid;
     naming->last_wanted = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
     if (naming->last_wanted > BW_LAST_SUBVOLUME)
         naming->last_wanted = BW_LAST_SUBVOLUME;
@@ -138,9 +160,11 @@ static struct bw_error *add_name(const struct named_item *named, uint64_t direct
                                  const uint8_t *name, uint16_t length)
 {
     struct bw_buffer *names = &named->namings->names;
-    const struct bw_touched file = {subvolume_of(named->namings, named->naming),
-                                    named->naming->held->subject.finding.inode, directory,
-                                    names->length, length};
+    const struct bw_touched file = {.subvolume = subvolume_of(named->namings, named->naming),
+                                    .inode = named->naming->held->subject.finding.inode,
+                                    .directory = directory,
+                                    .name = names->length,
+                                    .name_length = length};
     bw_buffer_append(names, name, length);
     return names->failed ? bw_error_no_memory() : bw_naming_add(named->naming, &file);
 }
@@ -252,8 +276,9 @@ struct listing {
     const struct bw_touched *file;
     struct bw_buffer *directory; /* the path of the last one */
     const struct bw_subvolume *subvolume;
-    uint64_t number; /* of the directory; 0: none is known */
-    bool has_path;   /* of that directory */
+    uint64_t number;             /* of the directory; 0: none is known */
+    bool has_path;               /* of that directory */
+    size_t first_path, capacity; /* of the present file; of the paths */
 };
 
 static struct bw_error *find_directory(struct listing *listing, uint64_t number)
@@ -276,16 +301,14 @@ static struct bw_error *add_path(struct listing *listing, uint64_t directory, co
     BW_TRY(find_directory(listing, directory));
     if (!listing->has_path)
         return NULL;
-    if (finding->path_count == BW_PATHS_LISTED) {
+    if (finding->path_count - listing->first_path == BW_PATHS_LISTED) {
         finding->more_paths++;
         return NULL;
     }
     const struct bw_buffer *above = listing->directory;
     const size_t before = !length && above->length > 1 ? above->length - 1 : above->length;
     char *path = malloc(before + length + 1);
-    if (!held->paths)
-        held->paths = calloc(BW_PATHS_LISTED, sizeof *held->paths);
-    if (!path || !held->paths) {
+    if (!path || !BW_ARRAY_RESERVE(held->paths, finding->path_count, listing->capacity)) {
         free(path);
         return bw_error_no_memory();
     }
@@ -315,16 +338,69 @@ static struct bw_error *list_file(struct bw_namings *namings, struct listing *li
     return bw_inode_names(listing->fs, &place, take_name, listing);
 }
 
+/* The same as a finding of its own, with the paths that only this file has. */
+static struct bw_error *list_part(struct bw_namings *namings, struct listing *listing,
+                                  const struct bw_touched *file)
+{
+    struct bw_held_finding *held = listing->naming->held;
+    struct bw_finding *finding = &held->subject.finding;
+    listing->first_path = finding->path_count;
+    BW_TRY(list_file(namings, listing, file));
+    held->parts[held->part_count++] =
+        (struct bw_file_part){.tree = file->subvolume->tree.id,
+                              .inode = file->inode,
+                              .file_offset = file->offset,
+                              .file_length = file->length,
+                              .logical = file->logical,
+                              .length = file->stored,
+                              .first_path = listing->first_path,
+                              .path_count = finding->path_count - listing->first_path,
+                              .more_paths = finding->more_paths,
+                              .more_subvolumes = file->more_subvolumes};
+    finding->more_paths = 0;
+    return NULL;
+}
+
+static struct bw_error *list_parts(struct bw_namings *namings, struct listing *listing)
+{
+    struct bw_naming *naming = listing->naming;
+    struct bw_held_finding *held = naming->held;
+    if (!naming->count)
+        return NULL;
+    held->parts = calloc(naming->count, sizeof *held->parts);
+    if (!held->parts)
+        return bw_error_no_memory();
+    for (size_t k = 0; k < naming->count; k++)
+        BW_TRY(list_part(namings, listing, &naming->touched[k]));
+    held->parts[held->part_count - 1].more_paths += naming->more;
+    return NULL;
+}
+
+static struct bw_error *list_files(struct bw_namings *namings, struct listing *listing)
+{
+    struct bw_naming *naming = listing->naming;
+    struct bw_finding *finding = &naming->held->subject.finding;
+    uint64_t most = 0;
+    for (size_t k = 0; k < naming->count; k++) {
+        const struct bw_touched *file = &naming->touched[k];
+        BW_TRY(list_file(namings, listing, file));
+        most = file->more_subvolumes > most ? file->more_subvolumes : most;
+    }
+    finding->more_paths += naming->more;
+    finding->more_subvolumes += most;
+    return NULL;
+}
+
 static struct bw_error *list_paths(struct bw_namings *namings)
 {
     BW_AUTO_BUFFER struct bw_buffer directory = {0};
     struct listing listing = {.fs = namings->check->fs, .directory = &directory};
     for (size_t i = 0; i < namings->count; i++) {
-        struct bw_naming *naming = &namings->items[i];
-        listing.naming = naming;
-        for (size_t k = 0; k < naming->count; k++)
-            BW_TRY(list_file(namings, &listing, &naming->touched[k]));
-        naming->held->subject.finding.more_paths += naming->more;
+        listing.naming = &namings->items[i];
+        listing.first_path = listing.capacity = 0;
+        BW_TRY(listing.naming->held->subject.touches == BW_TOUCHES_EACH
+                   ? list_parts(namings, &listing)
+                   : list_files(namings, &listing));
     }
     return NULL;
 }

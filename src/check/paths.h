@@ -19,6 +19,10 @@ struct bw_touched {
     uint64_t inode, directory;
     size_t name; /**< in bw_naming.names */
     uint16_t name_length;
+    uint64_t offset, length;  /**< of data: where in the file, in bytes */
+    uint64_t logical, stored; /**< and where they are stored */
+    uint64_t more_subvolumes; /**< in which the file has the same */
+    uint64_t in_subvolume;    /**< the last of those */
 };
 
 /** What is found out for a finding. */
@@ -26,9 +30,8 @@ struct bw_naming {
     struct bw_held_finding *held;
     struct bw_touched *touched; /**< the first BW_PATHS_LISTED; owned */
     size_t count;
-    uint64_t more;         /**< files beyond those */
-    uint64_t last_inode;   /**< of the last file, to tell whether the next one is another */
-    uint64_t in_subvolume; /**< the last subvolume that was counted as sharing the data */
+    uint64_t more;       /**< files beyond those */
+    uint64_t last_inode; /**< of the last file, to tell whether the next one is another */
     /** The names of these inodes of the tree of the finding are to be searched for; none if the
      * last is less than the first. */
     uint64_t first_wanted, last_wanted;
@@ -36,6 +39,9 @@ struct bw_naming {
 
 /** Adds a file, unless it is the one added last. */
 struct bw_error *bw_naming_add(struct bw_naming *naming, const struct bw_touched *file);
+
+/** Adds a part of a file, or joins it to the part that was added last. */
+struct bw_error *bw_naming_add_part(struct bw_naming *naming, const struct bw_touched *part);
 
 /** The findings of a pass. */
 struct bw_namings {

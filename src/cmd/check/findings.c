@@ -28,8 +28,8 @@ static void append_paths(struct bw_buffer *text, const struct bw_finding *findin
     }
     if (finding->path_count && knows(finding, BW_KNOWN_FILE_OFFSET))
         bw_buffer_format(text, " offset %" PRIu64, finding->file_offset);
-    if (finding->path_count && knows(finding, BW_KNOWN_FILE_OFFSET | BW_KNOWN_LENGTH))
-        bw_buffer_format(text, " length %" PRIu64, finding->length);
+    if (finding->path_count && knows(finding, BW_KNOWN_FILE_LENGTH))
+        bw_buffer_format(text, " length %" PRIu64, finding->file_length);
     if (finding->more_paths)
         bw_buffer_format(text, " and %" PRIu64 " more", finding->more_paths);
     if (finding->more_subvolumes)
@@ -108,6 +108,7 @@ static uint64_t absent_members(const struct bw_finding *finding)
         {BW_KNOWN_COPY, BW_MEMBER(findinginfo, copy)},
         {BW_KNOWN_INODE, BW_MEMBER(findinginfo, inode)},
         {BW_KNOWN_FILE_OFFSET, BW_MEMBER(findinginfo, file_offset)},
+        {BW_KNOWN_FILE_LENGTH, BW_MEMBER(findinginfo, file_length)},
     };
     uint64_t absent = (finding->more_paths ? 0 : BW_MEMBER(findinginfo, more_paths)) |
                       (finding->more_subvolumes ? 0 : BW_MEMBER(findinginfo, more_subvolumes));
@@ -146,6 +147,7 @@ static struct bw_error *write_row(struct check *check, const struct bw_finding *
         .more_paths = finding->more_paths,
         .more_subvolumes = finding->more_subvolumes,
         .message = check->message.data,
+        .file_length = finding->file_length,
     };
     return bw_rows_write(&check->stream, &row, sizeof row, absent_members(finding));
 }

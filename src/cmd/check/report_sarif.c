@@ -87,12 +87,12 @@ static void append_uri(struct bw_buffer *uri, const char *bytes, size_t length)
     }
 }
 
-static void add_region(struct bw_json *json, const struct bw_finding *finding, uint64_t offset)
+static void add_region(struct bw_json *json, uint64_t offset, bool has_length, uint64_t length)
 {
     bw_json_begin_object(json, "region");
     bw_json_number(json, "byteOffset", offset);
-    if (finding->known & BW_KNOWN_LENGTH)
-        bw_json_number(json, "byteLength", finding->length);
+    if (has_length)
+        bw_json_number(json, "byteLength", length);
     bw_json_end(json);
 }
 
@@ -136,8 +136,9 @@ static void add_file(struct bw_json *json, const struct bw_finding *finding, siz
     bw_json_begin_object(json, NULL);
     bw_json_begin_object(json, "physicalLocation");
     add_artifact(json, "", path + absolute, length - absolute, "FILESYSTEM");
-    if (number == 0 && finding->known & BW_KNOWN_FILE_OFFSET)
-        add_region(json, finding, finding->file_offset);
+    if (finding->known & BW_KNOWN_FILE_OFFSET)
+        add_region(json, finding->file_offset, finding->known & BW_KNOWN_FILE_LENGTH,
+                   finding->file_length);
     bw_json_end(json);
     if (number == 0)
         add_logical(json, finding);
@@ -160,7 +161,7 @@ static void add_image(struct bw_json *json, const struct bw_finding *finding, co
     bw_json_begin_object(json, "physicalLocation");
     add_artifact(json, *image == '/' ? "file://" : "", image, strlen(image), NULL);
     if (is_place && finding->known & BW_KNOWN_OFFSET)
-        add_region(json, finding, finding->offset);
+        add_region(json, finding->offset, finding->known & BW_KNOWN_LENGTH, finding->length);
     bw_json_end(json);
     if (!finding->path_count)
         add_logical(json, finding);
