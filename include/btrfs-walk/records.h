@@ -359,6 +359,31 @@ struct bw_placeinfo {
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
 };
 
+/** Version 1, Evolving/Evolving/Common: what a range of addresses belongs to. */
+struct bw_ownerinfo {
+    /** data: of a file; metadata: a tree block that a file depends on; block: a tree block;
+     *  hidden: of an extent, but shown by no file; free, unused, outside; on a device
+     *  also superblock, reserved, unallocated, parity */
+    const char *kind;
+    uint64_t logical; /**< logical address; absent if there is none */
+    uint64_t length; /**< bytes from there on */
+    uint64_t extent; /**< address of the extent or tree block that this is part of */
+    uint64_t tree; /**< id of the subvolume or other tree */
+    uint64_t inode; /**< number of the file in the tree */
+    /** offset in the file; of compressed data, of all that is compressed together */
+    uint64_t offset;
+    uint64_t file_length; /**< bytes of the file from that offset on */
+    struct bw_bytes path; /**< one of the paths of the file; absent if it has none */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t level; /**< level of the tree block; 0 is a leaf */
+    const char *key; /**< first key of the tree block: (257 INODE_ITEM 0) */
+    uint64_t key_objectid; /**< objectid of that key */
+    uint64_t key_type; /**< type of that key */
+    uint64_t key_offset; /**< offset of that key */
+    uint64_t devid; /**< number of the device, of ranges that have no logical address */
+    uint64_t device_offset; /**< offset on that device */
+};
+
 /** Version 1, Evolving/Evolving/Common: a tree: how large it is, and how its blocks lie. */
 struct bw_treeinfo {
     uint64_t tree; /**< id of the tree */

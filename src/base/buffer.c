@@ -3,6 +3,7 @@
 #include "base/buffer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -79,6 +80,22 @@ struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t
         buffer->length += got > 0 ? (size_t)got : 0;
     }
     return NULL;
+}
+
+struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file)
+{
+    enum { STEP = 1 << 20 };
+    size_t before;
+    struct bw_error *error;
+    const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return bw_error_from_errno(errno, "cannot open %s", file);
+    do {
+        before = buffer->length;
+        error = bw_buffer_read(buffer, descriptor, before + STEP);
+    } while (!error && buffer->length > before);
+    close(descriptor);
+    return error ? bw_error_prefix(error, "%s", file) : NULL;
 }
 
 struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,

@@ -43,6 +43,9 @@ void bw_buffer_append_hex(struct bw_buffer *buffer, const uint8_t *bytes, size_t
  * BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t wanted);
 
+/** Appends the contents of a file. BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file);
+
 /** Gives a text to a caller of the library, with a NUL after it, unless `error` is set; takes both.
  * `length` may be NULL. */
 struct bw_error *bw_give_text(struct bw_buffer *text, struct bw_error *error, char **result,

@@ -61,7 +61,7 @@ struct bw_request bw_block_request(const struct bw_tree_reader *reader,
 {
     return (struct bw_request){
         .kind = BW_REQUEST_TREE_BLOCK,
-        .keep = pointer->expectation.level > 0,
+        .keep = pointer->expectation.level > 0 || reader->keeps_leaves,
         .length = reader->nodesize,
         .address = pointer->bytenr,
         .buffer = buffer,

@@ -21,6 +21,7 @@ struct bw_tree_reader {
     const struct bw_frame *frame;         /**< the search that reads; NULL: none */
     const struct bw_adopter *adopter;     /**< finds leaves below lost nodes; NULL: there is none */
     const struct bw_block_memory *memory; /**< blocks that are not in the image; NULL: none */
+    bool keeps_leaves; /**< leaves will be asked for again, as nodes are: for single look-ups */
 };
 
 /** A tree of the file system. */

@@ -101,7 +101,7 @@ struct cmd_common {
     /** Whether a message of the library is printed; NULL: it is. For commands that tell by
      * themselves what is damaged. */
     bool (*wants)(enum bw_severity severity, const struct bw_error *error);
-    const char *folder;    /**< of a command that makes files: in which; NULL: it makes none */
+    const char *folder; /**< of a command that makes files: in which; NULL: it makes none */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);
@@ -155,7 +155,8 @@ extern const struct command cmd_walk, cmd_graph, cmd_xlators, cmd_blackbox;
 extern const struct command cmd_cat, cmd_extents, cmd_dump;
 extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats, cmd_log;
-extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_du, cmd_compression;
+extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner, cmd_du,
+    cmd_compression;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 
@@ -178,6 +179,9 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
 /** Parses a size or an address: decimal digits with an optional K, M, G, T, P or E, in small
  * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
+
+/** Parses ADDRESS[+LENGTH] with an end below 16E; without a length it is 0. BW_ERROR_USAGE. */
+struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length);
 
 /** How the common options say that a file system is to be opened, without probes and a reporter;
  * the sandbox is entered then. */

@@ -4,7 +4,6 @@
 #include "export/manifest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -259,31 +258,15 @@ static void choose_algorithm(struct bw_manifest *manifest)
             manifest->entries[i].given &= ~(unsigned)BW_MANIFEST_HASH;
 }
 
-static struct bw_error *read_text(const char *file, struct bw_buffer *text)
-{
-    enum { STEP = 1 << 20 };
-    size_t before;
-    int descriptor = open(file, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return bw_error_from_errno(errno, "cannot open %s", file);
-    struct bw_error *error;
-    do {
-        before = text->length;
-        error = bw_buffer_read(text, descriptor, before + STEP);
-    } while (!error && text->length > before);
-    close(descriptor);
-    bw_buffer_append_byte(text, '\0'); /* room for the end of the last line */
-    if (!error && text->failed)
-        return bw_error_no_memory();
-    return error ? bw_error_prefix(error, "%s", file) : NULL;
-}
-
 struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest)
 {
     enum bw_hash_algorithm algorithm;
     size_t digits;
     *manifest = (struct bw_manifest){0};
-    BW_TRY(read_text(file, &manifest->text));
+    BW_TRY(bw_buffer_read_file(&manifest->text, file));
+    bw_buffer_append_byte(&manifest->text, '\0'); /* room for the end of the last line */
+    if (manifest->text.failed)
+        return bw_error_no_memory();
     char *text = manifest->text.data;
     struct reader reader = {
         .manifest = manifest, .file = file, .next = text, .end = text + manifest->text.length - 1};

@@ -28,10 +28,11 @@ static bool take_reference(const struct bw_item *item, struct bw_parent_step *st
 struct bw_error *bw_inode_step_up(const struct bw_fs *fs, const struct bw_tree *tree,
                                   uint64_t inode, struct bw_parent_step *step)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct bw_item_range range;
     struct bw_error *error = NULL;
     bool found = false;
-    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
+    bw_item_range_begin(&range, &reader, tree, (struct bw_key){inode, BW_INODE_REF, 0},
                         (struct bw_key){inode, BW_INODE_EXTREF, UINT64_MAX});
     while (!error && !found && bw_item_range_next(&range)) {
         if (!range.error)

@@ -105,6 +105,14 @@ void bw_fs_report_range(struct bw_fs *fs, struct bw_item_range *range);
 uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void *name,
                          size_t length);
 
+/** The reader of the file system for look-ups that come back to the same leaves: those of names. */
+static inline struct bw_tree_reader bw_fs_name_reader(const struct bw_fs *fs)
+{
+    struct bw_tree_reader reader = fs->reader;
+    reader.keeps_leaves = true;
+    return reader;
+}
+
 /** Receives an item, a view that ends with the call. */
 typedef struct bw_error *bw_item_taker(void *context, const struct bw_item *item);
 

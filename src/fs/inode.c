@@ -75,10 +75,20 @@ static struct bw_error *take_names(void *context, const struct bw_item *item)
 struct bw_error *bw_inode_names(struct bw_fs *fs, const struct bw_place *place,
                                 bw_inode_name_taker *take, void *context)
 {
+    const struct bw_tree_reader reader = bw_fs_name_reader(fs);
     struct names names = {fs, take, context};
-    return bw_fs_items(fs, &place->subvolume->tree, (struct bw_key){place->inode, BW_INODE_REF, 0},
-                       (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX}, take_names,
-                       &names);
+    struct bw_item_range range;
+    struct bw_error *error = NULL;
+    bw_item_range_begin(&range, &reader, &place->subvolume->tree,
+                        (struct bw_key){place->inode, BW_INODE_REF, 0},
+                        (struct bw_key){place->inode, BW_INODE_EXTREF, UINT64_MAX});
+    while (!error && bw_item_range_next(&range)) {
+        if (range.error)
+            bw_fs_report_range(fs, &range);
+        else
+            error = take_names(&names, &range.item);
+    }
+    return bw_item_range_end(&range, error);
 }
 
 /* Symbolic links, whose target the format keeps in an inline extent. */

@@ -73,6 +73,18 @@ bool cmd_parse_bytes(const char **text, uint64_t *bytes)
     return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
 }
 
+struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length)
+{
+    const char *rest = text;
+    bool good = cmd_parse_bytes(&rest, address);
+    *length = 0;
+    if (good && *rest == '+')
+        good = cmd_parse_bytes((rest++, &rest), length) && *length;
+    if (good && !*rest && *length <= UINT64_MAX - *address)
+        return NULL;
+    return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", text);
+}
+
 struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, const char *argument)
 {
     const char *rest = argument;

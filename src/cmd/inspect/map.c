@@ -146,15 +146,11 @@ static bool is_outside(const struct map *map, uint64_t address, uint64_t *length
 
 static struct bw_error *parse(const char *text, struct question *question)
 {
-    const char *rest = text;
-    bool good = cmd_parse_bytes(&rest, &question->address);
-    question->length = UINT64_MAX - question->address;
-    question->whole = good && *rest == '+';
-    if (question->whole)
-        good = cmd_parse_bytes((rest++, &rest), &question->length) && question->length;
-    if (good && !*rest && question->address + question->length >= question->address)
-        return NULL;
-    return bw_error_create(BW_ERROR_USAGE, "invalid address: %s", text);
+    BW_TRY(cmd_parse_range(text, &question->address, &question->length));
+    question->whole = question->length;
+    if (!question->whole)
+        question->length = UINT64_MAX - question->address;
+    return NULL;
 }
 
 static struct bw_error *check(const struct map *map, const struct question *question)

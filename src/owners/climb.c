@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The way up: from the extents in the ranges, through their references, to the leaves that refer to
+ * them, and from each block to the nodes above it, up to the roots. A reference names the block
+ * above (SHARED_*), or the tree in which that is found by a key. Each block is climbed from once,
+ * so that even crossed references end.
+ *
+ * References only decide which blocks are looked at on the way down. At the first doubt the search
+ * does without them: an item that is lost or missing, a reference that leads nowhere.
+ */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "format/disk.h"
+#include "owners/references.h"
+#include "owners/search.h"
+
+enum {
+    /* The least that one of the items of an extent can stand for, if compressed. */
+    LONGEST_COMPRESSED = 1 << 20,
+    /* Blocks that are read for an extent, compared with those of a pass over all of them. */
+    BLOCKS_PER_EXTENT = 32,
+    ALWAYS_CLIMBED = 64,
+};
+
+/* A block that was marked, and what is above it not yet. */
+struct step {
+    uint64_t bytenr, generation;
+    uint8_t level;
+};
+
+struct climb {
+    struct bw_owner_search *search;
+    struct step *steps; /* still to be made */
+    size_t count, capacity;
+    uint64_t extents, most_extents;
+    bool doubtful;
+    struct bw_scan_buffers buffers;
+    uint8_t *block; /* of the present step, for its first key */
+
+    /* The present descent. */
+    uint64_t path[BW_MAX_LEVEL];
+    uint8_t top;
+    uint64_t wanted; /* address of a block, or of an extent */
+    uint8_t wanted_level;
+    bool found;
+};
+
+/* Marks a block above what is searched for; from there it goes on, unless it is a root. */
+static struct bw_error *mark(struct climb *climb, uint64_t bytenr, uint8_t level, bool is_root)
+{
+    bool new;
+    if (!bw_owner_mark(climb->search, bytenr, &new))
+        return bw_error_no_memory();
+    if (!new || is_root)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(climb->steps, climb->count, climb->capacity))
+        return bw_error_no_memory();
+    climb->steps[climb->count++] = (struct step){.bytenr = bytenr, .level = level};
+    return NULL;
+}
+
+static struct bw_error *mark_path(struct climb *climb, unsigned lowest)
+{
+    climb->found = true;
+    for (unsigned level = lowest; level <= climb->top; level++)
+        BW_TRY(mark(climb, climb->path[level], (uint8_t)level, level == climb->top));
+    return NULL;
+}
+
+/* Descents. */
+
+static struct bw_error *doubt(void *context, const struct bw_block_pointer *pointer,
+                              struct bw_error *error)
+{
+    struct climb *climb = context;
+    (void)pointer;
+    bw_error_free(error);
+    climb->doubtful = true;
+    return NULL;
+}
+
+/* Down to the wanted block, and not into it. */
+static bool leads_to_block(void *context, const struct bw_block_pointer *pointer)
+{
+    struct climb *climb = context;
+    const uint8_t level = pointer->expectation.level;
+    climb->path[level] = pointer->bytenr;
+    climb->found |= level == climb->wanted_level && pointer->bytenr == climb->wanted;
+    return !climb->found && level > climb->wanted_level;
+}
+
+static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
+{
+    (void)context;
+    (void)leaf;
+    return NULL;
+}
+
+static bool note_path(void *context, const struct bw_block_pointer *pointer)
+{
+    struct climb *climb = context;
+    climb->path[pointer->expectation.level] = pointer->bytenr;
+    return true;
+}
+
+/* Whether the leaf refers to the wanted extent. */
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct climb *climb = context;
+    const struct bw_disk_header *header = (const void *)leaf->block;
+    struct bw_item item;
+    climb->path[0] = bw_get64(header->bytenr);
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        const struct bw_disk_file_extent *disk = (const void *)item.data;
+        if (item.key.type == BW_EXTENT_DATA && item.size >= sizeof *disk &&
+            disk->type != BW_FILE_EXTENT_INLINE && bw_get64(disk->disk_bytenr) == climb->wanted)
+            return mark_path(climb, 0);
+    }
+    return NULL;
+}
+
+static struct bw_error *descend(struct climb *climb, const struct bw_listed_tree *tree,
+                                struct bw_scan scan)
+{
+    scan.buffers = &climb->buffers;
+    scan.lost = doubt;
+    scan.context = climb;
+    climb->top = tree->tree.root.level;
+    climb->found = false;
+    return bw_tree_scan(&climb->search->fs->reader, &tree->tree, &scan);
+}
+
+/* The leaves of a tree that refer to an extent. The reference says where the extent would begin in
+ * the file, which may be before its beginning. */
+static struct bw_error *follow_data(struct climb *climb, const struct bw_reference *reference)
+{
+    const struct bw_listed_tree *tree = bw_owner_tree(climb->search, reference->source);
+    const uint64_t begin = reference->offset >> 63 ? 0 : reference->offset;
+    const uint64_t room =
+        reference->length > LONGEST_COMPRESSED ? reference->length : LONGEST_COMPRESSED;
+    if (!tree)
+        return NULL;
+    climb->wanted = reference->bytenr;
+    BW_TRY(descend(climb, tree,
+                   (struct bw_scan){
+                       .first = {reference->inode, BW_EXTENT_DATA, begin},
+                       .last = {reference->inode, BW_EXTENT_DATA, reference->offset + room},
+                       .wants = note_path,
+                       .leaf = take_leaf,
+                   }));
+    climb->doubtful |= !climb->found;
+    return NULL;
+}
+
+/* The first key of the block of a step; all keys if it cannot be read. */
+static struct bw_error *find_key(struct climb *climb, const struct step *step,
+                                 struct bw_key keys[2])
+{
+    const struct bw_tree_reader *reader = &climb->search->fs->reader;
+    const struct bw_block_pointer pointer = {step->bytenr,
+                                             {.generation = step->generation,
+                                              .end_key = BW_KEY_MAX,
+                                              .level = step->level,
+                                              .lenient = true}};
+    keys[0] = (struct bw_key){0};
+    keys[1] = BW_KEY_MAX;
+    if (!climb->block)
+        climb->block = bw_block_buffer(reader, 1);
+    if (!climb->block)
+        return bw_error_no_memory();
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, climb->block);
+    if (error)
+        return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
+    const struct bw_node node = bw_node_view(climb->block, reader->nodesize);
+    if (node.item_count)
+        keys[0] = keys[1] = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
+    return NULL;
+}
+
+/* The node above a block in a tree. */
+static struct bw_error *follow_block(struct climb *climb, const struct step *step, uint64_t id)
+{
+    const struct bw_listed_tree *tree = bw_owner_tree(climb->search, id);
+    struct bw_key keys[2];
+    if (!tree || tree->tree.root.level <= step->level)
+        return NULL;
+    if (tree->tree.root.level == step->level + 1)
+        return mark(climb, tree->tree.root.bytenr, step->level + 1, true);
+    BW_TRY(find_key(climb, step, keys));
+    climb->wanted = step->bytenr;
+    climb->wanted_level = step->level;
+    BW_TRY(descend(
+        climb, tree,
+        (struct bw_scan){
+            .first = keys[0], .last = keys[1], .wants = leads_to_block, .leaf = ignore_leaf}));
+    climb->doubtful |= !climb->found;
+    return climb->found ? mark_path(climb, step->level + 1u) : NULL;
+}
+
+/* Extent items. */
+
+static struct bw_error *follow(struct climb *climb, const struct step *step,
+                               const struct bw_reference *reference)
+{
+    const bool of_block =
+        reference->kind == BW_TREE_BLOCK_REF || reference->kind == BW_SHARED_BLOCK_REF;
+    if (of_block != (step != NULL))
+        return NULL;
+    switch (reference->kind) {
+    case BW_TREE_BLOCK_REF:
+        return follow_block(climb, step, reference->source);
+    case BW_SHARED_BLOCK_REF:
+        return step->level + 1 < BW_MAX_LEVEL
+                   ? mark(climb, reference->source, step->level + 1, false)
+                   : NULL;
+    case BW_EXTENT_DATA_REF:
+        return follow_data(climb, reference);
+    default:
+        return mark(climb, reference->source, 0, false);
+    }
+}
+
+/* Of the last extent item in a range of keys: what it says, and whether it is of interest. */
+struct present {
+    struct bw_extent_entry extent;
+    struct step step; /* if it is a tree block */
+    bool wanted;
+};
+
+static struct bw_error *take_reference(struct climb *climb, const struct present *present,
+                                       const struct bw_reference *reference)
+{
+    return follow(climb, present->extent.is_block ? &present->step : NULL, reference);
+}
+
+/* An extent in a range. Tree blocks are only noted: their references are followed when it is their
+ * turn. */
+static struct bw_error *take_extent(struct climb *climb, struct present *present)
+{
+    struct bw_owner_search *search = climb->search;
+    const struct bw_extent_entry *extent = &present->extent;
+    const struct bw_owned_block block = {
+        .bytenr = extent->bytenr, .generation = extent->generation, .level = extent->level};
+    size_t index, next = 0;
+    present->wanted = bw_sought_next(&search->ranges, &next, extent->bytenr, extent->length);
+    if (!present->wanted)
+        return NULL;
+    climb->doubtful |=
+        ++climb->extents > climb->most_extents || extent->length > UINT64_MAX - extent->bytenr;
+    if (climb->doubtful)
+        return NULL;
+    BW_TRY(bw_owner_allocate(search, extent->bytenr, extent->length));
+    if (!extent->is_block)
+        return NULL;
+    present->wanted = false;
+    BW_TRY(bw_owner_add_block(search, &block, &index));
+    return mark(climb, extent->bytenr, extent->level, false);
+}
+
+static struct bw_error *take_item(struct climb *climb, const struct bw_item *item,
+                                  struct present *present, bool in_range)
+{
+    struct bw_reference reference;
+    if (bw_extent_entry_decode(climb->search->fs, item, &present->extent)) {
+        struct bw_extent_entry *extent = &present->extent;
+        present->step = (struct step){extent->bytenr, extent->generation, extent->level};
+        present->wanted = true;
+        if (in_range)
+            BW_TRY(take_extent(climb, present));
+        while (present->wanted && bw_extent_reference_step(extent, &reference))
+            BW_TRY(take_reference(climb, present, &reference));
+        climb->doubtful |= bw_cursor_bad(&extent->inside);
+        return NULL;
+    }
+    return present->wanted && item->key.objectid == present->extent.bytenr &&
+                   bw_extent_keyed(&present->extent, item, &reference)
+               ? take_reference(climb, present, &reference)
+               : NULL;
+}
+
+/* Goes through extent items; false if there was none. */
+static struct bw_error *take_items(struct climb *climb, struct bw_key first, struct bw_key last,
+                                   bool in_range, bool *any)
+{
+    struct bw_fs *fs = climb->search->fs;
+    struct present present = {.wanted = false};
+    struct bw_error *error = NULL;
+    struct bw_item_range range;
+    bw_item_range_begin(&range, &fs->reader, &fs->extent_tree, first, last);
+    while (!error && !climb->doubtful && bw_item_range_next(&range)) {
+        climb->doubtful |= range.error != NULL;
+        if (range.error)
+            bw_fs_report_range(fs, &range);
+        else
+            error = take_item(climb, &range.item, &present, in_range);
+    }
+    *any = present.extent.bytenr;
+    return bw_item_range_end(&range, error);
+}
+
+/* The extent that holds an address may begin before it: with the last item until there. */
+static struct bw_error *find_begin(struct climb *climb, uint64_t address, uint64_t *begin)
+{
+    struct bw_fs *fs = climb->search->fs;
+    const struct bw_key key = {address, UINT8_MAX, UINT64_MAX};
+    struct bw_leaf_finder finder;
+    *begin = address;
+    bw_leaf_finder_init(&finder, &fs->reader, &fs->extent_tree);
+    struct bw_error *error = bw_fs_find_leaf(fs, &finder, &key);
+    const int64_t slot = error || finder.lost ? -1 : bw_leaf_last_until(&finder, &key);
+    climb->doubtful |= finder.lost;
+    if (slot >= 0)
+        *begin = bw_leaf_key(&finder.leaf, (uint32_t)slot).objectid;
+    bw_leaf_finder_free(&finder);
+    return error;
+}
+
+static struct bw_error *climb_range(struct climb *climb, const struct bw_sought *range)
+{
+    uint64_t begin;
+    bool any;
+    BW_TRY(find_begin(climb, range->start, &begin));
+    return take_items(climb, (struct bw_key){begin, 0, 0},
+                      (struct bw_key){range->start + range->length - 1, UINT8_MAX, UINT64_MAX},
+                      true, &any);
+}
+
+static struct bw_error *climb_steps(struct climb *climb)
+{
+    while (climb->count && !climb->doubtful) {
+        const uint64_t bytenr = climb->steps[--climb->count].bytenr;
+        bool any;
+        BW_TRY(take_items(climb, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
+                          (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
+        climb->doubtful |= !any;
+    }
+    return NULL;
+}
+
+static struct bw_error *add_metadata(void *context, const struct bw_chunk_info *chunk)
+{
+    if (chunk->type & (BW_GROUP_METADATA | BW_GROUP_SYSTEM))
+        *(uint64_t *)context += chunk->length;
+    return NULL;
+}
+
+static struct bw_error *climb_all(struct climb *climb)
+{
+    const struct bw_owner_search *search = climb->search;
+    uint64_t metadata = 0;
+    BW_TRY(bw_fs_chunks(search->fs, add_metadata, &metadata));
+    climb->most_extents =
+        ALWAYS_CLIMBED + metadata / search->fs->superblock.nodesize / BLOCKS_PER_EXTENT;
+    climb->doubtful = search->ranges.count > climb->most_extents;
+    for (size_t i = 0; i < search->ranges.count && !climb->doubtful; i++)
+        BW_TRY(climb_range(climb, &search->ranges.items[i]));
+    return climb_steps(climb);
+}
+
+struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted)
+{
+    struct climb climb = {.search = search};
+    struct bw_error *error = climb_all(&climb);
+    *trusted = !climb.doubtful;
+    free(climb.steps);
+    free(climb.block);
+    bw_scan_buffers_free(&climb.buffers);
+    return error;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Names of inodes whose own items are lost, from the entries of directories. All blocks of the
+ * subvolumes are read, each for the first that leads to it; those that lead to such an entry are
+ * gone into for the others as well.
+ */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "btree/scan.h"
+#include "format/disk.h"
+#include "format/items.h"
+#include "owners/search.h"
+
+struct naming {
+    struct bw_fs *fs;
+    struct bw_inode_paths *paths;
+    bw_lost_name_taker *take;
+    void *context;
+    struct bw_sought_list all;    /* inodes of all subvolumes */
+    struct bw_sought_list inodes; /* those of the present one; the numbers are indexes of `lost` */
+    const struct bw_lost_inodes *lost;
+    struct bw_block_set seen, marks;
+    uint64_t path[BW_MAX_LEVEL];
+    /* The present name. */
+    const struct bw_lost_inodes *range;
+    uint64_t inode;
+    /* Which of the first and last inodes have names in directories, two a range. */
+    bool *named;
+};
+
+static struct bw_error *take_path(void *context, const char *path, size_t length)
+{
+    const struct naming *naming = context;
+    return naming->take(naming->context, naming->range, naming->inode, path, length);
+}
+
+static struct bw_error *take_entry(struct naming *naming, const struct bw_subvolume *subvolume,
+                                   uint64_t directory, const struct bw_dir_entry *entry, bool *hit)
+{
+    const struct bw_sought *sought;
+    size_t any = 0;
+    naming->inode = entry->location.objectid;
+    *hit |= bw_sought_next(&naming->all, &any, naming->inode, 1) != NULL;
+    for (size_t next = 0; (sought = bw_sought_next(&naming->inodes, &next, naming->inode, 1));) {
+        naming->range = &naming->lost[sought->number];
+        naming->named[sought->number * 2] |= naming->inode == naming->range->first;
+        naming->named[sought->number * 2 + 1] |= naming->inode == naming->range->last;
+        BW_TRY(bw_inode_paths_join(naming->paths, subvolume, directory, entry->name,
+                                   entry->name_length, take_path, naming));
+    }
+    return NULL;
+}
+
+static struct bw_error *mark_path(struct naming *naming, const struct bw_node *leaf)
+{
+    const struct bw_disk_header *header = (const void *)leaf->block;
+    bool new;
+    naming->path[0] = bw_get64(header->bytenr);
+    for (unsigned level = 0; level <= naming->lost->subvolume->tree.root.level; level++)
+        if (!bw_block_set_add(&naming->marks, naming->path[level], &new))
+            return bw_error_no_memory();
+    return NULL;
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct naming *naming = context;
+    struct bw_dir_entry entry;
+    struct bw_item item;
+    bool hit = false;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        struct bw_cursor cursor = bw_cursor_of(&item);
+        while (item.key.type == BW_DIR_INDEX && bw_dir_entry_next(&cursor, &entry))
+            if (entry.location.type == BW_INODE_ITEM)
+                BW_TRY(
+                    take_entry(naming, naming->lost->subvolume, item.key.objectid, &entry, &hit));
+    }
+    return hit ? mark_path(naming, leaf) : NULL;
+}
+
+static bool wants(void *context, const struct bw_block_pointer *pointer)
+{
+    struct naming *naming = context;
+    bool new = false;
+    naming->path[pointer->expectation.level] = pointer->bytenr;
+    /* Without memory, blocks are read again: the next allocation says so. */
+    return !bw_block_set_add(&naming->seen, pointer->bytenr, &new) || new ||
+           bw_block_set_has(&naming->marks, pointer->bytenr);
+}
+
+/* The first and the last inode of a range may have names beside it. */
+static struct bw_error *name_ends(struct naming *naming, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        naming->range = &naming->lost[i];
+        const uint64_t ends[] = {naming->range->first, naming->range->last};
+        for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
+            naming->inode = ends[k];
+            if (!naming->named[i * 2 + k])
+                BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
+                                           take_path, naming));
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
+                                    struct bw_sought_list *list)
+{
+    list->count = list->longest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!bw_sought_add(list, lost[i].first, lost[i].last - lost[i].first + 1, i))
+            return bw_error_no_memory();
+    bw_sought_sort(list);
+    return NULL;
+}
+
+/* Finds the names in one subvolume: that of the first `count` ranges. */
+static struct bw_error *name_in_subvolume(struct naming *naming, size_t count)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL,       .wants = wants,
+                                 .leaf = take_leaf, .lost = bw_scan_ignore_lost,
+                                 .adopt = true,     .context = naming};
+    BW_AUTO_FREE bool *named = naming->named = calloc(count, 2 * sizeof *named);
+    if (!named)
+        return bw_error_no_memory();
+    BW_TRY(list_inodes(naming->lost, count, &naming->inodes));
+    BW_TRY(bw_tree_scan(&naming->fs->reader, &naming->lost->subvolume->tree, &scan));
+    return name_ends(naming, count);
+}
+
+static int by_subvolume(const void *first, const void *second)
+{
+    const struct bw_lost_inodes *a = first, *b = second;
+    if (a->subvolume != b->subvolume)
+        return a->subvolume < b->subvolume ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
+                                     struct bw_lost_inodes *lost, size_t count,
+                                     bw_lost_name_taker *take, void *context)
+{
+    struct naming naming = {.fs = fs, .paths = paths, .take = take, .context = context};
+    if (count)
+        qsort(lost, count, sizeof *lost, by_subvolume);
+    struct bw_error *error = list_inodes(lost, count, &naming.all);
+    for (size_t first = 0, end; first < count && !error; first = end) {
+        for (end = first; end < count && lost[end].subvolume == lost[first].subvolume;)
+            end++;
+        naming.lost = &lost[first];
+        if (!lost[first].subvolume->deleted)
+            error = name_in_subvolume(&naming, end - first);
+    }
+    free(naming.inodes.items);
+    free(naming.all.items);
+    bw_map_free(&naming.seen.words);
+    bw_map_free(&naming.marks.words);
+    return error;
+}

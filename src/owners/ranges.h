@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Ranges of addresses: those that are searched for, found again by what meets them; and those that
+ * something covers. And sets of tree blocks. */
+#ifndef BW_OWNERS_RANGES_H
+#define BW_OWNERS_RANGES_H
+
+#include "base/map.h"
+#include "format/superblock.h"
+
+/** A range that is searched for. */
+struct bw_sought {
+    uint64_t start, length; /**< they do not wrap */
+    size_t number;          /**< the caller's */
+};
+
+struct bw_sought_list {
+    struct bw_sought *items; /**< by start, once they are sorted; may overlap */
+    size_t count, capacity;
+    uint64_t longest;
+};
+
+/** Adds a range; false if memory runs out. */
+bool bw_sought_add(struct bw_sought_list *list, uint64_t start, uint64_t length, size_t number);
+
+/** Sorts the list, before bw_sought_next(). */
+void bw_sought_sort(struct bw_sought_list *list);
+
+/** The next range from number `*next` on that meets another one; NULL if there is none. Begin with
+ * 0; `*next` moves past it. */
+const struct bw_sought *bw_sought_next(const struct bw_sought_list *list, size_t *next,
+                                       uint64_t start, uint64_t length);
+
+/** Bytes that are covered, however often. All zeros is none; free(items) frees it. */
+struct bw_cover {
+    struct bw_covered {
+        uint64_t start, end;
+    } * items;
+    size_t count, capacity;
+    size_t joined; /* the first ones, which are sorted and do not touch */
+};
+
+/** Adds bytes; false if memory runs out. */
+bool bw_cover_add(struct bw_cover *cover, uint64_t start, uint64_t end);
+
+/** Sorts and joins what was added, before bw_cover_at(). */
+void bw_cover_join(struct bw_cover *cover);
+
+/** Whether an address is covered; `*end` is cut to where that changes. */
+bool bw_cover_at(const struct bw_cover *cover, uint64_t address, uint64_t *end);
+
+/** Tree blocks. A word of the map has the bits of 16 places of the smallest block size. */
+struct bw_block_set {
+    struct bw_map words;
+};
+
+/** Where a block has its bit. */
+struct bw_block_bit {
+    uint64_t word;
+    uint32_t bit;
+};
+
+static inline struct bw_block_bit bw_block_bit_of(uint64_t bytenr)
+{
+    const uint64_t place = bytenr / BW_MIN_SECTORSIZE;
+    return (struct bw_block_bit){place / 16, UINT32_C(1) << place % 16};
+}
+
+/** Whether a block is in the set. */
+static inline bool bw_block_set_has(const struct bw_block_set *set, uint64_t bytenr)
+{
+    const struct bw_block_bit at = bw_block_bit_of(bytenr);
+    const uint32_t known = bw_map_get(&set->words, at.word);
+    return known != UINT32_MAX && known & at.bit;
+}
+
+/** Adds a block; `*added` tells whether it is a new one. False if memory runs out. */
+static inline bool bw_block_set_add(struct bw_block_set *set, uint64_t bytenr, bool *added)
+{
+    const struct bw_block_bit at = bw_block_bit_of(bytenr);
+    const uint32_t known = bw_map_get(&set->words, at.word);
+    *added = known == UINT32_MAX || !(known & at.bit);
+    return !*added || bw_map_put(&set->words, at.word, (known == UINT32_MAX ? 0 : known) | at.bit);
+}
+
+#endif

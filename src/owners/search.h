@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The search for owners. climb.c marks the blocks that lead to what is searched for, from the
+ * extent tree; search.c goes down to it through marked blocks, in all trees, or through all blocks
+ * if there are no marks; owners.c says what was found.
+ */
+#ifndef BW_OWNERS_SEARCH_H
+#define BW_OWNERS_SEARCH_H
+
+#include "btrfs-walk/owner.h"
+#include "fs/inode_paths.h"
+#include "owners/ranges.h"
+#include "owners/tree_list.h"
+
+/** A tree block in a range. */
+struct bw_owned_block {
+    uint64_t bytenr, generation;
+    uint64_t tree; /**< one of those that it is part of; 0: none is known */
+    size_t range;
+    uint8_t level;
+    bool has_key;
+    struct bw_key key;
+};
+
+/** Inodes of a subvolume whose own items may be lost: `first` to `last`. */
+struct bw_lost_inodes {
+    const struct bw_subvolume *subvolume;
+    uint64_t first, last;
+    size_t number; /**< the caller's; here, that of a block */
+};
+
+/** A search under way. */
+struct bw_owner_search {
+    struct bw_fs *fs;
+    const struct bw_owner_options *options;
+    struct bw_tree_list trees;
+    struct bw_map tree_numbers; /**< ids to indexes of `trees` */
+    struct bw_sought_list ranges;
+    bool reads_all;            /**< all blocks of all trees are read: there are no marks */
+    struct bw_map marks;       /**< addresses of blocks that have, or lead to, what is searched */
+    struct bw_cover allocated; /**< bytes of the ranges that extents and tree blocks take */
+    struct bw_cover shown;     /**< and those of them that have an owner */
+    struct bw_owned_block *blocks;
+    size_t block_count, block_capacity;
+    struct bw_map block_numbers; /**< their addresses to their indexes */
+    struct bw_inode_paths paths;
+    struct bw_lost_inodes *lost;
+    size_t lost_count, lost_capacity;
+};
+
+/** The tree with an id, if it is searched for data: a subvolume, or one that the file system itself
+ * keeps files in; otherwise NULL. */
+const struct bw_listed_tree *bw_owner_tree(const struct bw_owner_search *search, uint64_t id);
+
+/** Marks a block; `*new` tells whether it had no mark. False if memory runs out. */
+bool bw_owner_mark(struct bw_owner_search *search, uint64_t bytenr, bool *new);
+
+/** Notes bytes of a range, and a tree block in it; the latter gives its index. */
+struct bw_error *bw_owner_allocate(struct bw_owner_search *search, uint64_t start, uint64_t length);
+struct bw_error *bw_owner_add_block(struct bw_owner_search *search,
+                                    const struct bw_owned_block *block, size_t *index);
+
+/** Marks all blocks that lead to the ranges. `*trusted` is false if the extent tree cannot be
+ * relied on, or is so much to read that all blocks should be read. Fails only if memory runs out.
+ */
+struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted);
+
+/** Finds the data and tree blocks, and hands out the owners. */
+struct bw_error *bw_owner_descend(struct bw_owner_search *search);
+
+/** Hands out an owner under all its paths; sets its range and, of `owner`, the path. */
+struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner);
+
+/** Receives a path of an inode. */
+typedef struct bw_error *bw_lost_name_taker(void *context, const struct bw_lost_inodes *lost,
+                                            uint64_t inode, const char *path, size_t length);
+
+/**
+ * Finds the names of inodes whose own items may be lost, in the directories of their subvolumes.
+ * `lost` is sorted by it. The first and the last inode of each range may also have names of their
+ * own. What cannot be read is passed over. Returns the error of `take`, or one of memory.
+ */
+struct bw_error *bw_lost_inodes_name(struct bw_fs *fs, struct bw_inode_paths *paths,
+                                     struct bw_lost_inodes *lost, size_t count,
+                                     bw_lost_name_taker *take, void *context);
+
+#endif
