@@ -25,20 +25,14 @@ enum {
     ALWAYS_CLIMBED = 64,
 };
 
-/* A block that was marked, and what is above it not yet. */
-struct step {
-    uint64_t bytenr, generation;
-    uint8_t level;
-};
-
 struct climb {
     struct bw_owner_search *search;
-    struct step *steps; /* still to be made */
+    uint64_t *steps; /* blocks that were marked, while what is above them is not yet */
     size_t count, capacity;
     uint64_t extents, most_extents;
     bool doubtful;
     struct bw_scan_buffers buffers;
-    uint8_t *block; /* of the present step, for its first key */
+    uint8_t *buffer; /* of a block, for its first key */
 
     /* The present descent. */
     uint64_t path[BW_MAX_LEVEL];
@@ -49,7 +43,7 @@ struct climb {
 };
 
 /* Marks a block above what is searched for; from there it goes on, unless it is a root. */
-static struct bw_error *mark(struct climb *climb, uint64_t bytenr, uint8_t level, bool is_root)
+static struct bw_error *mark(struct climb *climb, uint64_t bytenr, bool is_root)
 {
     bool new;
     if (!bw_owner_mark(climb->search, bytenr, &new))
@@ -58,7 +52,7 @@ static struct bw_error *mark(struct climb *climb, uint64_t bytenr, uint8_t level
         return NULL;
     if (!BW_ARRAY_RESERVE(climb->steps, climb->count, climb->capacity))
         return bw_error_no_memory();
-    climb->steps[climb->count++] = (struct step){.bytenr = bytenr, .level = level};
+    climb->steps[climb->count++] = bytenr;
     return NULL;
 }
 
@@ -66,7 +60,7 @@ static struct bw_error *mark_path(struct climb *climb, unsigned lowest)
 {
     climb->found = true;
     for (unsigned level = lowest; level <= climb->top; level++)
-        BW_TRY(mark(climb, climb->path[level], (uint8_t)level, level == climb->top));
+        BW_TRY(mark(climb, climb->path[level], level == climb->top));
     return NULL;
 }
 
@@ -155,85 +149,91 @@ static struct bw_error *follow_data(struct climb *climb, const struct bw_referen
     return NULL;
 }
 
-/* The first key of the block of a step; all keys if it cannot be read. */
-static struct bw_error *find_key(struct climb *climb, const struct step *step,
+/* The first key of a block; all keys if it cannot be read. */
+static struct bw_error *find_key(struct climb *climb, const struct bw_owned_block *block,
                                  struct bw_key keys[2])
 {
     const struct bw_tree_reader *reader = &climb->search->fs->reader;
-    const struct bw_block_pointer pointer = {step->bytenr,
-                                             {.generation = step->generation,
-                                              .end_key = BW_KEY_MAX,
-                                              .level = step->level,
-                                              .lenient = true}};
+    const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
     keys[0] = (struct bw_key){0};
     keys[1] = BW_KEY_MAX;
-    if (!climb->block)
-        climb->block = bw_block_buffer(reader, 1);
-    if (!climb->block)
+    if (!climb->buffer)
+        climb->buffer = bw_block_buffer(reader, 1);
+    if (!climb->buffer)
         return bw_error_no_memory();
-    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, climb->block);
+    BW_AUTO_ERROR struct bw_error *error = bw_block_read(reader, &pointer, climb->buffer);
     if (error)
         return error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-    const struct bw_node node = bw_node_view(climb->block, reader->nodesize);
+    const struct bw_node node = bw_node_view(climb->buffer, reader->nodesize);
     if (node.item_count)
         keys[0] = keys[1] = node.level ? bw_node_key(&node, 0) : bw_leaf_key(&node, 0);
     return NULL;
 }
 
 /* The node above a block in a tree. */
-static struct bw_error *follow_block(struct climb *climb, const struct step *step, uint64_t id)
+static struct bw_error *follow_block(struct climb *climb, const struct bw_owned_block *block,
+                                     uint64_t id)
 {
     const struct bw_listed_tree *tree = bw_owner_tree(climb->search, id);
     struct bw_key keys[2];
-    if (!tree || tree->tree.root.level <= step->level)
+    if (!tree || tree->tree.root.level <= block->level)
         return NULL;
-    if (tree->tree.root.level == step->level + 1)
-        return mark(climb, tree->tree.root.bytenr, step->level + 1, true);
-    BW_TRY(find_key(climb, step, keys));
-    climb->wanted = step->bytenr;
-    climb->wanted_level = step->level;
+    if (tree->tree.root.level == block->level + 1)
+        return mark(climb, tree->tree.root.bytenr, true);
+    BW_TRY(find_key(climb, block, keys));
+    climb->wanted = block->bytenr;
+    climb->wanted_level = block->level;
     BW_TRY(descend(
         climb, tree,
         (struct bw_scan){
             .first = keys[0], .last = keys[1], .wants = leads_to_block, .leaf = ignore_leaf}));
     climb->doubtful |= !climb->found;
-    return climb->found ? mark_path(climb, step->level + 1u) : NULL;
+    return climb->found ? mark_path(climb, block->level + 1u) : NULL;
 }
 
 /* Extent items. */
 
-static struct bw_error *follow(struct climb *climb, const struct step *step,
+static struct bw_error *follow(struct climb *climb, const struct bw_owned_block *block,
                                const struct bw_reference *reference)
 {
     const bool of_block =
         reference->kind == BW_TREE_BLOCK_REF || reference->kind == BW_SHARED_BLOCK_REF;
-    if (of_block != (step != NULL))
+    if (of_block != (block != NULL))
         return NULL;
     switch (reference->kind) {
     case BW_TREE_BLOCK_REF:
-        return follow_block(climb, step, reference->source);
-    case BW_SHARED_BLOCK_REF:
-        return step->level + 1 < BW_MAX_LEVEL
-                   ? mark(climb, reference->source, step->level + 1, false)
-                   : NULL;
+        return follow_block(climb, block, reference->source);
     case BW_EXTENT_DATA_REF:
         return follow_data(climb, reference);
     default:
-        return mark(climb, reference->source, 0, false);
+        return mark(climb, reference->source, false);
     }
 }
 
 /* Of the last extent item in a range of keys: what it says, and whether it is of interest. */
 struct present {
     struct bw_extent_entry extent;
-    struct step step; /* if it is a tree block */
+    struct bw_owned_block block; /* if it is one */
     bool wanted;
 };
 
 static struct bw_error *take_reference(struct climb *climb, const struct present *present,
                                        const struct bw_reference *reference)
 {
-    return follow(climb, present->extent.is_block ? &present->step : NULL, reference);
+    return follow(climb, present->extent.is_block ? &present->block : NULL, reference);
+}
+
+/* A block of another tree than a subvolume has one reference, to that tree. */
+static void describe_block(struct present *present)
+{
+    struct bw_extent_entry extent = present->extent;
+    struct bw_reference reference = {0};
+    const bool of_tree =
+        bw_extent_reference_step(&extent, &reference) && reference.kind == BW_TREE_BLOCK_REF;
+    present->block = (struct bw_owned_block){.bytenr = extent.bytenr,
+                                             .generation = extent.generation,
+                                             .tree = of_tree ? reference.source : 0,
+                                             .level = extent.level};
 }
 
 /* An extent in a range. Tree blocks are only noted: their references are followed when it is their
@@ -242,8 +242,6 @@ static struct bw_error *take_extent(struct climb *climb, struct present *present
 {
     struct bw_owner_search *search = climb->search;
     const struct bw_extent_entry *extent = &present->extent;
-    const struct bw_owned_block block = {
-        .bytenr = extent->bytenr, .generation = extent->generation, .level = extent->level};
     size_t index, next = 0;
     present->wanted = bw_sought_next(&search->ranges, &next, extent->bytenr, extent->length);
     if (!present->wanted)
@@ -256,8 +254,8 @@ static struct bw_error *take_extent(struct climb *climb, struct present *present
     if (!extent->is_block)
         return NULL;
     present->wanted = false;
-    BW_TRY(bw_owner_add_block(search, &block, &index));
-    return mark(climb, extent->bytenr, extent->level, false);
+    BW_TRY(bw_owner_add_block(search, &present->block, &index));
+    return mark(climb, extent->bytenr, false);
 }
 
 static struct bw_error *take_item(struct climb *climb, const struct bw_item *item,
@@ -266,7 +264,7 @@ static struct bw_error *take_item(struct climb *climb, const struct bw_item *ite
     struct bw_reference reference;
     if (bw_extent_entry_decode(climb->search->fs, item, &present->extent)) {
         struct bw_extent_entry *extent = &present->extent;
-        present->step = (struct step){extent->bytenr, extent->generation, extent->level};
+        describe_block(present);
         present->wanted = true;
         if (in_range)
             BW_TRY(take_extent(climb, present));
@@ -331,7 +329,7 @@ static struct bw_error *climb_range(struct climb *climb, const struct bw_sought 
 static struct bw_error *climb_steps(struct climb *climb)
 {
     while (climb->count && !climb->doubtful) {
-        const uint64_t bytenr = climb->steps[--climb->count].bytenr;
+        const uint64_t bytenr = climb->steps[--climb->count];
         bool any;
         BW_TRY(take_items(climb, (struct bw_key){bytenr, BW_EXTENT_ITEM, 0},
                           (struct bw_key){bytenr, BW_SHARED_DATA_REF, UINT64_MAX}, false, &any));
@@ -366,7 +364,7 @@ struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted)
     struct bw_error *error = climb_all(&climb);
     *trusted = !climb.doubtful;
     free(climb.steps);
-    free(climb.block);
+    free(climb.buffer);
     bw_scan_buffers_free(&climb.buffers);
     return error;
 }

@@ -25,13 +25,15 @@ struct naming {
     /* The present name. */
     const struct bw_lost_inodes *range;
     uint64_t inode;
+    bool given;
     /* Which of the first and last inodes have names in directories, two a range. */
     bool *named;
 };
 
 static struct bw_error *take_path(void *context, const char *path, size_t length)
 {
-    const struct naming *naming = context;
+    struct naming *naming = context;
+    naming->given = true;
     return naming->take(naming->context, naming->range, naming->inode, path, length);
 }
 
@@ -97,9 +99,12 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
         const uint64_t ends[] = {naming->range->first, naming->range->last};
         for (unsigned k = 0; k < 1 + (ends[0] != ends[1]); k++) {
             naming->inode = ends[k];
-            if (!naming->named[i * 2 + k])
+            naming->given = naming->named[i * 2 + k];
+            if (!naming->given)
                 BW_TRY(bw_inode_paths_list(naming->paths, naming->range->subvolume, ends[k],
                                            take_path, naming));
+            if (!naming->given && ends[0] == ends[1])
+                BW_TRY(naming->take(naming->context, naming->range, ends[k], NULL, 0));
         }
     }
     return NULL;

@@ -72,6 +72,12 @@ static struct bw_error *give_path(void *context, const char *path, size_t length
     return giving->options->take(giving->options->context, giving->owner);
 }
 
+/* Names may be lost only if something is. */
+static bool may_have_lost_names(const struct bw_fs *fs, const struct bw_owner *owner)
+{
+    return fs->lost.count && owner->subvolume && !owner->subvolume->deleted;
+}
+
 struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner)
 {
     const struct bw_owner_options *options = search->options;
@@ -80,28 +86,37 @@ struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *
         BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, give_path,
                                    &giving));
     owner->path = (struct bw_bytes){0};
-    return giving.given ? NULL : options->take(options->context, owner);
+    if (giving.given)
+        return NULL;
+    return !options->no_paths && may_have_lost_names(search->fs, owner)
+               ? bw_owner_postpone(search, owner, owner->inode, owner->inode)
+               : options->take(options->context, owner);
 }
 
-/* Files below lost blocks. */
+struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
+                                   uint64_t first, uint64_t last)
+{
+    const size_t count = search->lost_count;
+    if (first > last)
+        return NULL;
+    if (!BW_ARRAY_RESERVE(search->lost, count, search->lost_capacity) ||
+        !BW_ARRAY_RESERVE(search->nameless, count, search->nameless_capacity))
+        return bw_error_no_memory();
+    search->lost[count] = (struct bw_lost_inodes){owner->subvolume, first, last, count};
+    search->nameless[count] = *owner;
+    search->lost_count++;
+    return NULL;
+}
 
 static struct bw_error *give_lost(void *context, const struct bw_lost_inodes *lost, uint64_t inode,
                                   const char *path, size_t length)
 {
-    struct bw_owner_search *search = context;
-    const struct bw_owned_block *block = &search->blocks[lost->number];
-    const struct bw_owner owner = {.kind = BW_OWNER_METADATA,
-                                   .range = block->range,
-                                   .logical = block->bytenr,
-                                   .length = search->fs->reader.nodesize,
-                                   .extent = block->bytenr,
-                                   .tree = lost->subvolume->tree.id,
-                                   .inode = inode,
-                                   .subvolume = lost->subvolume,
-                                   .path = {path, length},
-                                   .level = block->level,
-                                   .has_key = block->has_key,
-                                   .key = block->key};
+    const struct bw_owner_search *search = context;
+    struct bw_owner owner = search->nameless[lost->number];
+    if (!path && !owner.inode)
+        return NULL;
+    owner.inode = inode;
+    owner.path = (struct bw_bytes){path, length};
     return search->options->take(search->options->context, &owner);
 }
 
@@ -111,11 +126,7 @@ static struct bw_error *give_lost(void *context, const struct bw_lost_inodes *lo
 static struct bw_error *read_block(const struct bw_owner_search *search,
                                    struct bw_owned_block *block, uint8_t *buffer)
 {
-    const struct bw_block_pointer pointer = {block->bytenr,
-                                             {.generation = block->generation,
-                                              .end_key = BW_KEY_MAX,
-                                              .level = block->level,
-                                              .lenient = true}};
+    const struct bw_block_pointer pointer = bw_owned_block_pointer(block);
     struct bw_error *error = bw_block_read(&search->fs->reader, &pointer, buffer);
     if (error && error->code == BW_ERROR_NO_MEMORY)
         return error;
@@ -308,6 +319,7 @@ struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options 
     free(search.shown.items);
     free(search.blocks);
     free(search.lost);
+    free(search.nameless);
     bw_map_free(&search.tree_numbers);
     bw_map_free(&search.marks);
     bw_map_free(&search.block_numbers);

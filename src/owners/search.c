@@ -12,6 +12,16 @@
 #include "format/disk_items.h"
 #include "owners/search.h"
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t greatest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* The present tree. */
 struct descent {
     struct bw_owner_search *search;
@@ -84,22 +94,12 @@ static struct bw_error *lose_inodes(void *context, const struct bw_block_pointer
     struct bw_owner_search *search = inodes->descent->search;
     const struct bw_key *first = &pointer->expectation.first_key,
                         *end = &pointer->expectation.end_key;
-    const struct bw_lost_inodes lost = {
-        .subvolume = inodes->owner.subvolume,
-        .first =
-            first->objectid < BW_SUBVOLUME_ROOT_INODE ? BW_SUBVOLUME_ROOT_INODE : first->objectid,
-        .last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset),
-        .number = bw_map_get(&search->block_numbers, inodes->owner.extent)};
+    const uint64_t last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
     bw_fs_report_lost(search->fs, pointer->bytenr, error);
-    if (lost.last < lost.first)
-        return NULL;
-    if (!BW_ARRAY_RESERVE(search->lost, search->lost_count, search->lost_capacity))
-        return bw_error_no_memory();
-    search->lost[search->lost_count] = lost;
-    if (lost.last > BW_LAST_SUBVOLUME)
-        search->lost[search->lost_count].last = BW_LAST_SUBVOLUME;
-    search->lost_count++;
-    return NULL;
+    inodes->owner.inode = 0;
+    return bw_owner_postpone(search, &inodes->owner,
+                             greatest(first->objectid, BW_SUBVOLUME_ROOT_INODE),
+                             least(last, BW_LAST_SUBVOLUME));
 }
 
 static struct bw_key key_before(struct bw_key key)
@@ -180,16 +180,6 @@ static bool decode(const struct bw_item *item, struct piece *piece)
     piece->start += into;
     piece->length = shown;
     return true;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-static uint64_t greatest(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* Gives what a range and a piece have in common. */

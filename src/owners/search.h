@@ -22,11 +22,22 @@ struct bw_owned_block {
     struct bw_key key;
 };
 
+/** The pointer to a block that was not found from above, whatever its keys are. */
+static inline struct bw_block_pointer bw_owned_block_pointer(const struct bw_owned_block *block)
+{
+    return (struct bw_block_pointer){block->bytenr,
+                                     {.owner = block->tree ? block->tree : BW_TOP_SUBVOLUME,
+                                      .generation = block->generation,
+                                      .end_key = BW_KEY_MAX,
+                                      .level = block->level,
+                                      .lenient = true}};
+}
+
 /** Inodes of a subvolume whose own items may be lost: `first` to `last`. */
 struct bw_lost_inodes {
     const struct bw_subvolume *subvolume;
     uint64_t first, last;
-    size_t number; /**< the caller's; here, that of a block */
+    size_t number; /**< the caller's */
 };
 
 /** A search under way. */
@@ -44,8 +55,9 @@ struct bw_owner_search {
     size_t block_count, block_capacity;
     struct bw_map block_numbers; /**< their addresses to their indexes */
     struct bw_inode_paths paths;
-    struct bw_lost_inodes *lost;
-    size_t lost_count, lost_capacity;
+    struct bw_lost_inodes *lost; /**< to be named at the end; their numbers are indexes of */
+    struct bw_owner *nameless;   /**< what is to be said of each: as many */
+    size_t lost_count, lost_capacity, nameless_capacity;
 };
 
 /** The tree with an id, if it is searched for data: a subvolume, or one that the file system itself
@@ -68,10 +80,15 @@ struct bw_error *bw_owner_climb(struct bw_owner_search *search, bool *trusted);
 /** Finds the data and tree blocks, and hands out the owners. */
 struct bw_error *bw_owner_descend(struct bw_owner_search *search);
 
-/** Hands out an owner under all its paths; sets its range and, of `owner`, the path. */
+/** Hands out an owner under all its paths, which it sets. */
 struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *owner);
 
-/** Receives a path of an inode. */
+/** Hands out an owner at the end, for each of these inodes that directories have names of; for its
+ * own inode, if it has one, even without a name. */
+struct bw_error *bw_owner_postpone(struct bw_owner_search *search, const struct bw_owner *owner,
+                                   uint64_t first, uint64_t last);
+
+/** Receives a path of an inode; NULL: the only one of a range has none. */
 typedef struct bw_error *bw_lost_name_taker(void *context, const struct bw_lost_inodes *lost,
                                             uint64_t inode, const char *path, size_t length);
 

@@ -85,8 +85,8 @@ static struct bw_error *write_line(struct asking *asking, const struct bw_owneri
         bw_escape_line(line, row->path.data, row->path.length);
     else if (!(absent & BW_MEMBER(ownerinfo, level)))
         bw_buffer_format(line, "level %" PRIu64 " %s", row->level, row->key ? row->key : "");
-    else
-        line->length -= 2;
+    while (line->length && line->data[line->length - 1] == ' ')
+        line->length--;
     bw_buffer_append_byte(line, '\n');
     return line->failed ? bw_error_no_memory()
                         : cmd_write(&asking->listing->output, line->data, line->length);

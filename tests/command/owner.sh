@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# owner: against what the kernel said for the mounted fixtures (scripts/check-owners --record), with
+# the extent tree and without it, and for lists of bad sectors.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+recorded=(data-clones data-shapes compressed deletion-pending relocation subvolumes)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" plain lost-tree-extent \
+    lost-leaf-inodes raid5-3 || exit 1
+image() { echo "$BUILD/fixtures/$1/dev1.img"; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
+
+# Data rows as the kernel names them: address, tree, inode and offset, without the paths.
+as_recorded() { awk -F'\t' '$1 == "data" { print $2, $3, $4, $5 }' "$WORK/out" | sort -u; }
+
+for name in "${recorded[@]}"; do
+    for options in '-' '-o'; do
+        sed -n "s/^$options //p" "$ROOT/fixtures/$name/owners" | sort -u > "$WORK/want"
+        mapfile -t addresses < <(cut -d' ' -f1 "$WORK/want" | sort -u)
+        for way in '' --scan; do
+            expect "$name $options $way" 0 - owner ${way:+"$way"} \
+                -o kind,logical,tree,inode,offset $([ "$options" = '-o' ] && echo --extent) \
+                "$(image "$name")" "${addresses[@]}"
+            as_recorded > "$WORK/have"
+            holds "$name $options $way: as the kernel" diff "$WORK/want" "$WORK/have"
+        done
+    done
+done
+
+# Paths: all hard links, in all subvolumes.
+address=$(awk '$1 == "-" { print $2; exit }' "$ROOT/fixtures/subvolumes/owners")
+expect "paths" 0 - owner -o path "$(image subvolumes)" "$address"
+for path in '/home/source/large.bin' '/home/docs/second name of large.bin' \
+    '/docs/third/source/large.bin'; do
+    holds "$path" grep -qxF -- "$path" "$WORK/out"
+done
+expect "in one subvolume" 0 - owner --subvol /docs/third -o tree,path "$(image subvolumes)" \
+    "$address"
+holds "only that" [ "$(cut -f1 "$WORK/out" | sort -u)" = 263 ]
+
+# Tree blocks, and what depends on them.
+expect "a leaf" 0 - owner "$(image subvolumes)" 31817728+20K
+holds "its lines" [ "$(tr -s ' ' < "$WORK/out")" = "\
+kind address length tree inode offset path
+metadata 31817728 16384 257 256 /home/docs/nested
+metadata 31817728 16384 257 257 /home/docs/nested/file
+block 31817728 16384 257 level 0 (256 INODE_ITEM 0)
+block 31834112 16384 1 level 0 (EXTENT_TREE ROOT_ITEM 0)" ]
+expect "JSON" 0 - owner --json "$(image subvolumes)" 31817728
+holds "a block in JSON" out_has '"kind":"block".*"extent":31817728,"tree":257,"level":0,"key":'
+expect "a lost leaf" 1 'tree block 5480448' owner -o inode,path "$(image lost-leaf-inodes)" 5484000
+holds "named by directories" out_is $'354\t/dir-2/file-9\n355\t/dir-2/file-10
+356\t/dir-2/file-11\n-\t-'
+expect "a name in a lost leaf" 1 'tree block 5480448' owner -o inode,path \
+    "$(image lost-leaf-inodes)" 5484544
+holds "is found" out_has $'356\t/dir-2/file-11'
+
+# What belongs to nothing, and places of devices.
+expect "nothing" 0 - owner -o kind,logical,length "$(image plain)" 0+4K 13631488+32M
+holds "outside" out_has $'^outside\t0\t4096$'
+holds "free" out_has $'^free\t'
+expect "a device" 0 - owner --devid 1 -o kind,logical,device_offset,length "$(image plain)" 0+1M
+holds "its places" out_is $'reserved\t-\t0\t65536\nsuperblock\t-\t65536\t4096
+reserved\t-\t69632\t978944'
+expect "without an extent tree" 1 'block [0-9]+ of tree 2 ' owner -o path \
+    "$(image lost-tree-extent)" 13631488
+holds "all trees are read" out_is $'/docs/second name of large.bin\n/source/large.bin'
+
+# Lists of bad sectors.
+printf '%s\n' '# Mapfile. Created by GNU ddrescue' '0x0D100000 +  1' '0x00000000 0x00D00000 +' \
+    '0x00D00000 0x00001000 -' '0x00D01000 0x00FFF000 +' '0x01D00000 4096 ?' \
+    '0x01D01000 0x01000000 +' > "$WORK/map"
+at=$("$PROGRAM" map -o offset "$(image plain)" 13631488)
+expect "a map of ddrescue" 0 - owner --bad-map "$WORK/map" -o kind,logical,offset,length,path \
+    "$(image plain)"
+holds "files that are hit" out_has $'^data\t13631488\t[0-9]+\t[0-9]+\t/'
+cp "$WORK/out" "$WORK/by-map"
+printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 + 2)) \
+    $((0x1d00000 / 1024)) $((0x1d00000 / 1024 + 1)) $((0x1d00000 / 1024 + 2)) \
+    $((0x1d00000 / 1024 + 3)) > "$WORK/blocks"
+expect "a list of badblocks" 0 - owner --bad-map "$WORK/blocks" \
+    -o kind,logical,offset,length,path "$(image plain)"
+holds "the same" diff "$WORK/by-map" "$WORK/out"
+sed -i 's/$/0/' "$WORK/blocks"
+printf '%s\n' $(((at + 1048576) / 4096)) > "$WORK/blocks"
+expect "of a disk" 0 - owner --bad-map "$WORK/blocks" --block-size 4K --map-offset 1M \
+    -o kind,logical "$(image plain)"
+holds "shifted" out_has $'^data\t13631488$'
+for line in '0 x' '12 13' '-1' '99999999999999999999' $'0 +\n0 1' $'0 +\n0 1 X'; do
+    echo "$line" > "$WORK/bad"
+    expect "no list: $line" 2 'bad:[12]: neither' owner --bad-map "$WORK/bad" "$(image plain)"
+done
+expect "which device" 2 'which device' owner --bad-map "$WORK/map" \
+    "$(image raid5-3)" -d "$BUILD/fixtures/raid5-3/dev2.img" -d "$BUILD/fixtures/raid5-3/dev3.img"
+expect "no such list" 2 'cannot open' owner --bad-map "$WORK/none" "$(image plain)"
+expect "no address" 2 'no address' owner "$(image plain)"
+expect "a bad address" 2 'invalid address' owner "$(image plain)" 12x
+expect "an empty range" 2 'invalid address' owner "$(image plain)" 12+0
+expect "no such device" 2 'there is no device 7' owner --devid 7 "$(image plain)" 0
+expect "no such subvolume" 2 'no subvolume' owner --subvol /none "$(image plain)" 0
+finish
