@@ -59,11 +59,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|info|check|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|info|check|owner|devices|usage|subvolumes|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | du:--json | compression:--json | check:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | du:--json | compression:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -108,6 +108,12 @@ _btrfs_walk() {
     check:-j | check:--threads | check:--separator) : ;;
     check:-o | check:--output) _btrfs_walk_offer_list "$word" 'severity code pass tree tree_name key key_objectid key_type key_offset logical length devid offset copy inode file_offset mendable paths more_paths more_subvolumes message file_length' ;;
     check:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    owner:--devid) _btrfs_walk_offer_devid "$1" "$word" ;;
+    owner:--bad-map) _btrfs_walk_offer_file "$1" "$word" ;;
+    owner:--block-size | owner:--map-offset | owner:--separator) : ;;
+    owner:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    owner:-o | owner:--output) _btrfs_walk_offer_list "$word" 'kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset' ;;
+    owner:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;
@@ -237,6 +243,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    owner:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--devid --bad-map --block-size --map-offset --extent --subvol --scan -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     devices:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
@@ -317,7 +329,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -296,6 +296,22 @@ complete -c btrfs-walk -n '__btrfs_walk_is check' -l separator -x -d 'separator 
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is check' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a owner -d 'Prints which files have data at an address, or are hit by bad sectors.'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l devid -x -a '(__btrfs_walk_devid)' -d 'addresses are offsets on the device with this id'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l bad-map -r -F -d 'all that this map file of ddrescue(1) has as not rescued, or this list of badblocks(8)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l block-size -x -d 'of a list of badblocks: what a number stands for (default: 1024)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l map-offset -x -d 'the device begins at this offset of what the list is of'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l extent -d 'also files that use the same extent, but not these bytes of it'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l subvol -x -a '(__btrfs_walk_subvolume)' -d 'only owners in this subvolume: its path, its id, or \'default\''
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l scan -d 'read all trees, even if the extent tree is good'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -s o -l output -x -a '(__btrfs_walk_list kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a devices -d 'Lists the devices of a file system, with those that are missing.'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -s o -l output -x -a '(__btrfs_walk_list id state size allocated generation uuid path path_bytes partition)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is devices' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
