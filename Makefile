@@ -129,23 +129,27 @@ $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) sc
     $(wildcard scripts/docs/*.py)
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(@D)
 
-$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
+# What the tests are about, inner functions included: linked once, not into each of them.
+TESTED := $(BUILD)/tests/libtested.so
+$(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES) -lcmocka
+
+$(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(TESTED)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
 
 # A test that loads layers: it finds the one object below the folder of its own name.
 $(BUILD)/tests/plugin/toys/rot13.so: tests/plugin/rot13.c
 	@mkdir -p $(@D)
 	$(call quiet,LD)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared -MMD -MP -MF $(@:.so=.d) -o $@ $<
 
-$(BUILD)/tests/test_plugin: override LDFLAGS += $(EXPORTS)
 $(BUILD)/tests/test_plugin: | $(BUILD)/tests/plugin/toys/rot13.so
 
-$(SOAK): $(SOAK_OBJECTS) $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+$(SOAK): $(SOAK_OBJECTS) $(TESTED)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' -o $@ $^ $(LIBRARIES) -lcmocka
 
-$(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
+$(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(TESTED)
+	$(call quiet,LD)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
 
 # One of the targets is the program, whose main() it includes.
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
