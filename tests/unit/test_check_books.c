@@ -77,7 +77,7 @@ static void test_extent_item(void **state)
     struct bw_item item = {{1 << 20, BW_EXTENT_ITEM, 8192}, data_item, sizeof data_item};
     struct bw_extent_entry extent;
     struct bw_reference reference;
-    assert_true(bw_extent_entry_decode(&check, &item, &extent));
+    assert_true(bw_extent_entry_decode(&fs, &item, &extent));
     assert_int_equal(extent.length, 8192);
     assert_int_equal(extent.references, 3);
     assert_false(extent.is_block);
@@ -97,12 +97,12 @@ static void test_extent_item(void **state)
     assert_false(bw_extent_reference_step(&extent, &reference));
     assert_false(bw_cursor_bad(&extent.inside));
     item.size--;
-    assert_true(bw_extent_entry_decode(&check, &item, &extent));
+    assert_true(bw_extent_entry_decode(&fs, &item, &extent));
     while (bw_extent_reference_step(&extent, &reference))
         continue;
     assert_true(bw_cursor_bad(&extent.inside));
     item.size = 23;
-    assert_false(bw_extent_entry_decode(&check, &item, &extent));
+    assert_false(bw_extent_entry_decode(&fs, &item, &extent));
 }
 
 static struct bw_reference_entry entry_of(uint64_t bytenr, uint8_t kind, uint64_t source, bool made)
