@@ -401,9 +401,10 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
 
 struct bw_error *bw_pass_data(struct bw_check *check)
 {
-    if (check->fs->superblock.flags & (BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2)) {
+    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
+    if (check->fs->is_dump || (check->fs->superblock.flags & restored)) {
         bw_check_find(check, BW_CODE_data_absent, &(struct bw_subject){0},
-                      "the image was restored from a metadata dump");
+                      "the image is a metadata dump, or was restored from one");
         return NULL;
     }
     struct bw_data_check *data = bw_data_check_begin(check);

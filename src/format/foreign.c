@@ -45,8 +45,8 @@ static const struct {
     BEGINS(0, "partclone-image", "a partclone image", "restore it with 'partclone.restore'"),
     BEGINS(0, "# Mapfile. Created by GNU ddrescue", "a map file of ddrescue",
            "give the image that was written along with it"),
-    BEGINS(0, "\x8b\x66\x95\x72\xe2\x25\x5c\xbd", "a dump of btrfs-image", RESTORE),
-    BEGINS(0, "_DUmP_v1", "a dump of btrfs-image", RESTORE),
+    /* Dumps without data are read: see layout/metadump. */
+    BEGINS(0, "_DUmP_v1", "a dump of btrfs-image with data", RESTORE),
     BEGINS(0, "btrfs-stream\0", "a stream of btrfs send",
            "'btrfs receive --dump' lists what it holds"),
     BEGINS(0, "\x1f\x8b\x08", "gzip-compressed", UNPACK("gunzip")),

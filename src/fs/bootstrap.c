@@ -31,11 +31,26 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
     return NULL;
 }
 
+/* In a dump, everything lies at its logical address on one device. */
+static void flatten(const struct bw_fs *fs, struct bw_chunk_info *info)
+{
+    const struct bw_device_identity *device = &fs->superblock.device;
+    struct bw_stripe_info *stripe = (struct bw_stripe_info *)(uintptr_t)info->stripes;
+    info->type &= BW_GROUP_DATA | BW_GROUP_SYSTEM | BW_GROUP_METADATA;
+    info->profile = "single";
+    info->stripe_count = 1;
+    stripe->devid = device->devid;
+    stripe->offset = info->logical;
+    memcpy(stripe->device_uuid, device->uuid, BW_UUID_SIZE);
+}
+
 /* Tells the layers of a chunk. */
 static struct bw_error *add_chunk(const struct bw_fs *fs, const struct bw_chunk *chunk)
 {
     struct bw_chunk_info info;
     BW_TRY(bw_chunk_describe(chunk, &info));
+    if (fs->is_dump)
+        flatten(fs, &info);
     struct bw_error *error =
         bw_graph_control(fs->graph, &(struct bw_control){BW_CONTROL_CHUNK, {.chunk = &info}});
     BW_PROBE(fs->graph->probes, chunk__add, chunk,
@@ -89,6 +104,8 @@ static void match_device(struct bw_fs *fs, const struct bw_item *item)
         image->is_known = true;
         return;
     }
+    if (fs->is_dump) /* of all devices */
+        return;
     fs->status.missing_devices++;
     bw_uuid_text(disk->uuid, uuid);
     bw_fs_report(fs, BW_WARNING,

@@ -74,6 +74,7 @@ struct bw_fs {
     struct bw_reporter reporter; /**< the user's */
     struct bw_fs_status status;  /**< all but `damages` */
     bool ignores_log;            /**< bw_fs_options.log */
+    bool is_dump; /**< it is read from a dump of btrfs-image: see bw_image.is_dump */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;

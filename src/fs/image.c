@@ -163,7 +163,7 @@ static struct copies find_copies(const struct bw_image *image, int wanted)
     for (unsigned copy = 0; copy < BW_SUPERBLOCK_COPIES; copy++) {
         copies.offsets[copy] = bw_superblock_offset(copy);
         copies.exist[copy] =
-            (wanted < 0 || copy == (unsigned)wanted) &&
+            (wanted < 0 || copy == (unsigned)wanted) && !(copy && image->is_dump) &&
             copies.offsets[copy] + BW_SUPERBLOCK_SIZE <= bw_xlator_size(image->storage);
     }
     return copies;
@@ -306,7 +306,7 @@ static void check_size(struct bw_fs *fs, const struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
     uint64_t size = bw_xlator_size(image->storage), wanted = image->superblock.device.total_bytes;
-    if (image->bad || size >= wanted)
+    if (image->bad || image->is_dump || size >= wanted)
         return;
     bool foreign = identify(fs, image, &name);
     bw_fs_report(fs, BW_WARNING,
@@ -340,6 +340,14 @@ static struct bw_error *name_image(struct bw_image *image)
     return image->name ? NULL : bw_error_no_memory();
 }
 
+/* Whether a layer below shows a dump. */
+static bool is_dump(const struct bw_xlator *layer)
+{
+    while (strcmp(bw_xlator_type(layer), "layout/metadump") != 0 && bw_xlator_child_count(layer))
+        layer = bw_xlator_child(layer, 0);
+    return bw_xlator_child_count(layer);
+}
+
 /* A disk with a btrfs in its partitions gets a table only. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
@@ -347,6 +355,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
 {
     image->storage = bw_xlator_child(map, index);
     image->index = index;
+    image->is_dump = is_dump(image->storage);
     BW_TRY(name_image(image));
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});

@@ -28,6 +28,7 @@ struct bw_image {
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
     bool is_known; /**< the chunk tree has this device */
+    bool is_dump;  /**< made by btrfs-image: tree blocks only, each at its logical address */
     size_t index;  /**< its place among those given */
 };
 

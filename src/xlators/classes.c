@@ -7,6 +7,7 @@
 const struct bw_xlator_class *const bw_builtin_classes[] = {
     &bw_storage_file_class,
     &bw_layout_concat_class,
+    &bw_layout_metadump_class,
     &bw_layout_window_class,
     &bw_layout_partition_class,
     &bw_cluster_chunk_map_class,
