@@ -401,8 +401,7 @@ struct bw_error *bw_data_check_end(struct bw_data_check *data, struct bw_error *
 
 struct bw_error *bw_pass_data(struct bw_check *check)
 {
-    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
-    if (check->fs->is_dump || (check->fs->superblock.flags & restored)) {
+    if (check->fs->no_data) {
         bw_check_find(check, BW_CODE_data_absent, &(struct bw_subject){0},
                       "the image is a metadata dump, or was restored from one");
         return NULL;

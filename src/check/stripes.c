@@ -194,7 +194,7 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
                     .tree = BW_CHUNK_TREE,
                     .key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid},
                     .devid = device->devid}};
-    if (!image || device->seed || device->state != BW_DEVICE_PRESENT)
+    if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
         return;
     const struct bw_device_identity *own = &image->superblock.device;
     if (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used)

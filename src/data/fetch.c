@@ -308,7 +308,9 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     const struct bw_extent *extent = &piece->extent;
     uint8_t *bytes = bw_data_block_take(block, extent->length);
     struct bw_error *error = NULL;
-    if (extent->compression == BW_COMPRESS_NONE)
+    if (fetch->fs->no_data)
+        error = bw_error_create(BW_ERROR_NOT_FOUND, "a dump of btrfs-image has no data");
+    else if (extent->compression == BW_COMPRESS_NONE)
         memcpy(bytes, piece->inline_data + extent->extent_offset, extent->length);
     else
         error = bw_data_decode(fetch->decoder, file, piece, piece->inline_data, bytes);

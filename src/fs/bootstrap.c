@@ -85,10 +85,11 @@ struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
                                     const uint8_t uuid[BW_UUID_SIZE])
 {
     for (size_t i = 0; i < fs->image_count; i++) {
-        const struct bw_device_identity *device = &fs->images[i].superblock.device;
-        if (fs->images[i].role != BW_IMAGE_UNUSED && device->devid == devid &&
-            memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0)
-            return &fs->images[i];
+        struct bw_image *image = &fs->images[i];
+        const struct bw_device_identity *device = &image->superblock.device;
+        const bool same = device->devid == devid && memcmp(device->uuid, uuid, BW_UUID_SIZE) == 0;
+        if (image->role != BW_IMAGE_UNUSED && (same || image->is_dump))
+            return image;
     }
     return NULL;
 }
@@ -104,8 +105,6 @@ static void match_device(struct bw_fs *fs, const struct bw_item *item)
         image->is_known = true;
         return;
     }
-    if (fs->is_dump) /* of all devices */
-        return;
     fs->status.missing_devices++;
     bw_uuid_text(disk->uuid, uuid);
     bw_fs_report(fs, BW_WARNING,

@@ -75,6 +75,7 @@ struct bw_fs {
     struct bw_fs_status status;  /**< all but `damages` */
     bool ignores_log;            /**< bw_fs_options.log */
     bool is_dump; /**< it is read from a dump of btrfs-image: see bw_image.is_dump */
+    bool no_data; /**< that, or it was restored from one: inline data were overwritten, too */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;

@@ -73,7 +73,8 @@ bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblo
 /** Whether it is of a seed device. */
 bool bw_is_seed(const struct bw_superblock *superblock);
 
-/** The image of the device with this id and uuid; NULL if it is missing. */
+/** The image of the device with this id and uuid, or a dump of all devices; NULL if it is missing.
+ */
 struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
                                     const uint8_t uuid[BW_UUID_SIZE]);
 

@@ -216,8 +216,10 @@ static struct bw_error *tell_file_system(const struct bw_fs *fs, const struct bw
 
 static void note_dumps(struct bw_fs *fs, const struct bw_image_set *set)
 {
+    const uint64_t restored = BW_SUPER_FLAG_METADUMP | BW_SUPER_FLAG_METADUMP_V2;
     for (size_t i = 0; i < set->count; i++)
         fs->is_dump |= set->images[i].is_dump && set->images[i].role == BW_IMAGE_DEVICE;
+    fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
 }
 
 static struct bw_error *set_top(struct bw_fs *fs)

@@ -29,8 +29,8 @@ is_a gzip 0 '\037\213\010' "gzip-compressed: unpack it first, with 'gunzip'"
 is_a zstd 0 '\050\265\057\375' "zstd-compressed: unpack it first, with 'unzstd'"
 is_a xz 0 '\3757zXZ\0' 'xz-compressed'
 is_a bzip2 0 'BZh91AY&SY' 'bzip2-compressed'
-is_a "a dump" 0 '\213\146\225\162\342\045\134\275' \
-    "a dump of btrfs-image: restore it with 'btrfs-image -r'"
+is_a "a dump with data" 0 '_DUmP_v1' \
+    "a dump of btrfs-image with data: restore it with 'btrfs-image -r'"
 is_a "a stream" 0 'btrfs-stream\0\1' 'a stream of btrfs send'
 is_a tar 257 'ustar\0' 'a tar archive'
 is_a zip 0 'PK\3\4' 'a zip archive'

@@ -22,6 +22,7 @@ for table in gpt:whole-disk:2 two:two:1 two:two:130; do
         conv=notrunc,sparse status=none
 done
 split -b 100M -d -a 3 --numeric-suffixes=1 whole-disk.img whole-disk.img.
+zstd -q -d "$ROOT/fixtures/metadumps/raid10-4.bti.zst" -o dump.bti
 mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
 

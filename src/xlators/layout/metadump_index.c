@@ -74,24 +74,34 @@ static struct bw_error *check_header(const struct disk_header *header, uint64_t 
     return NULL;
 }
 
+static bool add_piece(struct bw_metadump_index *index, const struct bw_metadump_piece *piece)
+{
+    if (!BW_ARRAY_RESERVE(index->pieces, index->count, index->capacity))
+        return false;
+    index->pieces[index->count++] = *piece;
+    return true;
+}
+
 /* Takes the pieces of a cluster, and goes on to the next one. */
 static struct bw_error *take_cluster(struct bw_metadump_index *index, const union block *block,
                                      uint64_t size, uint64_t *offset)
 {
     const struct disk_header *header = &block->cluster.header;
+    const bool compressed = header->compression == COMPRESS_ZLIB;
     uint64_t at = *offset + BLOCK;
     for (uint32_t i = 0; i < bw_get32(header->count); i++) {
         const struct disk_entry *entry = &block->cluster.entries[i];
-        const uint32_t stored = bw_get32(entry->stored);
-        if (at > size || stored > size - at)
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "the dump is cut off: it ends at %" PRIu64
-                                   ", in the piece at %" PRIu64,
-                                   size, at);
-        if (!BW_ARRAY_RESERVE(index->pieces, index->count, index->capacity))
+        const uint64_t room = at < size ? size - at : 0;
+        const bool cut = bw_get32(entry->stored) > room;
+        const uint32_t stored = cut ? (uint32_t)room : bw_get32(entry->stored);
+        if ((!cut || !compressed) &&
+            !add_piece(index, &(struct bw_metadump_piece){bw_get64(entry->logical), at, stored,
+                                                          compressed}))
             return bw_error_no_memory();
-        index->pieces[index->count++] = (struct bw_metadump_piece){
-            bw_get64(entry->logical), at, stored, header->compression == COMPRESS_ZLIB};
+        if (cut)
+            return bw_error_create(
+                BW_ERROR_CORRUPT,
+                "the dump is cut off: it ends at %" PRIu64 ", in the piece at %" PRIu64, size, at);
         at += stored;
     }
     *offset = (at + BLOCK - 1) / BLOCK * BLOCK;
@@ -101,9 +111,9 @@ static struct bw_error *take_cluster(struct bw_metadump_index *index, const unio
 static int compare(const void *a, const void *b)
 {
     const struct bw_metadump_piece *first = a, *second = b;
-    return first->logical != second->logical ? (first->logical < second->logical ? -1 : 1)
-                                             : (first->offset > second->offset) -
-                                                   (first->offset < second->offset);
+    return first->logical != second->logical
+               ? (first->logical < second->logical ? -1 : 1)
+               : (first->offset > second->offset) - (first->offset < second->offset);
 }
 
 struct bw_error *bw_metadump_index_read(const struct bw_frame *frame, struct bw_xlator *device,

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Dumps of btrfs-image: what they show is what the images show they were made of, but for the data;
+# and dumps that are cut off, damaged or hostile.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid10-4 subvolumes log-tree || exit 1
+cd "$WORK" || exit 1
+columns=path,size,mode,uid,mtime,inode
+
+for name in raid10-4 subvolumes log-tree; do
+    zstd -q -d "$ROOT/fixtures/metadumps/$name.bti.zst" -o "$name.bti"
+    "$PROGRAM" -q -o "$columns" "$BUILD/fixtures/$name"/dev*.img > wanted
+    expect "$name: the dump is walked" 0 - -o "$columns" "$name.bti"
+    holds "$name: as the image" cmp wanted out
+    expect "$name: and checked" 0 'checked: [1-9].* 0 errors, 0 warnings' check "$name.bti"
+    holds "$name: it is called a dump" out_has '^note metadump: '
+done
+
+expect "a tree of a dump" 0 - dump -t fs raid10-4.bti
+cp out dumped
+expect "a tree of the image" 0 - dump -t fs "$BUILD/fixtures/raid10-4"/dev*.img
+holds "the same" cmp dumped out
+expect "contents are not there" 1 'a dump of btrfs-image has no data' sum raid10-4.bti
+holds "but those of empty files" out_has '^e3b0c44298fc1c149afbf4c8996fb924'
+holds "and nothing else" [ "$(grep -vc '^e3b0c44' out)" -eq 0 ]
+link=$("$PROGRAM" ls -R -o path,type "$BUILD/fixtures/subvolumes/dev1.img" 2> err |
+    sed -n 's/\tsymlink$//p' | head -n 1)
+[ -z "$link" ] || expect "targets neither" 0 'no targets of symbolic links' \
+    stat subvolumes.bti "$link"
+expect "the layer is in the graph" 0 - graph raid10-4.bti
+holds "above the file" out_has 'type layout/metadump'
+cp out dump.vol
+expect "and can be given back" 0 - --graph dump.vol
+expect "all data of a dump" 0 'data-absent' check --data raid10-4.bti
+
+# hostile NAME STATUS REGEX OFFSET BYTES: changes some bytes of a dump. BYTES as for printf.
+hostile() {
+    cp raid10-4.bti hostile.bti
+    # shellcheck disable=SC2059 # the bytes are a format on purpose
+    printf "$5" | dd of=hostile.bti bs=1 seek="$4" conv=notrunc status=none
+    expect "$1" "$2" "$3" hostile.bti
+}
+hostile "too many pieces" 2 'has 255 pieces' 16 '\377\0\0\0'
+hostile "an unknown compression" 3 'has compression 9' 20 '\11'
+hostile "a piece after the end" 2 'is cut off: it ends at ' 29 '\377\377\377\377'
+hostile "no stream" 2 'cannot be decompressed' 1024 'nothing of zlib here'
+head -c 400000 subvolumes.bti > cut.bti
+expect "a dump that was cut off" 2 'warning: the dump is cut off: it ends at 400000' cut.bti
+head -c 1023 raid10-4.bti > cut.bti
+expect "almost nothing of it" 2 'cut.bti is not a btrfs file system' cut.bti
+
+# A piece of the length of a superblock that goes on for gigabytes when it is decompressed.
+python3 - raid10-4.bti bomb.bti << 'PYTHON'
+import struct, sys, zlib
+packer = zlib.compressobj(9)
+bomb = b"".join(packer.compress(bytes(1 << 20)) for i in range(64)) + packer.flush()
+header = struct.pack("<QQIB", 0xbd5c25e27295668b, 0, 1, 1) + struct.pack("<QI", 65536, len(bomb))
+open(sys.argv[2], "wb").write(header.ljust(1024, b"\0") + bomb)
+PYTHON
+expect "a piece without end" 2 'cannot be decompressed' bomb.bti
+
+# Random damage must be told, never more than that.
+for seed in 1 2 3 4 5 6 7 8; do
+    python3 - "$seed" subvolumes.bti damaged.bti << 'PYTHON'
+import random, sys
+random.seed(int(sys.argv[1]))
+dump = bytearray(open(sys.argv[2], "rb").read())
+for i in range(40):
+    dump[random.randrange(len(dump))] = random.randrange(256)
+open(sys.argv[3], "wb").write(dump)
+PYTHON
+    timeout 20 "$PROGRAM" damaged.bti > out 2> err
+    holds "random damage $seed" [ $? -le 2 ]
+done
+finish
