@@ -34,7 +34,8 @@ static void check_flags(struct bw_check *check)
 {
     uint64_t left = check->fs->superblock.flags & ~UINT64_C(3) & ~BW_SUPER_FLAG_SEEDING;
     if (check->fs->is_dump)
-        bw_check_find(check, BW_CODE_metadump, &nothing, "a dump of btrfs-image: there are no data");
+        bw_check_find(check, BW_CODE_metadump, &nothing,
+                      "a dump of btrfs-image: there are no data");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         if (left >> flags[i].bit & 1)
             bw_check_find(check, flags[i].code, &nothing, "%s", flags[i].message);

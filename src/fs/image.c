@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "format/superblock.h"
 #include "fs/disk.h"
+#include "fs/opening.h"
 #include "fs/superblock_log.h"
 #include "graph/identify.h"
 
@@ -340,14 +341,6 @@ static struct bw_error *name_image(struct bw_image *image)
     return image->name ? NULL : bw_error_no_memory();
 }
 
-/* Whether a layer below shows a dump. */
-static bool is_dump(const struct bw_xlator *layer)
-{
-    while (strcmp(bw_xlator_type(layer), "layout/metadump") != 0 && bw_xlator_child_count(layer))
-        layer = bw_xlator_child(layer, 0);
-    return bw_xlator_child_count(layer);
-}
-
 /* A disk with a btrfs in its partitions gets a table only. */
 static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
                                    const struct bw_fs_options *options, size_t index,
@@ -355,7 +348,7 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
 {
     image->storage = bw_xlator_child(map, index);
     image->index = index;
-    image->is_dump = is_dump(image->storage);
+    image->is_dump = bw_image_is_dump(image->storage);
     BW_TRY(name_image(image));
     BW_PROBE(fs->graph->probes, image__open, image,
              &(struct bw_image_event){image->path, bw_xlator_size(image->storage), index});
@@ -363,6 +356,10 @@ static struct bw_error *open_image(struct bw_fs *fs, struct bw_xlator *map,
         BW_TRY(look_for_disk(fs, image, true));
     if (!image->disk || image->partition)
         BW_TRY(choose_copy(fs, image, options->superblock_copy));
+    bool had_none = image->bad;
+    BW_TRY(bw_image_show_dump(fs, map, image));
+    if (had_none && !image->bad)
+        return open_image(fs, map, options, index, image);
     if (image->disk && !image->partition)
         return NULL;
     check_size(fs, image);

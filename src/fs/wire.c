@@ -14,11 +14,9 @@
 
 #include "base/cleanup.h"
 #include "format/superblock.h"
-#include "xlators/layout/metadump_index.h"
 
 #define CHUNK_MAP_TYPE "cluster/chunk-map"
 #define REMAP_TYPE     "cluster/remap"
-#define METADUMP_TYPE  "layout/metadump"
 
 static const struct bw_text_place nowhere;
 
@@ -137,22 +135,6 @@ static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_x
                                         found);
 }
 
-/* Dumps of btrfs-image get a layer that shows them as devices. */
-static struct bw_error *show_dumps(const struct bw_fs *fs, struct bw_xlator *map)
-{
-    struct bw_xlator *layer;
-    const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
-    for (size_t i = 0; i < bw_xlator_child_count(map); i++) {
-        struct bw_xlator *device = bw_xlator_child(map, i);
-        if (!bw_is_metadump(&frame, device))
-            continue;
-        BW_TRY(bw_graph_insert_above(fs->graph, bw_graph_index(device), METADUMP_TYPE, nowhere,
-                                     &layer));
-        BW_TRY(bw_graph_check_layer(layer));
-    }
-    return bw_graph_start(fs->graph, map);
-}
-
 static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw_image_set *set)
 {
     for (size_t i = set->count; i-- > 0;)
@@ -245,7 +227,6 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
     if (!options->graph->file)
         BW_TRY(bw_splits_join(fs, map));
     BW_TRY(bw_graph_start(fs->graph, map));
-    BW_TRY(show_dumps(fs, map));
     return bw_images_open(fs, map, options, set);
 }
 
