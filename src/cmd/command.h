@@ -38,16 +38,15 @@ struct cmd_option {
     struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
     const char *const *words; /**< of cmd_take_word(): what may be given; ends with NULL */
-    /** For options like --help: writes something to stdout and returns the exit status, so that
-     * the command is not run; or SHOWED_NOTHING, to go on with `take`. May be NULL. */
-    int (*show)(const struct command *command, const char *argument);
+    /** For options like --help: writes something to stdout and returns the exit status, so that the
+     * command is not run. An option with `take` shows only if its argument is "help", and then when
+     * all options are known. `state` is that of the command. May be NULL. */
+    int (*show)(const struct command *command, const void *state, const char *argument);
     const struct cmd_option *group;  /**< this entry stands for a table that several commands
                                         share; its settings begin at `offset` */
     void (*release)(void *settings); /**< of a group: frees what its options have allocated, after
                                         the command; NULL: nothing */
 };
-
-enum { SHOWED_NOTHING = -1 };
 
 /* The end of a table entry: where its argument is stored. The type of the member is checked. */
 #define CMD_AT(type, member, wanted) \
@@ -132,6 +131,8 @@ struct command {
     const char *examples;             /**< lines of --help after the options */
     const struct cmd_option *options; /**< of its own, for its state */
     const char *record;               /**< of its rows, if it has cmd_rows_options */
+    const char *other_record;         /**< of its rows, if its flag at `other` is set; NULL: none */
+    size_t other;                     /**< CMD_AT(state, flag, bool) */
     /** Does the work; returns the exit status. */
     int (*run)(const struct cmd_common *common, void *state);
     size_t state_size;    /**< bytes of the state: what the options set, for `run` */
@@ -165,6 +166,9 @@ extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 extern const struct cmd_option cmd_image_options[], cmd_common_options[];
 /** Among the first: the options for a struct cmd_probe_settings. */
 extern const struct cmd_option cmd_probe_options[];
+
+/** The record of the rows that a command writes. */
+const char *cmd_record_of(const struct command *command, const void *state);
 
 /** All commands, those of a topic together; ends with NULL. The first is the default. */
 extern const struct command *const cmd_table[];

@@ -44,6 +44,14 @@ holds "path is the first" [ "$(head -n 1 "$WORK/out" | cut -d ' ' -f 1)" = path 
 all=$(sed 's/ .*//' "$WORK/out" | paste -s -d ,)
 expect "all columns" 0 - -0 --header -o "$all" "$plain"
 holds "by name" [ "$(head -z -n 1 "$WORK/out" | tr -d '\0' | tr '\t' ,)" = "$all" ]
+for words in 'tree-stats --items -o help' 'tree-stats -o help --items'; do
+    expect "$words" 0 - $words
+    is "$words" "$(awk '{ print $1 }' "$WORK/out" | xargs)" "tree type number items bytes"
+done
+expect "columns of --status" 0 - qgroups -o help --status
+holds "are those" out_has '^enable_generation '
+expect "columns without it" 0 - qgroups -o help
+holds "are others" out_has '^max_referenced '
 "$PROGRAM" -o help > /dev/full 2> /dev/null
 status=$?
 holds "the list on a full disk is an error" [ "$status" -ne 0 ]

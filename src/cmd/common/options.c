@@ -64,11 +64,12 @@ static struct bw_error *take_verbose(void *target, const struct cmd_option *opti
     return NULL;
 }
 
-static int show_help(const struct command *command, const char *argument);
+static int show_help(const struct command *command, const void *state, const char *argument);
 
-static int show_version(const struct command *command, const char *argument)
+static int show_version(const struct command *command, const void *state, const char *argument)
 {
     (void)command;
+    (void)state;
     (void)argument;
     puts("btrfs-walk " BW_VERSION);
     return STATUS_OK;
@@ -194,10 +195,11 @@ static void help_option(const struct option_list *list, size_t number)
     printf("%.*s\n", (int)text.length, text.data ? text.data : "");
 }
 
-static int show_help(const struct command *command, const char *argument)
+static int show_help(const struct command *command, const void *state, const char *argument)
 {
     bool is_default = command == cmd_table[0];
     const struct option_list list = options_of(command, NULL, NULL);
+    (void)state;
     (void)argument;
     printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n%s\n", is_default ? "[" : "", command->name,
            is_default ? "]" : "", command->operands, command->summary);
@@ -271,35 +273,53 @@ static int flush_stdout(const struct cmd_common *common)
 }
 
 /* Only stdout is written here, so that SIGPIPE may end the program: see cmd_write(). */
-static int show(const struct command *command, const struct cmd_common *common,
+static int show(const struct command *command, const struct cmd_common *common, const void *state,
                 const struct cmd_option *option, const char *argument)
 {
     signal(SIGPIPE, SIG_DFL);
-    int status = option->show(command, argument);
+    int status = option->show(command, state, argument);
     if (status == STATUS_OK)
         status = flush_stdout(common);
     signal(SIGPIPE, SIG_IGN);
     return status_of(command, status);
 }
 
+enum { SHOWED_NOTHING = -1 };
+
+/* What is shown when all options are known. */
+struct shown {
+    const struct cmd_option *option; /* NULL: nothing */
+    const char *argument;
+};
+
 /* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
-static int use_option(const struct command *command, const struct cmd_common *common,
-                      const struct option_list *list, size_t number, const char *argument)
+static int use_option(const struct command *command, const struct option_list *list, size_t number,
+                      const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
     /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    int status = option->show ? show(command, common, option, argument) : SHOWED_NOTHING;
-    if (status != SHOWED_NOTHING || !option->take)
-        return status;
+    if (option->show && (!option->take || strcmp(argument, "help") == 0)) {
+        *later = (struct shown){option, argument};
+        return SHOWED_NOTHING;
+    }
     BW_AUTO_ERROR struct bw_error *error =
         option->take(list->items[number].settings + option->offset, option, argument);
     return error ? usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-static int bad_option(const struct command *command, int result, const char *argument)
+static int bad_option(const struct command *command, const struct option_list *list, int result,
+                      const char *argument)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
     bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
+    if (result == '?' && optopt >= LONG_FORM) {
+        const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
+        BW_AUTO_BUFFER struct bw_buffer reason = {0};
+        bw_buffer_format(&reason, "--%s takes no argument, and is: %s", option->name,
+                         option->description);
+        bw_buffer_append_byte(&reason, '\0');
+        return usage_error(command, reason.failed ? "" : reason.data, argument);
+    }
     return usage_error(command, result == ':' ? "option without its argument" : "unknown option",
                        is_short ? letter : argument);
 }
@@ -309,18 +329,21 @@ static int take_options(const struct command *command, int argc, char **argv,
 {
     const struct option_list list = options_of(command, common, state);
     struct getopt_tables tables = {.letters = ""};
+    struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING;
     fill_tables(&tables, &list);
     opterr = 0;
-    while (status == SHOWED_NOTHING &&
+    while (status == SHOWED_NOTHING && (!later.option || later.option->take) &&
            (result = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
         if (result == '?' || result == ':')
-            return bad_option(command, result, argv[optind - 1]);
+            return bad_option(command, &list, result, argv[optind - 1]);
         size_t number =
             result < LONG_FORM ? find_letter(&list, result) : (size_t)(result - LONG_FORM);
-        status = use_option(command, common, &list, number, optarg);
+        status = use_option(command, &list, number, optarg, &later);
     }
-    return status;
+    return status == SHOWED_NOTHING && later.option
+               ? show(command, common, state, later.option, later.argument)
+               : status;
 }
 
 /* IMAGE comes first, because its file system is the one to open; devices given with -d follow. */
@@ -333,6 +356,12 @@ static void take_operands(const struct command *command, struct cmd_common *comm
     common->image_count += images;
     common->paths = (const char *const *)operands + images;
     common->path_count = count - images;
+}
+
+const char *cmd_record_of(const struct command *command, const void *state)
+{
+    const bool *other = (const void *)((const char *)state + command->other);
+    return command->other_record && *other ? command->other_record : command->record;
 }
 
 static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,

@@ -40,11 +40,10 @@ static size_t decode_separator(const char *text, char *bytes)
 }
 
 /* '-o help' lists the columns. */
-static int show_columns(const struct command *command, const char *argument)
+static int show_columns(const struct command *command, const void *state, const char *argument)
 {
-    const struct bw_record *record = bw_record_find(command->record);
-    if (strcmp(argument, "help") != 0)
-        return SHOWED_NOTHING;
+    const struct bw_record *record = bw_record_find(cmd_record_of(command, state));
+    (void)argument;
     for (unsigned i = 0; i < record->member_count; i++)
         printf("%-14s %s%s\n", record->members[i].name, record->members[i].documentation,
                record->members[i].lazy ? " (only if named)" : "");

@@ -151,16 +151,16 @@ static struct bw_error *write_groups(struct cmd_listing *listing, void *context)
 
 static int run(const struct cmd_common *common, void *state)
 {
-    static const struct cmd_listing_plan groups = {
-        .record = "qgroupinfo",
-        .columns = "id,referenced,exclusive,max_referenced,max_exclusive,parents,children,path",
-        .list = write_groups,
-    };
-    static const struct cmd_listing_plan status = {
-        .record = "quotainfo", .columns = "mode,state,generation", .list = write_status};
     const struct qgroups_state *qgroups = state;
-    struct cmd_listing_plan plan = qgroups->status ? status : groups;
-    plan.context = state;
+    const bool status = qgroups->status;
+    const struct cmd_listing_plan plan = {
+        .record = cmd_record_of(&cmd_qgroups, state),
+        .columns = status ? "mode,state,generation"
+                          : "id,referenced,exclusive,max_referenced,max_exclusive,parents,"
+                            "children,path",
+        .list = status ? write_status : write_groups,
+        .context = state,
+    };
     return cmd_listing_run(common, &qgroups->rows, &plan);
 }
 
@@ -181,6 +181,8 @@ const struct command cmd_qgroups = {
                 "  btrfs-walk qgroups --status --json disk.img      are the numbers good?\n",
     .options = options,
     .record = "qgroupinfo",
+    .other_record = "quotainfo",
+    .other = CMD_AT(struct qgroups_state, status, bool),
     .run = run,
     .state_size = sizeof(struct qgroups_state),
 };

@@ -263,7 +263,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct tree_stats_state *stats = state;
     const struct cmd_listing_plan plan = {
-        .record = stats->items ? "itemsinfo" : "treeinfo",
+        .record = cmd_record_of(&cmd_tree_stats, state),
         .columns = stats->items ? "tree,type,items,bytes" : NULL,
         .list = list,
         .context = state,
@@ -291,6 +291,8 @@ const struct command cmd_tree_stats = {
                 "  btrfs-walk tree-stats -o name,bytes,fill disk.img   columns\n",
     .options = options,
     .record = "treeinfo",
+    .other_record = "itemsinfo",
+    .other = CMD_AT(struct tree_stats_state, items, bool),
     .run = run,
     .state_size = sizeof(struct tree_stats_state),
 };

@@ -17,9 +17,10 @@
 #include "cmd/common/last_words.h"
 #include "cmd/probes/recorder.h"
 
-static int show_list(const struct command *command, const char *style)
+static int show_list(const struct command *command, const void *state, const char *style)
 {
     (void)command;
+    (void)state;
     return cmd_probe_list(style);
 }
 
