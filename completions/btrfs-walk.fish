@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes diff qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -338,6 +338,21 @@ complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l separator -x -d 'separ
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a diff -d 'Lists what differs between two subvolumes or snapshots, or two images.'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l other -r -F -d 'B is in this other image (repeatable: one for each device)'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l content -x -a 'needed never always' -d 'read data to compare them: where checksums cannot tell (needed, the default), never, or always'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l by-path -d 'compare path by path, even if A and B have a common origin'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l only -x -d 'only what was added (A), deleted (D), modified (M), renamed (R), ...'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l stat -d 'also the bytes of content that differ, and on stderr how much in all'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -s 0 -l null -d 'end each field of a line with NUL, and do not escape names'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -s o -l output -x -a '(__btrfs_walk_list status type path path_bytes old_path old_path_bytes changes unknown bytes old_size size old_type old_inode inode)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is diff' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a qgroups -d 'Lists quota groups with their use and limits, or the state of quotas.'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l status -d 'print the state of quotas instead of the groups'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -s o -l output -x -a '(__btrfs_walk_list id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags)' -d 'write these columns, separated by commas (\'-o help\' lists all)'

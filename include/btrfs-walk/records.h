@@ -477,6 +477,24 @@ struct bw_compressioninfo {
     uint64_t inlined; /**< of the total: extents that lie inside the tree */
 };
 
+/** Version 1, Evolving/Evolving/Common: a difference between two subvolumes. */
+struct bw_diffinfo {
+    const char *status; /**< Added, Deleted, Modified, Renamed, another Type, or ?: not known */
+    const char *type; /**< file, directory, symlink, ... */
+    struct bw_bytes path; /**< path in the subvolume; if renamed, the new one */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes old_path; /**< path before; absent unless renamed */
+    struct bw_bytes old_path_bytes; /**< that one in base64; in JSON only if it is not UTF-8 */
+    struct bw_names changes; /**< what differs: content size mode owner times xattrs links */
+    struct bw_names unknown; /**< what of that could not be compared */
+    uint64_t bytes; /**< bytes of content that differ, or were added or deleted */
+    uint64_t old_size; /**< size before; absent for directories */
+    uint64_t size; /**< size after; likewise */
+    const char *old_type; /**< type before; absent unless it changed */
+    uint64_t old_inode; /**< number of the inode before, if any */
+    uint64_t inode; /**< number of the inode after, if any */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

@@ -160,6 +160,87 @@ make_subvolume_kinds() {
 	tree_has root 'ORPHAN ORPHAN_ITEM'
 }
 
+# What `diff` compares: between `first` and `second` everything that can become of
+# a name and of a file, from there to `third` only places on disk.
+make_differences() {
+	local live=$mnt/live i
+	devices 1 128M
+	format
+	attach
+	subvolume "$live"
+	mkdir -p "$live/docs/deep" "$live/gone/below" "$live/many" "$live/again"
+	head -c 200000 < <(yes text) > "$live/docs/large"
+	printf 'one\n' > "$live/docs/small"
+	ln "$live/docs/small" "$live/docs/link"
+	printf 'a\n' > "$live/swap-a"
+	printf 'b\n' > "$live/swap-b"
+	printf 'gone\n' > "$live/gone/below/file"
+	printf 'type\n' > "$live/type"
+	printf 'again\n' > "$live/again/file"
+	printf 'saved\n' > "$live/saved"
+	printf 'attributes\n' > "$live/attributes"
+	ln -s target "$live/symlink"
+	truncate -s 1M "$live/holes"
+	touch "$live/unsummed"
+	chattr +C "$live/unsummed"
+	head -c 100000 < <(yes unsummed) >> "$live/unsummed"
+	touch "$live/tab"$'\t'"and newline"$'\n'
+	touch "$live/bytes"$'\xff'
+	for ((i = 0; i < 300; i++)); do
+		: > "$live/many/$i"
+	done
+	subvolume "$live/nested"
+	subvolume "$live/nested-gone"
+	sync -f "$mnt"
+	snapshot -r "$live" "$mnt/first"
+
+	mv "$live/docs" "$live/papers"
+	printf 'two\n' >> "$live/papers/small"
+	ln "$live/papers/small" "$live/papers/deep/third"
+	rm "$live/papers/link"
+	printf 'x' | dd of="$live/papers/large" bs=1 seek=70000 conv=notrunc status=none
+	mv "$live/swap-a" "$live/swap-c"
+	mv "$live/swap-b" "$live/swap-a"
+	mv "$live/swap-c" "$live/swap-b"
+	rm -r "$live/gone"
+	rm "$live/type"
+	mkdir "$live/type"
+	printf 'inside\n' > "$live/type/file"
+	rm -r "$live/again"
+	mkdir "$live/again"
+	printf 'other\n' > "$live/again/file"
+	printf 'saved again\n' > "$live/saved.new"
+	mv "$live/saved.new" "$live/saved"
+	chmod 600 "$live/attributes"
+	chown 1:2 "$live/attributes"
+	setfattr -n user.name -v value "$live/attributes"
+	rm "$live/symlink"
+	ln -s elsewhere "$live/symlink"
+	mv "$live/tab"$'\t'"and newline"$'\n' "$live/tab"$'\t'"only"
+	rm "$live/bytes"$'\xff'
+	printf 'new\n' > "$live/new"
+	rm "$live/many/150"
+	mv "$live/nested" "$live/papers/nested"
+	quiet btrfs subvolume delete "$live/nested-gone"
+	subvolume "$live/nested-new"
+	sync -f "$mnt"
+	snapshot -r "$live" "$mnt/second"
+
+	# No content changes, only its place and form: zeros in place of a hole, too.
+	quiet btrfs filesystem defragment -czstd "$live/papers/large"
+	touch -r "$live/holes" "$work/times"
+	dd if=/dev/zero of="$live/holes" bs=64k count=2 conv=notrunc status=none
+	fallocate -n -o 512k -l 64k "$live/holes"
+	touch -r "$work/times" "$live/holes"
+	touch -r "$live/unsummed" "$work/times"
+	head -c 100000 < <(yes unsummed) | dd of="$live/unsummed" conv=notrunc status=none
+	touch -r "$work/times" "$live/unsummed"
+	sync -f "$mnt"
+	snapshot -r "$live" "$mnt/third"
+	quiet btrfs subvolume sync "$mnt"
+	detach
+}
+
 # Groups of groups, and both kinds of limits.
 make_quota_groups() {
 	local i
@@ -196,5 +277,7 @@ fixture deep 'paths longer than 4096 bytes, 40 subvolumes in each other' \
 	make_deep
 fixture subvolume-kinds 'default, read-only, received and deleted subvolumes' \
 	make_subvolume_kinds
+fixture differences 'three snapshots, with changes of all kinds, and of places alone' \
+	make_differences
 fixture quota-groups 'quota groups in each other, with limits' \
 	make_quota_groups

@@ -84,6 +84,8 @@ struct cmd_common {
     const char **images; /**< IMAGE, then what -d gave; for commands without operands, all arguments
                           */
     size_t image_count;
+    const char *const *others; /**< images of another file system, which cmd_open_other() opens */
+    size_t other_count;
     const char *const *paths; /**< for a command that takes paths: the operands after IMAGE */
     size_t path_count;
     int superblock_copy;
@@ -158,6 +160,7 @@ extern const struct command cmd_ls, cmd_stat, cmd_readlink, cmd_xattr;
 extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_stats, cmd_log;
 extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner, cmd_du,
     cmd_compression;
+extern const struct command cmd_diff;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 
@@ -201,6 +204,10 @@ struct bw_error *cmd_try_open(const struct cmd_common *common,
                               struct bw_error *(*open_fs)(const struct bw_fs_options *options,
                                                           struct bw_fs **fs),
                               struct cmd_session *session);
+
+/** Opens the file system of common->others, which is not part of the session: to be closed with
+ * bw_fs_close(). The options of images and of graphs are for the first one alone. */
+struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **fs);
 
 /** The same without reading any tree, which is enough to print the graph. */
 int cmd_wire(const struct cmd_common *common, struct cmd_session *session);

@@ -118,7 +118,7 @@ static struct bw_error *list(struct cmd_listing *listing, const struct cmd_listi
 static int finish(struct cmd_listing *listing, struct bw_error *error)
 {
     error = bw_error_first(error, cmd_flush(&listing->output));
-    int failed = error ? cmd_fail_answer(listing->common, error) : STATUS_OK;
+    int failed = error ? cmd_fail_answer(listing->common, error) : listing->status;
     int status = cmd_close(listing->common, &listing->session);
     return status > failed ? status : failed;
 }
@@ -134,7 +134,8 @@ static struct bw_error *make_rows(struct cmd_listing *listing,
         chosen.columns = plan->columns;
     if (table && !settings->separator)
         chosen.header = true;
-    BW_TRY(cmd_rows_create(&chosen, plan->record, '\n', table || listing->output.at_once, rows));
+    BW_TRY(cmd_rows_create(&chosen, plan->record, plan->null_terminated ? '\0' : '\n',
+                           table || listing->output.at_once, rows));
     listing->stream.rows = *rows;
     listing->stream.consume = table && !settings->separator ? gather : cmd_write;
     listing->stream.context =

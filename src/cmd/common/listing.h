@@ -24,6 +24,7 @@ struct cmd_listing {
     struct cmd_output output;     /**< stdout, for text that the command writes by itself */
     struct bw_rows_stream stream; /**< `rows` is NULL if the command writes text by itself */
     struct bw_buffer table;       /**< rows that wait to be aligned */
+    int status;                   /**< of what the command met by itself */
 };
 
 /** What a command lists, and how. */
@@ -34,6 +35,7 @@ struct cmd_listing_plan {
     /** Writes all records. BW_ERROR_USAGE ends with STATUS_CANNOT, and so does nothing else. */
     struct bw_error *(*list)(struct cmd_listing *listing, void *context);
     void *context;
+    bool null_terminated; /**< rows that are no table end with NUL */
 };
 
 /** Opens the images, lists, and closes; returns the exit status. */

@@ -142,6 +142,8 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
     int landlock = make_rules(files, common->folder), seccomp;
     if (fs)
         BW_TRY(bw_fs_files(fs, allow_file, files));
+    for (size_t i = 0; !landlock && i < common->other_count; i++)
+        allow(files, common->others[i], READ);
     tzset(); /* reads a file */
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (!landlock)

@@ -53,6 +53,8 @@ static struct bw_error *check_streams_first(const struct cmd_common *common)
     bool added = true;
     for (size_t i = 0; i < common->image_count; i++)
         added &= bw_file_set_add(&images, common->images[i]);
+    for (size_t i = 0; i < common->other_count; i++)
+        added &= bw_file_set_add(&images, common->others[i]);
     struct bw_error *error = added ? check_streams(NULL, &images) : bw_error_no_memory();
     bw_file_set_free(&images);
     return error;
@@ -162,6 +164,19 @@ struct bw_error *cmd_try_open(const struct cmd_common *common,
     bw_error_add_cause(error, cmd_probes_close(session->probes));
     *session = (struct cmd_session){0};
     return error;
+}
+
+struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **fs)
+{
+    const struct bw_fs_options options = {
+        .struct_size = sizeof options,
+        .paths = common->others,
+        .path_count = common->other_count,
+        .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+        .reporter = {cmd_report, (void *)(uintptr_t)common},
+        .log = (enum bw_log_mode)common->log,
+    };
+    return bw_fs_open(&options, fs);
 }
 
 static int open_session(const struct cmd_common *common, struct cmd_session *session,

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Contents of two files, compared without reading them where that is possible. Both are taken apart
+ * into pieces of extents. Of two pieces at the same offset,
+ *
+ *   - the same piece of the same extent is equal, and so are holes and space never written;
+ *   - data that are stored as they are, are equal if their checksums are; a hole has those of
+ * zeros;
+ *   - compressed data are equal if they are compressed alike and the checksums of all of it are
+ *     equal.
+ *
+ * Whatever this leaves open is read on both sides.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "data/fetch.h"
+#include "diff/diff.h"
+#include "format/checksum.h"
+
+enum {
+    CHUNK = 256 << 10,                  /* bytes that are compared at a time */
+    SECTORS = CHUNK / BW_MIN_SECTORSIZE /* at most, in a chunk */
+};
+
+/* One side. */
+struct half {
+    struct bw_extent_cursor cursor;
+    struct bw_extent_piece piece; /* the present one, or what is left of it */
+    struct bw_data_checksums checksums;
+    struct bw_data_reader *reader; /* NULL until data are read */
+    struct bw_data_file file;
+    uint8_t sums[SECTORS * BW_CSUM_SIZE];
+    uint8_t bytes[CHUNK];
+    uint64_t start; /* of the bytes, in the file */
+    bool bad;       /* some of them cannot be read */
+};
+
+struct bw_diff_content {
+    struct half halves[2];
+    bool comparable; /* checksums mean the same on both sides */
+    uint32_t sectorsize;
+    uint64_t size;                  /* of the shorter file: nothing after it is compared */
+    uint8_t zero_sum[BW_CSUM_SIZE]; /* of a sector of zeros */
+};
+
+/* How a range compares. */
+enum verdict { EQUAL, DIFFERENT, OPEN };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static struct bw_error *create(struct bw_diff *diff)
+{
+    struct bw_diff_content *content = calloc(1, sizeof *content);
+    const struct bw_superblock *supers[2] = {&diff->trees[0].fs->superblock,
+                                             &diff->trees[1].fs->superblock};
+    if (!content)
+        return bw_error_no_memory();
+    for (unsigned side = 0; side < 2; side++) {
+        bw_extents_init(&content->halves[side].cursor, diff->trees[side].fs);
+        bw_data_checksums_init(&content->halves[side].checksums, diff->trees[side].fs);
+    }
+    content->sectorsize = (uint32_t)least(supers[0]->sectorsize, supers[1]->sectorsize);
+    content->comparable = supers[0]->sectorsize == supers[1]->sectorsize &&
+                          supers[0]->checksum_type == supers[1]->checksum_type;
+    uint8_t *zeros = content->halves[0].bytes; /* not used yet */
+    bw_checksum_compute(supers[0]->checksum_type, zeros, content->sectorsize, content->zero_sum);
+    diff->content = content;
+    return NULL;
+}
+
+void bw_diff_content_free(struct bw_diff_content *content)
+{
+    for (unsigned side = 0; content && side < 2; side++) {
+        bw_extents_free(&content->halves[side].cursor);
+        bw_data_checksums_free(&content->halves[side].checksums);
+        bw_data_reader_destroy(content->halves[side].reader);
+    }
+    free(content);
+}
+
+/* Reading. */
+
+static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+{
+    struct half *half = context;
+    uint8_t *to = half->bytes + (part->offset - half->start);
+    if (part->kind == BW_DATA_BYTES) {
+        memcpy(to, part->bytes, part->length);
+        return NULL;
+    }
+    memset(to, 0, part->length);
+    if (part->kind == BW_DATA_BAD) {
+        half->bad = true;
+        bw_fs_report(half->cursor.fs, BW_DAMAGE, bw_error_copy(part->error));
+    }
+    return NULL;
+}
+
+/* Counts the bytes of sectors that differ. */
+static uint64_t count_different(const struct bw_diff_content *content, size_t length)
+{
+    uint64_t bytes = 0;
+    for (size_t at = 0; at < length; at += content->sectorsize) {
+        size_t step = least(length - at, content->sectorsize);
+        if (memcmp(content->halves[0].bytes + at, content->halves[1].bytes + at, step) != 0)
+            bytes += step;
+    }
+    return bytes;
+}
+
+/* Compares the bytes of at most a chunk. */
+static struct bw_error *read_both(struct bw_diff_content *content, uint64_t start, uint64_t length,
+                                  struct bw_diff_result *result)
+{
+    length = least(length, content->size - start);
+    for (unsigned side = 0; side < 2; side++) {
+        struct half *half = &content->halves[side];
+        half->start = start;
+        half->bad = false;
+        if (!half->reader)
+            BW_TRY(bw_data_reader_create(half->cursor.fs, &half->reader));
+        BW_TRY(bw_data_read(half->reader, &half->file, start, length, take_part, half));
+    }
+    if (content->halves[0].bad || content->halves[1].bad) {
+        result->unknown |= BW_CHANGE_CONTENT;
+        return NULL;
+    }
+    uint64_t different = count_different(content, length);
+    result->bytes += different;
+    result->changes |= different ? BW_CHANGE_CONTENT : 0;
+    return NULL;
+}
+
+/* Pieces. */
+
+static bool is_zero(const struct bw_extent *extent)
+{
+    return extent->kind == BW_EXTENT_HOLE || extent->kind == BW_EXTENT_UNWRITTEN;
+}
+
+static bool is_plain(const struct bw_extent *extent)
+{
+    return extent->kind == BW_EXTENT_REGULAR && extent->compression == BW_COMPRESS_NONE;
+}
+
+/* Whether both are the same part of extents that are compressed alike. */
+static bool are_alike(const struct bw_extent *a, const struct bw_extent *b)
+{
+    return a->kind == BW_EXTENT_REGULAR && b->kind == BW_EXTENT_REGULAR &&
+           a->compression == b->compression && a->compression != BW_COMPRESS_NONE &&
+           a->stored == b->stored && a->ram_bytes == b->ram_bytes &&
+           a->extent_offset == b->extent_offset;
+}
+
+/* Whether both are the same bytes on disk. */
+static bool are_same(const struct bw_extent *a, const struct bw_extent *b)
+{
+    return a->used_logical == b->used_logical && (are_alike(a, b) || (is_plain(a) && is_plain(b)));
+}
+
+/* Goes on by some bytes, at most to the end of the piece. */
+static void advance(struct half *half, uint64_t length)
+{
+    struct bw_extent *extent = &half->piece.extent;
+    extent->offset += length;
+    extent->length -= length;
+    extent->extent_offset += length;
+    if (is_plain(extent))
+        extent->used_logical += length;
+}
+
+/* Checksums of a range of one side, or of zeros; the length is cut to those that are known. 0: the
+ * first one is not. */
+static struct bw_error *get_sums(struct bw_diff_content *content, struct half *half,
+                                 uint64_t logical, uint64_t *length)
+{
+    struct bw_checksum_run run;
+    const uint32_t size = half->checksums.size;
+    if (is_zero(&half->piece.extent)) {
+        for (uint64_t i = 0; i < *length / content->sectorsize; i++)
+            memcpy(half->sums + i * size, content->zero_sum, size);
+        return NULL;
+    }
+    if (half->file.unchecked) {
+        *length = 0;
+        return NULL;
+    }
+    BW_TRY(bw_data_checksums_get(&half->checksums, logical, *length, half->sums, &run));
+    *length = run.known ? run.length : 0;
+    return NULL;
+}
+
+/* Compares by checksums of two stored ranges, which begin at `offset` of the files. `*length` is
+ * cut to what they decide: the last sector of a file may differ behind the end of the file. */
+static struct bw_error *compare_sums(struct bw_diff_content *content, const uint64_t logical[2],
+                                     uint64_t offset, uint64_t *length, uint64_t *different)
+{
+    struct half *a = &content->halves[0], *b = &content->halves[1];
+    const uint32_t size = a->checksums.size;
+    BW_TRY(get_sums(content, a, logical[0], length));
+    if (*length)
+        BW_TRY(get_sums(content, b, logical[1], length));
+    *different = 0;
+    for (uint64_t i = 0, end; i < *length / content->sectorsize; i++) {
+        end = (i + 1) * content->sectorsize;
+        if (memcmp(a->sums + i * size, b->sums + i * size, size) == 0)
+            continue;
+        if (offset + end > content->size)
+            *length = end - content->sectorsize;
+        else
+            *different += content->sectorsize;
+    }
+    return NULL;
+}
+
+/* Compressed extents are compared as a whole: a checksum is of stored bytes. */
+static struct bw_error *compare_stored(struct bw_diff_content *content, enum verdict *verdict)
+{
+    const struct bw_extent *a = &content->halves[0].piece.extent,
+                           *b = &content->halves[1].piece.extent;
+    for (uint64_t done = 0, length; done < a->stored; done += length) {
+        uint64_t different;
+        length = least(a->stored - done, CHUNK);
+        BW_TRY(compare_sums(content, (uint64_t[]){a->logical + done, b->logical + done}, 0, &length,
+                            &different));
+        if (!length || different)
+            return NULL; /* equal bytes can be compressed in different ways */
+    }
+    *verdict = EQUAL;
+    return NULL;
+}
+
+/* Compares plain data and holes. */
+static struct bw_error *compare_plain(struct bw_diff_content *content, uint64_t *length,
+                                      uint64_t *different, enum verdict *verdict)
+{
+    const struct bw_extent *a = &content->halves[0].piece.extent,
+                           *b = &content->halves[1].piece.extent;
+    const uint64_t over = a->offset % content->sectorsize;
+    uint64_t decided = least(*length, CHUNK);
+    decided -= decided % content->sectorsize;
+    if (over || !decided) { /* next to an inline extent */
+        *length = least(*length, content->sectorsize - over);
+        return NULL;
+    }
+    BW_TRY(compare_sums(content, (uint64_t[]){a->used_logical, b->used_logical}, a->offset,
+                        &decided, different));
+    if (decided)
+        *verdict = *different ? DIFFERENT : EQUAL;
+    *length = decided ? decided : content->sectorsize;
+    return NULL;
+}
+
+/* Compares what both pieces begin with, of which `*length` is cut to what this decides. */
+static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *length,
+                                       uint64_t *different, enum verdict *verdict)
+{
+    struct bw_diff_content *content = diff->content;
+    const struct bw_extent *a = &content->halves[0].piece.extent,
+                           *b = &content->halves[1].piece.extent;
+    *verdict = OPEN;
+    if ((is_zero(a) && is_zero(b)) || (diff->shared && are_same(a, b))) {
+        *verdict = EQUAL;
+        return NULL;
+    }
+    if (!content->comparable || diff->options.reading == BW_DIFF_READ_ALWAYS)
+        return NULL;
+    if (are_alike(a, b))
+        return compare_stored(content, verdict);
+    return (is_plain(a) || is_zero(a)) && (is_plain(b) || is_zero(b))
+               ? compare_plain(content, length, different, verdict)
+               : NULL;
+}
+
+/* Whether comparing the bytes takes no reading of data. */
+static bool is_in_tree(const struct bw_extent *extent)
+{
+    return extent->kind == BW_EXTENT_INLINE || is_zero(extent);
+}
+
+/* Compares what both pieces begin with. `length` is set to how much that was. */
+static struct bw_error *compare_step(struct bw_diff *diff, uint64_t *length,
+                                     struct bw_diff_result *result)
+{
+    struct bw_diff_content *content = diff->content;
+    struct bw_extent *a = &content->halves[0].piece.extent, *b = &content->halves[1].piece.extent;
+    uint64_t different = 0;
+    enum verdict verdict = OPEN;
+    if (a->kind == BW_EXTENT_BAD || b->kind == BW_EXTENT_BAD) {
+        result->unknown |= BW_CHANGE_CONTENT;
+        return NULL;
+    }
+    BW_TRY(compare_unread(diff, length, &different, &verdict));
+    result->bytes += different;
+    result->changes |= verdict == DIFFERENT ? BW_CHANGE_CONTENT : 0;
+    if (verdict != OPEN)
+        return NULL;
+    if (diff->options.reading == BW_DIFF_READ_NEVER && !(is_in_tree(a) && is_in_tree(b))) {
+        result->unknown |= BW_CHANGE_CONTENT;
+        return NULL;
+    }
+    *length = least(*length, CHUNK);
+    return read_both(content, a->offset, *length, result);
+}
+
+/* Makes sure that a side has a piece at its place. */
+static struct bw_error *fill(struct half *half, const struct bw_diff_file *file, bool *got)
+{
+    struct bw_extent *extent = &half->piece.extent;
+    *got = true;
+    if (extent->length)
+        return NULL;
+    BW_TRY(bw_extents_next(&half->cursor, &half->piece, got));
+    if (*got && extent->error)
+        bw_fs_report(half->cursor.fs, BW_DAMAGE,
+                     bw_error_prefix(BW_TAKE(extent->error), "inode %" PRIu64 " of tree %" PRIu64,
+                                     file->number, file->tree->subvolume->tree.id));
+    return NULL;
+}
+
+/* Pieces reach to the end of a sector, which may be behind that of the file. */
+static struct bw_error *compare_range(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                      struct bw_diff_range range, struct bw_diff_result *result)
+{
+    struct bw_diff_content *content = diff->content;
+    const uint64_t sectorsize = content->sectorsize, size = content->size;
+    const uint64_t end = least(range.end, size + (sectorsize - size % sectorsize) % sectorsize);
+    uint64_t at = range.start - range.start % sectorsize;
+    bool got = true;
+    for (unsigned side = 0; side < 2; side++) {
+        struct half *half = &content->halves[side];
+        half->piece.extent.length = 0;
+        bw_extents_seek(&half->cursor, &half->file, at, end);
+    }
+    while (at < size) {
+        const struct bw_extent *a = &content->halves[0].piece.extent,
+                               *b = &content->halves[1].piece.extent;
+        for (unsigned side = 0; side < 2 && got; side++)
+            BW_TRY(fill(&content->halves[side], &files[side], &got));
+        if (!got)
+            break;
+        uint64_t length = least(a->length, b->length);
+        BW_TRY(compare_step(diff, &length, result));
+        advance(&content->halves[0], length);
+        advance(&content->halves[1], length);
+        at += length;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_diff_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                  const struct bw_diff_range *ranges, size_t count,
+                                  struct bw_diff_result *result)
+{
+    if (!diff->content)
+        BW_TRY(create(diff));
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_place place = {.subvolume = files[side].tree->subvolume,
+                                       .inode = files[side].number};
+        diff->content->halves[side].file = bw_data_file_of(&place, &files[side].inode);
+    }
+    diff->content->size = least(files[0].inode.size, files[1].inode.size);
+    for (size_t i = 0; i < count && ranges[i].start < diff->content->size; i++)
+        BW_TRY(compare_range(diff, files, ranges[i], result));
+    return NULL;
+}

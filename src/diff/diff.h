@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A comparison of two subvolumes, as its parts share it:
+ *
+ *     pairs.c: items that differ --> touched.c: inodes --> inodes.c --+
+ *                                                                     +--> rows.c --> the caller
+ *     by_path.c: directories side by side ----------------------------+
+ *
+ * inodes.c and by_path.c ask tree.c for items, names.c for names and paths, and compare.c and
+ * content.c for what differs in a file.
+ */
+#ifndef BW_DIFF_DIFF_H
+#define BW_DIFF_DIFF_H
+
+#include "btrfs-walk/diff.h"
+#include "btree/find_leaf.h"
+#include "diff/pairs.h"
+#include "fs/fs.h"
+#include "fs/inode.h"
+
+struct bw_diff_content;
+
+/** A part of a path: the first name of a directory. */
+struct bw_diff_part {
+    uint64_t parent; /**< inode; 0: the name is lost */
+    size_t name;     /**< in the names of the tree */
+    uint16_t length;
+};
+
+/** One of the two subvolumes, and the way to its items. */
+struct bw_diff_tree {
+    struct bw_fs *fs;
+    const struct bw_subvolume *subvolume;
+    struct bw_leaf_finder finder; /**< for inodes, in ascending order */
+    struct bw_leaf_finder climb;  /**< for the names of directories */
+    struct bw_map part_of;        /**< numbers of the parts, by inode */
+    struct bw_diff_part *parts;
+    size_t part_count, part_capacity;
+    struct bw_buffer names; /**< of the parts */
+    bool lost;              /**< something of it that was asked for */
+};
+
+/** What is touched of an inode. */
+enum bw_touched_flags {
+    BW_TOUCHED_NAMES = 1 << 0,
+    BW_TOUCHED_XATTRS = 1 << 1,
+    BW_TOUCHED_CONTENT = 1 << 2,
+    BW_TOUCHED_REPLACED = 1 << 3, /**< the number has gone to another file */
+};
+
+/** An inode with items that differ. */
+struct bw_touched {
+    uint64_t number;
+    size_t range; /**< the first of its ranges; the last ends where those of the next inode begin */
+    unsigned flags;
+};
+
+/** A range of a file that differs, or may differ, in bytes. */
+struct bw_diff_range {
+    uint64_t start, end;
+};
+
+/** An entry of a nested subvolume that only one tree has. */
+struct bw_nested_entry {
+    uint64_t id, directory;
+    size_t name; /**< in the names of the list */
+    uint16_t name_length;
+    uint8_t side;
+    bool unknown;
+};
+
+/** What differs, by inode. All zeros is nothing. */
+struct bw_touched_list {
+    struct bw_touched *items; /**< ascending */
+    size_t count, capacity;
+    struct bw_diff_range *ranges;
+    size_t range_count, range_capacity;
+    struct bw_nested_entry *nested;
+    size_t nested_count, nested_capacity;
+    struct bw_buffer names;
+};
+
+/** A difference that waits to be handed out. */
+struct bw_diff_row {
+    size_t path, old_path; /**< in the texts */
+    uint32_t path_length, old_path_length;
+    uint64_t directory; /* inode of the one with its name, of what was added or deleted */
+    uint64_t old_inode, inode, old_size, size, bytes;
+    uint16_t changes, unknown;
+    uint8_t status, type, old_type;
+};
+
+/** The rows, and the paths in them. All zeros is none. */
+struct bw_diff_rows {
+    struct bw_diff_row *items;
+    size_t count, capacity;
+    struct bw_buffer texts;
+    struct bw_map replaced; /**< inodes that took the place of another: number of its row */
+};
+
+/** A comparison. */
+struct bw_diff {
+    struct bw_diff_options options;
+    struct bw_diff_tree trees[2]; /**< before and after */
+    bool by_path;
+    bool shared; /**< both are in one file system: equal addresses are equal blocks and extents */
+    struct bw_touched_list touched; /**< not by path */
+    struct bw_diff_rows rows;
+    struct bw_diff_content *content;
+    struct bw_buffer filter; /**< options.path with a '/' before it and none after it */
+    struct bw_diff_summary summary;
+};
+
+/* Items (tree.c). */
+
+/** Starts with a subvolume. */
+void bw_diff_tree_init(struct bw_diff_tree *tree, const struct bw_diff_side *side);
+
+/** Frees what it holds. */
+void bw_diff_tree_free(struct bw_diff_tree *tree);
+
+/** Passes the items in a range of keys, both included, to `take`. `*lost` is set if some of them
+ * may be lost, which is reported. Fails if `take` does, or memory runs out. */
+struct bw_error *bw_diff_items(struct bw_diff_tree *tree, struct bw_leaf_finder *finder,
+                               struct bw_key first, struct bw_key last, bw_item_taker *take,
+                               void *context, bool *lost);
+
+/** An inode of one tree. */
+struct bw_diff_file {
+    struct bw_diff_tree *tree;
+    uint64_t number;
+    bool exists; /**< it has an inode and a name: not so what was deleted while it was open */
+    bool lost;   /**< whether it exists is not known */
+    struct bw_inode inode;
+};
+
+/** Reads an inode. Fails only if memory runs out. */
+struct bw_error *bw_diff_file_read(struct bw_diff_tree *tree, uint64_t number,
+                                   struct bw_diff_file *file);
+
+/* Inodes that differ (touched.c). */
+
+/** Compares the trees of the subvolumes. Fails only if memory runs out. */
+struct bw_error *bw_touched_find(struct bw_diff *diff);
+
+/** The record of an inode; NULL if it is the same in both trees. */
+const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number);
+
+/** Frees the list. */
+void bw_touched_free(struct bw_touched_list *list);
+
+/* Names and paths (names.c). */
+
+/** A name. */
+struct bw_diff_name {
+    uint64_t parent; /**< inode of its directory */
+    size_t bytes;    /**< in the bytes of the list */
+    uint16_t length;
+};
+
+/** The names of an inode, by directory and bytes. All zeros is an empty list. */
+struct bw_diff_names {
+    struct bw_diff_name *items;
+    size_t count, capacity;
+    struct bw_buffer bytes;
+    bool lost; /**< there may be more */
+};
+
+/** Reads all names of an inode. Fails only if memory runs out. */
+struct bw_error *bw_diff_names_read(struct bw_diff_tree *tree, uint64_t inode,
+                                    struct bw_diff_names *names);
+
+/** Frees the list. */
+void bw_diff_names_free(struct bw_diff_names *names);
+
+/** A text of the rows. */
+struct bw_diff_text {
+    size_t at;
+    uint32_t length; /**< 0: there is none */
+};
+
+/** Appends to the texts of the rows the path of a name in a directory of a tree (0 or 1). Its
+ * length is 0 if a directory on the way is lost, which is reported. Fails only if memory runs out.
+ */
+struct bw_error *bw_diff_path(struct bw_diff *diff, unsigned side, uint64_t directory,
+                              const void *name, size_t length, struct bw_diff_text *path);
+
+/** Whether there is, or may be, something at a path of a tree. Fails only if memory runs out. */
+struct bw_error *bw_diff_may_have(struct bw_diff_tree *tree, const char *path, size_t length,
+                                  bool *possible);
+
+/* What differs in a file (compare.c, content.c). */
+
+/** The result of comparing two files. */
+struct bw_diff_result {
+    unsigned changes, unknown; /**< bits of enum bw_difference_changes */
+    uint64_t bytes;            /**< as in struct bw_difference */
+};
+
+/** Compares two files of the same type. `touched`: all that need be compared; NULL: all. */
+struct bw_error *bw_diff_compare(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                 const struct bw_touched *touched, struct bw_diff_result *result);
+
+/** Compares the contents of two files in these ranges, up to the end of the shorter one. */
+struct bw_error *bw_diff_contents(struct bw_diff *diff, const struct bw_diff_file files[2],
+                                  const struct bw_diff_range *ranges, size_t count,
+                                  struct bw_diff_result *result);
+
+/** Frees what that has kept; NULL is allowed. */
+void bw_diff_content_free(struct bw_diff_content *content);
+
+/* Rows (rows.c). */
+
+/** Adds a row, unless it is outside of the path that is asked for. Fails only if memory runs out.
+ */
+struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row);
+
+/** Whether a path is that which is asked for, or below it. */
+bool bw_diff_wants(const struct bw_diff *diff, struct bw_diff_text path);
+
+/** A row about a file on either side; NULL: it is not there. */
+struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
+                                  const struct bw_diff_file *before,
+                                  const struct bw_diff_file *after);
+
+/** Sorts the rows, makes one of what was deleted and added at the same path, and hands them out. */
+struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff);
+
+/* The two ways. */
+
+/** By what the trees do not share. */
+struct bw_error *bw_diff_by_inode(struct bw_diff *diff);
+
+/** By paths. */
+struct bw_error *bw_diff_by_path(struct bw_diff *diff);
+
+#endif

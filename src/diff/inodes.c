@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * From inodes that differ to names that differ. A file is the same in both trees if its number and
+ * its generation are. Then its names are compared; what one tree lacks and what the other lacks are
+ * taken for renames, pair by pair, and the rest for hard links that were removed and added.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "diff/diff.h"
+
+/* The inode at hand, in both trees. */
+struct pair {
+    struct bw_diff *diff;
+    const struct bw_touched *touched;
+    struct bw_diff_file files[2];
+    struct bw_diff_names own[2];          /* names that were read */
+    const struct bw_diff_names *names[2]; /* the same; of both if they do not differ */
+};
+
+static const char *bytes_of(const struct bw_diff_names *names, size_t i)
+{
+    return names->bytes.data + names->items[i].bytes;
+}
+
+/* The order of two names. A directory whose number has gone to another one is not the same. */
+static int compare_names(const struct pair *pair, size_t i, size_t j)
+{
+    const struct bw_diff_name *a = &pair->names[0]->items[i], *b = &pair->names[1]->items[j];
+    if (a->parent != b->parent)
+        return a->parent < b->parent ? -1 : 1;
+    const struct bw_touched *parent = bw_touched_get(&pair->diff->touched, a->parent);
+    if (parent && parent->flags & BW_TOUCHED_REPLACED)
+        return -1;
+    size_t length = a->length < b->length ? a->length : b->length;
+    int order = memcmp(bytes_of(pair->names[0], i), bytes_of(pair->names[1], j), length);
+    return order ? order : (a->length > b->length) - (a->length < b->length);
+}
+
+static struct bw_error *path_of(const struct pair *pair, unsigned side, size_t i,
+                                struct bw_diff_text *path)
+{
+    const struct bw_diff_names *names = pair->names[side];
+    return bw_diff_path(pair->diff, side, names->items[i].parent, bytes_of(names, i),
+                        names->items[i].length, path);
+}
+
+static struct bw_error *add_row(const struct pair *pair, struct bw_diff_row row,
+                                struct bw_diff_text path)
+{
+    row.path = path.at;
+    row.path_length = path.length;
+    return path.length ? bw_diff_rows_add(pair->diff, &row) : NULL;
+}
+
+/* A name that one tree has, and the other one lacks, if that is known. `changes` is that of links,
+ * if the file is in both. */
+static struct bw_error *tell_only(const struct pair *pair, unsigned side, size_t i,
+                                  unsigned changes)
+{
+    struct bw_diff_text path;
+    bool unknown = pair->files[!side].lost || pair->names[!side]->lost;
+    struct bw_diff_row row =
+        bw_diff_row_of(unknown ? BW_DIFFERENCE_UNKNOWN
+                       : side  ? BW_DIFFERENCE_ADDED
+                               : BW_DIFFERENCE_DELETED,
+                       side ? NULL : &pair->files[0], side ? &pair->files[1] : NULL);
+    row.directory = pair->names[side]->items[i].parent;
+    row.changes = (uint16_t)changes;
+    if (unknown || changes)
+        row.bytes = 0;
+    BW_TRY(path_of(pair, side, i, &path));
+    return add_row(pair, row, path);
+}
+
+static struct bw_error *tell_all(const struct pair *pair, unsigned side)
+{
+    for (size_t i = 0; i < pair->names[side]->count; i++)
+        BW_TRY(tell_only(pair, side, i, 0));
+    return NULL;
+}
+
+/* What else differs in a file, told for a name of it. */
+static struct bw_error *tell_changes(const struct pair *pair, struct bw_diff_text path,
+                                     const struct bw_diff_result *result)
+{
+    struct bw_diff_row row =
+        bw_diff_row_of(result->changes ? BW_DIFFERENCE_MODIFIED : BW_DIFFERENCE_UNKNOWN,
+                       &pair->files[0], &pair->files[1]);
+    row.changes = (uint16_t)result->changes;
+    row.unknown = (uint16_t)result->unknown;
+    row.bytes = result->bytes;
+    return result->changes || result->unknown ? add_row(pair, row, path) : NULL;
+}
+
+static struct bw_error *tell_rename(const struct pair *pair, size_t i, size_t j,
+                                    const struct bw_diff_result *result)
+{
+    struct bw_diff_text old, new;
+    struct bw_diff_row row =
+        bw_diff_row_of(BW_DIFFERENCE_RENAMED, &pair->files[0], &pair->files[1]);
+    BW_TRY(path_of(pair, 0, i, &old));
+    BW_TRY(path_of(pair, 1, j, &new));
+    row.old_path = old.at;
+    row.old_path_length = old.length;
+    if (!old.length)
+        return NULL;
+    BW_TRY(add_row(pair, row, new));
+    return tell_changes(pair, new, result);
+}
+
+/* The next name from `*i` on that the other tree lacks; the count if there is none. */
+static size_t next_only(const struct pair *pair, unsigned side, const bool *common, size_t i)
+{
+    while (i < pair->names[side]->count && common[i])
+        i++;
+    return i;
+}
+
+/* Goes through both lists: renames, then hard links that came or went. */
+static struct bw_error *tell_moves(const struct pair *pair, bool *const common[2],
+                                   const struct bw_diff_result *result)
+{
+    const size_t ends[2] = {pair->names[0]->count, pair->names[1]->count};
+    bool lost = pair->names[0]->lost || pair->names[1]->lost;
+    size_t i = next_only(pair, 0, common[0], 0), j = next_only(pair, 1, common[1], 0);
+    while (!lost && i < ends[0] && j < ends[1]) {
+        BW_TRY(tell_rename(pair, i, j, result));
+        i = next_only(pair, 0, common[0], i + 1);
+        j = next_only(pair, 1, common[1], j + 1);
+    }
+    for (; i < ends[0]; i = next_only(pair, 0, common[0], i + 1))
+        BW_TRY(tell_only(pair, 0, i, BW_CHANGE_LINKS));
+    for (; j < ends[1]; j = next_only(pair, 1, common[1], j + 1))
+        BW_TRY(tell_only(pair, 1, j, BW_CHANGE_LINKS));
+    return NULL;
+}
+
+/* Names that both have are told with what differs in the file. */
+static struct bw_error *compare_lists(const struct pair *pair, bool *const common[2],
+                                      const struct bw_diff_result *result)
+{
+    for (size_t i = 0, j = 0; i < pair->names[0]->count && j < pair->names[1]->count;) {
+        struct bw_diff_text path;
+        int order = compare_names(pair, i, j);
+        if (!order) {
+            common[0][i] = common[1][j] = true;
+            if (result->changes || result->unknown) {
+                BW_TRY(path_of(pair, 1, j, &path));
+                BW_TRY(tell_changes(pair, path, result));
+            }
+        }
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return tell_moves(pair, common, result);
+}
+
+static struct bw_error *compare_same(const struct pair *pair)
+{
+    struct bw_diff_result result;
+    const size_t counts[2] = {pair->names[0]->count, pair->names[1]->count};
+    BW_TRY(bw_diff_compare(pair->diff, pair->files, pair->touched, &result));
+    if (pair->touched->number == BW_SUBVOLUME_ROOT_INODE) {
+        struct bw_diff_text top = {pair->diff->rows.texts.length, 1};
+        bw_buffer_append_byte(&pair->diff->rows.texts, '/');
+        return pair->diff->rows.texts.failed ? bw_error_no_memory()
+                                             : tell_changes(pair, top, &result);
+    }
+    BW_AUTO_FREE bool *common = calloc(counts[0] + counts[1] + 1, sizeof *common);
+    if (!common)
+        return bw_error_no_memory();
+    return compare_lists(pair, (bool *const[]){common, common + counts[0]}, &result);
+}
+
+static struct bw_error *read_names(struct pair *pair)
+{
+    bool same = pair->files[0].exists && pair->files[1].exists &&
+                !(pair->touched->flags & (BW_TOUCHED_NAMES | BW_TOUCHED_REPLACED));
+    for (unsigned side = 0; side < 2; side++) {
+        struct bw_diff_names *own = &pair->own[side];
+        own->count = own->bytes.length = 0;
+        own->lost = false;
+        pair->names[side] = same ? &pair->own[1] : own;
+        if (pair->files[side].exists && (side || !same))
+            BW_TRY(bw_diff_names_read(&pair->diff->trees[side], pair->touched->number, own));
+    }
+    return NULL;
+}
+
+static struct bw_error *compare(struct pair *pair)
+{
+    const uint64_t number = pair->touched->number;
+    struct bw_diff_file *files = pair->files;
+    for (unsigned side = 0; side < 2; side++)
+        BW_TRY(bw_diff_file_read(&pair->diff->trees[side], number, &files[side]));
+    BW_TRY(read_names(pair));
+    bool same = files[0].exists && files[1].exists &&
+                (number == BW_SUBVOLUME_ROOT_INODE ||
+                 (files[0].inode.generation == files[1].inode.generation &&
+                  !((files[0].inode.mode ^ files[1].inode.mode) & S_IFMT)));
+    if (same)
+        return compare_same(pair);
+    BW_TRY(tell_all(pair, 0));
+    return tell_all(pair, 1);
+}
+
+/* Nested subvolumes. */
+
+static int by_id(const void *a, const void *b)
+{
+    const struct bw_nested_entry *left = a, *right = b;
+    if (left->id != right->id)
+        return left->id < right->id ? -1 : 1;
+    return left->side - right->side;
+}
+
+static struct bw_error *nested_path(struct bw_diff *diff, const struct bw_nested_entry *entry,
+                                    struct bw_diff_text *path)
+{
+    return bw_diff_path(diff, entry->side, entry->directory, diff->touched.names.data + entry->name,
+                        entry->name_length, path);
+}
+
+/* Tells of an entry; `before`: the same subvolume had that one. */
+static struct bw_error *tell_nested(struct bw_diff *diff, const struct bw_nested_entry *before,
+                                    const struct bw_nested_entry *entry)
+{
+    struct bw_diff_text path, old = {0};
+    BW_TRY(nested_path(diff, entry, &path));
+    if (before)
+        BW_TRY(nested_path(diff, before, &old));
+    if (!path.length || (before && !old.length))
+        return NULL;
+    bool was = before || !entry->side, is = entry->side;
+    const struct bw_diff_row row = {
+        .status = entry->unknown ? BW_DIFFERENCE_UNKNOWN
+                  : before       ? BW_DIFFERENCE_RENAMED
+                  : is           ? BW_DIFFERENCE_ADDED
+                                 : BW_DIFFERENCE_DELETED,
+        .path = path.at,
+        .path_length = path.length,
+        .old_path = old.at,
+        .old_path_length = old.length,
+        .directory = entry->directory,
+        .old_inode = was ? BW_EMPTY_DIRECTORY : 0,
+        .inode = is ? BW_EMPTY_DIRECTORY : 0,
+        .old_type = was ? BW_FILE_DIRECTORY : 0,
+        .type = is ? BW_FILE_DIRECTORY : 0,
+    };
+    return bw_diff_rows_add(diff, &row);
+}
+
+/* Whether both entries have one name in one directory: another index is no difference. */
+static bool are_equal(const struct bw_diff *diff, const struct bw_nested_entry *a,
+                      const struct bw_nested_entry *b)
+{
+    const char *names = diff->touched.names.data;
+    const struct bw_touched *parent = bw_touched_get(&diff->touched, a->directory);
+    return a->directory == b->directory && a->name_length == b->name_length &&
+           memcmp(names + a->name, names + b->name, a->name_length) == 0 &&
+           !(parent && parent->flags & BW_TOUCHED_REPLACED);
+}
+
+static struct bw_error *compare_nested(struct bw_diff *diff)
+{
+    struct bw_touched_list *list = &diff->touched;
+    if (list->nested_count)
+        qsort(list->nested, list->nested_count, sizeof *list->nested, by_id);
+    for (size_t i = 0; i < list->nested_count; i++) {
+        const struct bw_nested_entry *entry = &list->nested[i];
+        bool moved =
+            i + 1 < list->nested_count && entry[1].id == entry->id && !entry->side && entry[1].side;
+        if (moved)
+            i++;
+        if (!moved || !are_equal(diff, entry, entry + 1))
+            BW_TRY(tell_nested(diff, moved ? entry : NULL, moved ? entry + 1 : entry));
+    }
+    return NULL;
+}
+
+struct bw_error *bw_diff_by_inode(struct bw_diff *diff)
+{
+    struct pair pair = {.diff = diff};
+    struct bw_error *error = bw_touched_find(diff);
+    for (size_t i = 0; i < diff->touched.count && !error; i++) {
+        pair.touched = &diff->touched.items[i];
+        error = compare(&pair);
+    }
+    bw_diff_names_free(&pair.own[0]);
+    bw_diff_names_free(&pair.own[1]);
+    return error ? error : compare_nested(diff);
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The paired descent. Each tree has a cursor, which stands at a pointer, at an item, or at what is
+ * lost. Whichever begins at the lower key is opened, or handed out; of two that begin at the same
+ * key, the one on the higher level. A block that both trees have begins at the same key in both, so
+ * that both cursors come to stand at it before either has opened it, and pass it over together.
+ *
+ * It ends, because every step opens a block or leaves something behind; and no block is opened
+ * twice by one cursor, since it must begin with the key of its pointer.
+ */
+#include "diff/pairs.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+
+enum front { AT_END, AT_POINTER, AT_ITEM, AT_LOSS };
+
+/* A block that is open, and the slot where the cursor is. */
+struct open_block {
+    uint8_t *bytes;
+    struct bw_node node;
+    struct bw_block_pointer pointer;
+    uint32_t slot;
+};
+
+struct cursor {
+    struct bw_pairs *pairs;
+    unsigned side;
+    struct open_block blocks[BW_MAX_LEVEL]; /* from the root down */
+    unsigned depth;
+    enum front front;
+    struct bw_key start;             /* of what it stands at */
+    struct bw_block_pointer pointer; /* AT_POINTER, AT_LOSS */
+    struct bw_item item;             /* AT_ITEM */
+    bool item_lost;                  /* its bytes lie outside the leaf */
+};
+
+static void stand_at_item(struct cursor *cursor, const struct open_block *block)
+{
+    cursor->front = AT_ITEM;
+    cursor->item_lost = !bw_leaf_item(&block->node, block->slot, &cursor->item);
+    cursor->start = cursor->item.key;
+}
+
+static void stand_at_pointer(struct cursor *cursor, const struct bw_block_pointer *pointer)
+{
+    cursor->front = AT_POINTER;
+    cursor->pointer = *pointer;
+    cursor->start = pointer->expectation.first_key;
+}
+
+/* Stands at the present slot of the lowest block that is open and has more. */
+static void settle(struct cursor *cursor)
+{
+    while (cursor->depth) {
+        const struct open_block *block = &cursor->blocks[cursor->depth - 1];
+        if (block->slot < block->node.item_count && block->node.level) {
+            const struct bw_block_pointer child =
+                bw_tree_child_pointer(&block->pointer, &block->node, block->slot);
+            stand_at_pointer(cursor, &child);
+            return;
+        }
+        if (block->slot < block->node.item_count) {
+            stand_at_item(cursor, block);
+            return;
+        }
+        if (--cursor->depth)
+            cursor->blocks[cursor->depth - 1].slot++;
+    }
+    cursor->front = AT_END;
+}
+
+static void pass(struct cursor *cursor)
+{
+    if (cursor->depth)
+        cursor->blocks[cursor->depth - 1].slot++;
+    settle(cursor);
+}
+
+/* Items are compared in the order of their keys, so those of a leaf must ascend inside its range.
+ */
+static struct bw_error *check_items(const struct open_block *block)
+{
+    const struct bw_node *leaf = &block->node;
+    const struct bw_key end = block->pointer.expectation.end_key, none = BW_KEY_MAX;
+    for (uint32_t slot = 0; !leaf->level && slot < leaf->item_count; slot++) {
+        const struct bw_key key = bw_leaf_key(leaf, slot);
+        const struct bw_key next = slot + 1 < leaf->item_count ? bw_leaf_key(leaf, slot + 1) : end;
+        if (bw_key_compare(&key, &next) >= 0 && bw_key_compare(&next, &none) != 0)
+            return bw_error_create(BW_ERROR_CORRUPT,
+                                   "tree block %" PRIu64 ": its keys are out of order",
+                                   block->pointer.bytenr);
+    }
+    return NULL;
+}
+
+static struct bw_error *lose(const struct cursor *cursor, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
+{
+    const struct bw_pairs *pairs = cursor->pairs;
+    return error->code == BW_ERROR_NO_MEMORY
+               ? error
+               : pairs->lose(pairs->context, cursor->side, pointer, error);
+}
+
+/* Opens the block of the pointer that the cursor stands at. Fails only if memory runs out. */
+static struct bw_error *open_block(struct cursor *cursor)
+{
+    const struct bw_tree_reader *reader = &cursor->pairs->readers[cursor->side];
+    struct open_block *block = &cursor->blocks[cursor->depth];
+    if (!block->bytes)
+        block->bytes = bw_block_buffer(reader, 1);
+    if (!block->bytes)
+        return bw_error_no_memory();
+    cursor->pairs->blocks++;
+    struct bw_error *error = bw_block_read(reader, &cursor->pointer, block->bytes);
+    if (!error) {
+        block->node = bw_node_view(block->bytes, reader->nodesize);
+        block->pointer = cursor->pointer;
+        block->slot = 0;
+        error = check_items(block);
+    }
+    if (error) {
+        cursor->front = AT_LOSS;
+        return lose(cursor, &cursor->pointer, error);
+    }
+    cursor->depth++;
+    settle(cursor);
+    return NULL;
+}
+
+static int level_of(const struct cursor *cursor)
+{
+    return cursor->front == AT_POINTER ? cursor->pointer.expectation.level : -1;
+}
+
+/* Negative: the first one begins at a lower key. */
+static int compare_starts(const struct cursor *a, const struct cursor *b)
+{
+    if (a->front == AT_END || b->front == AT_END)
+        return (a->front == AT_END) - (b->front == AT_END);
+    return bw_key_compare(&a->start, &b->start);
+}
+
+static bool is_shared(const struct cursor *a, const struct cursor *b)
+{
+    return a->pairs->shared && a->front == AT_POINTER && b->front == AT_POINTER &&
+           a->pointer.bytenr == b->pointer.bytenr &&
+           a->pointer.expectation.generation == b->pointer.expectation.generation &&
+           a->pointer.expectation.level == b->pointer.expectation.level;
+}
+
+/* The item that a cursor stands at; NULL if its bytes are lost, which is told. */
+static struct bw_error *take_item(struct cursor *cursor, struct bw_item_pair *pair)
+{
+    if (!cursor->item_lost) {
+        pair->items[cursor->side] = &cursor->item;
+        return NULL;
+    }
+    const struct open_block *block = &cursor->blocks[cursor->depth - 1];
+    struct bw_block_pointer place = block->pointer;
+    place.expectation.first_key = cursor->start;
+    pair->unknown = true;
+    return lose(cursor, &place,
+                bw_error_create(BW_ERROR_CORRUPT,
+                                "tree block %" PRIu64 ": item %" PRIu32 " lies outside its leaf",
+                                block->pointer.bytenr, block->slot));
+}
+
+/* Hands out an item that only one tree has, or that has no counterpart because of a loss. */
+static struct bw_error *hand_out(struct cursor *cursor, bool unknown)
+{
+    struct bw_item_pair pair = {.key = cursor->start, .unknown = unknown};
+    BW_TRY(take_item(cursor, &pair));
+    BW_TRY(cursor->pairs->take(cursor->pairs->context, &pair));
+    pass(cursor);
+    return NULL;
+}
+
+static struct bw_error *hand_out_both(struct cursor *a, struct cursor *b)
+{
+    struct bw_item_pair pair = {.key = a->start};
+    BW_TRY(take_item(a, &pair));
+    BW_TRY(take_item(b, &pair));
+    bool equal = !pair.unknown && a->item.size == b->item.size &&
+                 memcmp(a->item.data, b->item.data, a->item.size) == 0;
+    if (!equal)
+        BW_TRY(a->pairs->take(a->pairs->context, &pair));
+    pass(a);
+    pass(b);
+    return NULL;
+}
+
+/* Where a tree has lost a block, nothing is known of what the other one has there. */
+static struct bw_error *step_at_loss(struct cursor *lost, struct cursor *other)
+{
+    const struct bw_key *end = &lost->pointer.expectation.end_key;
+    if (other->front == AT_END || bw_key_compare(&other->start, end) >= 0) {
+        pass(lost);
+        return NULL;
+    }
+    if (other->front == AT_LOSS) {
+        const struct bw_key *other_end = &other->pointer.expectation.end_key;
+        pass(bw_key_compare(end, other_end) <= 0 ? lost : other);
+        return NULL;
+    }
+    return other->front == AT_POINTER ? open_block(other) : hand_out(other, true);
+}
+
+static struct bw_error *step(struct cursor *a, struct cursor *b)
+{
+    const int order = compare_starts(a, b);
+    if (order == 0 && is_shared(a, b)) {
+        pass(a);
+        pass(b);
+        return NULL;
+    }
+    if (order == 0 && a->front == AT_ITEM && b->front == AT_ITEM)
+        return hand_out_both(a, b);
+    bool a_first = order ? order < 0 : a->front == AT_LOSS || level_of(a) >= level_of(b);
+    if (order == 0 && b->front == AT_LOSS)
+        a_first = false;
+    struct cursor *first = a_first ? a : b, *second = a_first ? b : a;
+    if (first->front == AT_LOSS)
+        return step_at_loss(first, second);
+    return first->front == AT_POINTER ? open_block(first) : hand_out(first, false);
+}
+
+struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)
+{
+    BW_AUTO_FREE struct cursor *cursors = calloc(2, sizeof *cursors);
+    struct bw_error *error = NULL;
+    if (!cursors)
+        return bw_error_no_memory();
+    pairs->blocks = 0;
+    for (unsigned side = 0; side < 2; side++) {
+        const struct bw_block_pointer root = bw_tree_root_pointer(&pairs->trees[side], false);
+        cursors[side].pairs = pairs;
+        cursors[side].side = side;
+        stand_at_pointer(&cursors[side], &root);
+    }
+    while (!error && (cursors[0].front != AT_END || cursors[1].front != AT_END))
+        error = step(&cursors[0], &cursors[1]);
+    for (unsigned side = 0; side < 2; side++)
+        for (unsigned i = 0; i < BW_MAX_LEVEL; i++)
+            free(cursors[side].blocks[i].bytes);
+    return error;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two trees side by side: the items in which they differ, in key order. What both trees share is
+ * not read, whatever has shifted around it, so that the cost follows the difference.
+ */
+#ifndef BW_DIFF_PAIRS_H
+#define BW_DIFF_PAIRS_H
+
+#include "btree/block.h"
+
+/** A key under which the trees differ. */
+struct bw_item_pair {
+    struct bw_key key;
+    const struct bw_item *items[2]; /**< before and after; NULL: that tree has none */
+    bool unknown;                   /**< what is NULL may be there, in a block that is lost */
+};
+
+/** What to compare, and who receives the differences. */
+struct bw_pairs {
+    struct bw_tree_reader readers[2];
+    struct bw_tree trees[2];
+    /** Equal pointers lead to equal blocks: both trees are in one file system. */
+    bool shared;
+    /** Receives a pair, a view that ends with the call. An error ends the comparison. */
+    struct bw_error *(*take)(void *context, const struct bw_item_pair *pair);
+    /** Receives what cannot be read of a tree (0 or 1), with the key it begins at, and takes
+     * `error`. What it returns ends the comparison. */
+    struct bw_error *(*lose)(void *context, unsigned side, const struct bw_block_pointer *pointer,
+                             struct bw_error *error);
+    void *context;
+    uint64_t blocks; /**< result: how many were read, or were lost */
+};
+
+/** Compares. Returns the error of `take` or `lose`, or one of memory. */
+struct bw_error *bw_pairs_compare(struct bw_pairs *pairs);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Differences until they are handed out: all of them are kept, so that they come in the order of
+ * their paths, and so that what takes the place of something else is told in one row. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "diff/diff.h"
+
+static const char *text_of(const struct bw_diff *diff, size_t at)
+{
+    return diff->rows.texts.data + at;
+}
+
+bool bw_diff_wants(const struct bw_diff *diff, struct bw_diff_text path)
+{
+    const struct bw_buffer *filter = &diff->filter;
+    const size_t length = filter->length;
+    if (!length)
+        return path.length;
+    const char *text = text_of(diff, path.at);
+    return path.length >= length && memcmp(text, filter->data, length) == 0 &&
+           (path.length == length || text[length] == '/');
+}
+
+struct bw_error *bw_diff_rows_add(struct bw_diff *diff, const struct bw_diff_row *row)
+{
+    struct bw_diff_rows *rows = &diff->rows;
+    if (!bw_diff_wants(diff, (struct bw_diff_text){row->path, row->path_length}) &&
+        !(row->old_path_length &&
+          bw_diff_wants(diff, (struct bw_diff_text){row->old_path, row->old_path_length})))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(rows->items, rows->count, rows->capacity))
+        return bw_error_no_memory();
+    rows->items[rows->count++] = *row;
+    return NULL;
+}
+
+static uint64_t size_of(const struct bw_diff_file *file)
+{
+    return file && !S_ISDIR(file->inode.mode) ? file->inode.size : 0;
+}
+
+struct bw_diff_row bw_diff_row_of(enum bw_difference_status status,
+                                  const struct bw_diff_file *before,
+                                  const struct bw_diff_file *after)
+{
+    const struct bw_diff_file *only = !before ? after : !after ? before : NULL;
+    return (struct bw_diff_row){
+        .status = (uint8_t)status,
+        .old_inode = before ? before->number : 0,
+        .inode = after ? after->number : 0,
+        .old_size = size_of(before),
+        .size = size_of(after),
+        .old_type = before ? bw_file_type_of_mode(before->inode.mode) : 0,
+        .type = after ? bw_file_type_of_mode(after->inode.mode) : 0,
+        .bytes = only && S_ISREG(only->inode.mode) ? only->inode.size : 0,
+    };
+}
+
+static int by_path(const void *a, const void *b, void *texts)
+{
+    const struct bw_diff_row *left = a, *right = b;
+    const char *text = texts;
+    size_t length = left->path_length < right->path_length ? left->path_length : right->path_length;
+    int order = memcmp(text + left->path, text + right->path, length);
+    if (!order)
+        order = (left->path_length > right->path_length) - (left->path_length < right->path_length);
+    /* What is deleted comes before what takes its place. */
+    if (!order)
+        order = (right->status == BW_DIFFERENCE_DELETED) - (left->status == BW_DIFFERENCE_DELETED);
+    if (!order)
+        order =
+            (left->status == BW_DIFFERENCE_MODIFIED) - (right->status == BW_DIFFERENCE_MODIFIED);
+    return order ? order : (left->inode > right->inode) - (left->inode < right->inode);
+}
+
+/* Whether a directory is still what it was, or has taken the place of that. */
+static bool is_same_directory(const struct bw_diff *diff, uint64_t old, uint64_t new)
+{
+    const uint32_t row = bw_map_get(&diff->rows.replaced, new);
+    if (row != UINT32_MAX)
+        return diff->rows.items[row].old_inode == old;
+    const struct bw_touched *touched = bw_touched_get(&diff->touched, new);
+    return old == new && !(touched && touched->flags & BW_TOUCHED_REPLACED);
+}
+
+static bool have_same_path(const struct bw_diff *diff, const struct bw_diff_row *a,
+                           const struct bw_diff_row *b)
+{
+    return a->path_length == b->path_length &&
+           memcmp(text_of(diff, a->path), text_of(diff, b->path), a->path_length) == 0;
+}
+
+/* Whether a name was taken from one file and given to another. A directory that was renamed, and
+ * another one that got its path, are told apart: then names in them are not the same. */
+static bool is_replacement(const struct bw_diff *diff, const struct bw_diff_row *old,
+                           const struct bw_diff_row *new)
+{
+    return old->status == BW_DIFFERENCE_DELETED &&
+           new->status ==
+               BW_DIFFERENCE_ADDED &&is_same_directory(diff, old->directory, new->directory) &&
+           have_same_path(diff, old, new);
+}
+
+/* Whether a row is about a file that may be in the other tree, too. */
+static bool is_unknown(const struct bw_diff_row *row)
+{
+    return row->status == BW_DIFFERENCE_UNKNOWN && !row->unknown;
+}
+
+/* Whether a path has one file before and another one after, and of one of them it is not known
+ * whether the other tree has it. */
+static bool is_doubtful(const struct bw_diff *diff, const struct bw_diff_row *a,
+                        const struct bw_diff_row *b)
+{
+    bool only[2] = {a->status == BW_DIFFERENCE_DELETED || is_unknown(a),
+                    b->status == BW_DIFFERENCE_ADDED || is_unknown(b)};
+    return only[0] && only[1] && (is_unknown(a) || is_unknown(b)) && have_same_path(diff, a, b);
+}
+
+/* Compares the files; both have been read before. `*told`: there is something to be told. */
+static struct bw_error *compare_replaced(struct bw_diff *diff, struct bw_diff_row *row, bool *told)
+{
+    struct bw_diff_file files[2];
+    struct bw_diff_result result;
+    *told = row->inode != BW_EMPTY_DIRECTORY && row->old_inode != BW_EMPTY_DIRECTORY;
+    if (!*told)
+        return NULL;
+    BW_TRY(bw_diff_file_read(&diff->trees[0], row->old_inode, &files[0]));
+    BW_TRY(bw_diff_file_read(&diff->trees[1], row->inode, &files[1]));
+    BW_TRY(bw_diff_compare(diff, files, NULL, &result));
+    row->changes = (uint16_t)result.changes;
+    row->unknown = (uint16_t)result.unknown;
+    row->bytes = result.bytes;
+    row->status = result.changes ? BW_DIFFERENCE_MODIFIED : BW_DIFFERENCE_UNKNOWN;
+    *told = result.changes || result.unknown;
+    return NULL;
+}
+
+/* Makes one row of two. */
+static struct bw_error *replace(struct bw_diff *diff, const struct bw_diff_row *old,
+                                const struct bw_diff_row *new, struct bw_diff_row *row, bool *told)
+{
+    *row = *new;
+    row->old_inode = old->old_inode;
+    row->old_size = old->old_size;
+    row->old_type = old->old_type;
+    row->changes = row->unknown = 0;
+    if (row->type == row->old_type)
+        return compare_replaced(diff, row, told);
+    row->status = BW_DIFFERENCE_TYPE;
+    row->bytes = old->bytes > new->bytes ? old->bytes : new->bytes;
+    *told = true;
+    return NULL;
+}
+
+static void make_unknown(struct bw_diff_row *row)
+{
+    row->status = BW_DIFFERENCE_UNKNOWN;
+    row->changes = 0;
+    row->bytes = 0;
+}
+
+/* A path that only one tree is known to have may be in the other one, if that has lost something: a
+ * file that has taken the place may be lost. */
+static struct bw_error *doubt(struct bw_diff *diff, struct bw_diff_row *row)
+{
+    struct bw_diff_tree *other = &diff->trees[row->status == BW_DIFFERENCE_DELETED];
+    bool possible;
+    if (!other->lost ||
+        (row->status != BW_DIFFERENCE_DELETED && row->status != BW_DIFFERENCE_ADDED))
+        return NULL;
+    BW_TRY(bw_diff_may_have(other, text_of(diff, row->path), row->path_length, &possible));
+    if (possible)
+        make_unknown(row);
+    return NULL;
+}
+
+static void count(struct bw_diff_summary *summary, const struct bw_diff_row *row)
+{
+    const struct {
+        char status;
+        uint64_t *count;
+    } counts[] = {
+        {BW_DIFFERENCE_ADDED, &summary->added},       {BW_DIFFERENCE_DELETED, &summary->deleted},
+        {BW_DIFFERENCE_MODIFIED, &summary->modified}, {BW_DIFFERENCE_RENAMED, &summary->renamed},
+        {BW_DIFFERENCE_TYPE, &summary->types},        {BW_DIFFERENCE_UNKNOWN, &summary->unknown},
+    };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i].count += counts[i].status == row->status;
+    summary->bytes += row->bytes;
+}
+
+static struct bw_error *hand_out(struct bw_diff *diff, const struct bw_diff_row *row)
+{
+    const struct bw_difference difference = {
+        .status = row->status,
+        .changes = row->changes,
+        .unknown = row->unknown,
+        .path = text_of(diff, row->path),
+        .path_length = row->path_length,
+        .old_path = row->old_path_length ? text_of(diff, row->old_path) : NULL,
+        .old_path_length = row->old_path_length,
+        .type = row->type,
+        .old_type = row->old_type,
+        .old_inode = row->old_inode,
+        .inode = row->inode,
+        .old_size = row->old_size,
+        .size = row->size,
+        .bytes = row->bytes,
+    };
+    count(&diff->summary, row);
+    return diff->options.take(diff->options.context, &difference);
+}
+
+struct bw_error *bw_diff_rows_hand_out(struct bw_diff *diff)
+{
+    struct bw_diff_rows *rows = &diff->rows;
+    if (rows->count)
+        qsort_r(rows->items, rows->count, sizeof *rows->items, by_path, rows->texts.data);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct bw_diff_row *old = &rows->items[i],
+                                 *new = i + 1 < rows->count ? old + 1 : NULL;
+        struct bw_diff_row row = *old;
+        bool told = true;
+        if (new &&is_replacement(diff, old, new)) {
+            BW_TRY(replace(diff, old, new, &row, &told));
+            if (!bw_map_put(&rows->replaced, row.inode, (uint32_t)i++))
+                return bw_error_no_memory();
+        } else if (new &&is_doubtful(diff, old, new)) {
+            make_unknown(&row);
+            i++;
+        }
+        BW_TRY(doubt(diff, &row));
+        if (told)
+            BW_TRY(hand_out(diff, &row));
+    }
+    return NULL;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The inodes that differ. The items in which the trees differ come in key order, so that all of an
+ * inode follow one another; what they say is kept in some bytes an inode, and looked at again when
+ * all are known.
+ */
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "diff/diff.h"
+
+/* Numbers of inodes end here; above are those of orphans and the like. */
+#define LAST_INODE ((uint64_t)-257)
+
+/* The last inode of the list, which has this number from now on. */
+static struct bw_error *touch(struct bw_touched_list *list, uint64_t number, unsigned flags)
+{
+    if (!list->count || list->items[list->count - 1].number != number) {
+        if (!BW_ARRAY_RESERVE(list->items, list->count, list->capacity))
+            return bw_error_no_memory();
+        list->items[list->count++] = (struct bw_touched){number, list->range_count, 0};
+    }
+    list->items[list->count - 1].flags |= flags;
+    return NULL;
+}
+
+/* Joins a range to the last one of the same inode if they touch. */
+static struct bw_error *touch_range(struct bw_touched_list *list, uint64_t number, uint64_t start,
+                                    uint64_t end)
+{
+    BW_TRY(touch(list, number, BW_TOUCHED_CONTENT));
+    bool first = list->items[list->count - 1].range == list->range_count;
+    struct bw_diff_range *last = first ? NULL : &list->ranges[list->range_count - 1];
+    if (last && start <= last->end) {
+        last->end = end > last->end ? end : last->end;
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(list->ranges, list->range_count, list->range_capacity))
+        return bw_error_no_memory();
+    list->ranges[list->range_count++] = (struct bw_diff_range){start, end};
+    return NULL;
+}
+
+/* What an item says of a file is as long as this; of one that makes no sense, all that follows. */
+static uint64_t end_of_extent(const struct bw_diff_tree *tree, const struct bw_item *item)
+{
+    struct bw_file_extent extent;
+    uint64_t end = 0;
+    if (!item)
+        return 0;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_extent_decode(item, tree->fs->superblock.sectorsize, &extent);
+    return error || __builtin_add_overflow(item->key.offset, extent.num_bytes, &end) ? UINT64_MAX
+                                                                                     : end;
+}
+
+static struct bw_error *take_extent(struct bw_diff *diff, const struct bw_item_pair *pair)
+{
+    uint64_t before = end_of_extent(&diff->trees[0], pair->items[0]);
+    uint64_t after = end_of_extent(&diff->trees[1], pair->items[1]);
+    uint64_t end = pair->unknown ? UINT64_MAX : before > after ? before : after;
+    return touch_range(&diff->touched, pair->key.objectid, pair->key.offset, end);
+}
+
+/* The number may have gone to another file. */
+static struct bw_error *take_inode(struct bw_diff *diff, const struct bw_item_pair *pair)
+{
+    struct bw_inode inodes[2];
+    bool replaced = pair->items[0] && pair->items[1] &&
+                    bw_inode_decode(pair->items[0], &inodes[0]) &&
+                    bw_inode_decode(pair->items[1], &inodes[1]) &&
+                    inodes[0].generation != inodes[1].generation &&
+                    pair->key.objectid != BW_SUBVOLUME_ROOT_INODE;
+    return touch(&diff->touched, pair->key.objectid, replaced ? BW_TOUCHED_REPLACED : 0);
+}
+
+/* Entries of files are known from the files; those of nested subvolumes only from here. */
+static struct bw_error *take_entry(struct bw_diff *diff, const struct bw_item_pair *pair)
+{
+    struct bw_touched_list *list = &diff->touched;
+    for (uint8_t side = 0; side < 2; side++) {
+        struct bw_dir_entry entry;
+        if (!pair->items[side])
+            continue;
+        struct bw_cursor cursor = bw_cursor_of(pair->items[side]);
+        if (!bw_dir_entry_next(&cursor, &entry) || entry.location.type != BW_ROOT_ITEM ||
+            !bw_name_is_valid(entry.name, entry.name_length))
+            continue;
+        if (!BW_ARRAY_RESERVE(list->nested, list->nested_count, list->nested_capacity))
+            return bw_error_no_memory();
+        list->nested[list->nested_count++] = (struct bw_nested_entry){
+            .id = entry.location.objectid,
+            .directory = pair->key.objectid,
+            .name = list->names.length,
+            .name_length = entry.name_length,
+            .side = side,
+            .unknown = pair->unknown,
+        };
+        bw_buffer_append(&list->names, entry.name, entry.name_length);
+    }
+    return list->names.failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *take(void *context, const struct bw_item_pair *pair)
+{
+    struct bw_diff *diff = context;
+    const uint64_t number = pair->key.objectid;
+    if (number > LAST_INODE)
+        return NULL;
+    switch (pair->key.type) {
+    case BW_INODE_ITEM:
+        return take_inode(diff, pair);
+    case BW_INODE_REF:
+    case BW_INODE_EXTREF:
+        return touch(&diff->touched, number, BW_TOUCHED_NAMES);
+    case BW_XATTR_ITEM:
+        return touch(&diff->touched, number, BW_TOUCHED_XATTRS);
+    case BW_EXTENT_DATA:
+        return take_extent(diff, pair);
+    case BW_DIR_INDEX:
+        return take_entry(diff, pair);
+    default:
+        return NULL;
+    }
+}
+
+/* A loss may begin in the midst of an inode. */
+static struct bw_error *lose(void *context, unsigned side, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
+{
+    struct bw_diff *diff = context;
+    const struct bw_key *first = &pointer->expectation.first_key;
+    bw_fs_report_lost(diff->trees[side].fs, pointer->bytenr, error);
+    diff->trees[side].lost = true;
+    if (first->objectid > LAST_INODE)
+        return NULL;
+    BW_TRY(touch(&diff->touched, first->objectid, BW_TOUCHED_NAMES | BW_TOUCHED_XATTRS));
+    return touch_range(&diff->touched, first->objectid,
+                       first->type == BW_EXTENT_DATA ? first->offset : 0, UINT64_MAX);
+}
+
+struct bw_error *bw_touched_find(struct bw_diff *diff)
+{
+    struct bw_pairs pairs = {.shared = diff->shared, .take = take, .lose = lose, .context = diff};
+    for (unsigned side = 0; side < 2; side++) {
+        pairs.readers[side] = diff->trees[side].fs->reader;
+        pairs.trees[side] = diff->trees[side].subvolume->tree;
+    }
+    struct bw_error *error = bw_pairs_compare(&pairs);
+    diff->summary.blocks = pairs.blocks;
+    return error;
+}
+
+const struct bw_touched *bw_touched_get(const struct bw_touched_list *list, uint64_t number)
+{
+    size_t at = BW_FIRST_INDEX(i, list->count, list->items[i].number >= number);
+    return at < list->count && list->items[at].number == number ? &list->items[at] : NULL;
+}
+
+void bw_touched_free(struct bw_touched_list *list)
+{
+    free(list->items);
+    free(list->ranges);
+    free(list->nested);
+    bw_buffer_free(&list->names);
+}

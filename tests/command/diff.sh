@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The diff command: on a fixture with changes of all kinds, with damage on one side, and between
+# images. scripts/check-diffs compares random changes with what a mount shows.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes || exit 1
+image=$BUILD/fixtures/differences/dev1.img
+others=$BUILD/fixtures/subvolumes/dev1.img
+out_is() { diff "$WORK/out" "$1"; }
+count() { grep -cE -- "$1" "$WORK/out"; }
+
+# By what is not shared.
+cat > "$WORK/changes" << 'END'
+M	/	/
+M	/	/again
+M	F	/again/file
+M	F	/attributes
+-	F	/bytes\377
+-	/	/gone
+-	/	/gone/below
+-	F	/gone/below/file
+M	/	/many
+-	F	/many/150
+-	/	/nested-gone
++	/	/nested-new
++	F	/new
+R	/	/docs	/papers
+M	/	/papers
+M	/	/papers/deep
+R	F	/docs/link	/papers/deep/third
+M	F	/papers/deep/third
+M	F	/papers/large
+R	/	/nested	/papers/nested
+M	F	/papers/small
+M	F	/saved
+R	F	/swap-b	/swap-a
+R	F	/swap-a	/swap-b
+M	@	/symlink
+R	F	/tab\tand newline\n	/tab\tonly
+T	/	/type
++	F	/type/file
+END
+expect "two snapshots" 0 - diff "$image" first second
+holds "all changes" out_is "$WORK/changes"
+expect "by their ids" 0 - diff "$image" /first "$("$PROGRAM" subvolumes -o path,id "$image" |
+    awk '$1 == "/second" { print $2 }')"
+holds "are the same" out_is "$WORK/changes"
+expect "a snapshot and itself" 0 - diff "$image" first first
+holds "nothing" out_is /dev/null
+expect "a snapshot and its origin" 0 - diff "$image" third live
+holds "nothing either" out_is /dev/null
+
+# Only the places of data differ between these.
+expect "moved data" 0 - diff "$image" second third
+holds "are no change" out_is /dev/null
+expect "all data are read" 0 - diff --content always "$image" second third
+holds "with the same result" out_is /dev/null
+expect "data are not read" 0 - diff --content never "$image" second third
+holds "what is not known is said" out_is - <<< $'?\tF\t/papers/large\n?\tF\t/unsummed'
+expect "moved data, path by path" 0 - diff --by-path "$image" second third
+holds "are no change either" out_is /dev/null
+
+# Forms.
+expect "below a path" 0 - diff "$image" first second papers/deep/
+is "below a path" "$(count .)" 3
+expect "a path that is only in A" 0 - diff --only D "$image" first second /gone/below/file
+is "one line" "$(cat "$WORK/out")" $'-\tF\t/gone/below/file'
+expect "a path that is nowhere" 1 'nowhere' diff "$image" first second /nowhere
+expect "names as they are" 0 - diff -0 --only R "$image" first second
+is "fields end with NUL" "$(tr '\0' '!' < "$WORK/out" | tail -c 32)" \
+    $'R!F!/tab\tand newline\n!/tab\tonly!'
+expect "a list for a backup" 0 - diff -0 -o path --only AMT "$image" first second /type
+is "paths alone" "$(tr '\0' ' ' < "$WORK/out")" '/type /type/file '
+expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes$' \
+    diff --stat "$image" first second
+holds "of what was added" out_has $'^\\+\tF\t4\t/new$'
+expect "JSON" 0 - diff --json "$image" first second
+holds "attributes" out_has '"path":"/attributes","changes":\["mode","owner","xattrs"\],"bytes":0'
+holds "a sector" out_has '"path":"/papers/large","changes":\["content","times"\],"bytes":4096'
+holds "a rename" out_has '"status":"R","type":"directory","path":"/papers","old_path":"/docs"'
+holds "a hard link" out_has '"/papers/small","changes":\["content","size","times"\],"bytes":4'
+holds "another type" out_has '"status":"T","type":"directory","path":"/type".*"old_type":"file"'
+holds "bytes that are no UTF-8" out_has '"status":"D","type":"file","path_bytes":"L2J5dGVz/w=="'
+expect "path by path" 0 - diff --by-path "$image" first second
+is "no renames" "$(count '^R')" 0
+is "but both names" "$(count '/(docs|papers)/large$')" 2
+expect "two subvolumes" 0 - diff "$others" home docs/third
+holds "with a common origin" out_has $'^-\tF\t/docs/letters/09.txt$'
+expect "too few" 2 'two subvolumes are compared' diff "$image" first
+expect "unknown" 2 'no subvolume nowhere' diff "$image" first nowhere
+expect "letters" 2 'invalid argument of --only' diff --only X "$image" first second
+
+# Between images. A copy has the same inodes; in another file system only paths count.
+expect "an image and itself" 0 - diff --other "$image" "$image" first second
+holds "the same changes" out_is "$WORK/changes"
+expect "another file system" 0 - diff --other "$others" "$image" first home
+is "is compared by paths" "$(count '^R')" 0
+holds "and has other files" out_has $'^\\+\tF\t/docs/letters/09.txt$'
+expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
+"$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
+is "nothing is written to the other image" $? 2
+
+# A lost block: nothing is told that is not so.
+sort "$WORK/changes" > "$WORK/true"
+leaves() {
+    "$PROGRAM" dump -t "$("$PROGRAM" subvolumes -o path,id "$image" |
+        awk -v p="/$1" '$1 == p { print $2 }')" "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p'
+}
+lost=0
+for leaf in $({ leaves first; leaves second; } | sort | uniq -u); do
+    lost=$((lost + 1))
+    "$PROGRAM" diff --insert \
+        "debug/error-gen@chunk-map,kind=tree-block,start=$leaf,end=$((leaf + 1)),action=flip" \
+        "$image" first second > "$WORK/out" 2> "$WORK/err"
+    is "leaf $leaf: exit status" $? 1
+    grep -v '^?' "$WORK/out" | sort | comm -23 - "$WORK/true" > "$WORK/wrong"
+    is "leaf $leaf: what is told is true" "$(cat "$WORK/wrong")" ""
+done
+[ "$lost" -ge 4 ] || fail "only $lost leaves were lost"
+finish
