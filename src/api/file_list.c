@@ -264,6 +264,18 @@ static void gather(struct bw_file_list *list)
     }
 }
 
+/* Most file systems list most inodes in ascending order: sorting would take time, and as much
+ * memory again. */
+static void sort(struct bw_file_list *list)
+{
+    const struct bw_wanted_file *wanted = list->wanted;
+    size_t i = 1;
+    while (i < list->wanted_count && by_inode(&wanted[i - 1], &wanted[i]) < 0)
+        i++;
+    if (i < list->wanted_count)
+        qsort(list->wanted, list->wanted_count, sizeof *list->wanted, by_inode);
+}
+
 /* Makes one of those that are names of the same inode. */
 static void unite(struct bw_file_list *list)
 {
@@ -335,7 +347,7 @@ struct bw_error *bw_file_list_sort(struct bw_file_list *list)
     if (!list->wanted)
         return bw_error_no_memory();
     gather(list);
-    qsort(list->wanted, list->wanted_count, sizeof *list->wanted, by_inode);
+    sort(list);
     unite(list);
     return list->selection && bw_selection_needs_inode(list->selection) ? select_by_inode(list)
                                                                         : NULL;
