@@ -33,7 +33,7 @@ struct du {
     const struct bw_du_options *options;
     struct bw_file_list list;
     struct bw_sharing *sharing;
-    bool sharing_known;
+    bool sharing_known, has_replayed;       /* has_replayed: a tree that the log has changed */
     enum bw_sharing_kind way[BW_MAX_LEVEL]; /* by level: of the present block and those above it */
     struct sums *sums;                      /* for each file of the list */
     struct bw_shared_ranges ranges;
@@ -156,10 +156,12 @@ static struct bw_error *take_block(void *context, const struct bw_tree *tree,
                                    const struct bw_node *node)
 {
     struct du *du = context;
-    const enum bw_sharing_kind own = bw_sharing_of(du->sharing, address_of(node));
+    const uint64_t address = address_of(node);
+    const enum bw_sharing_kind own = bw_sharing_of(du->sharing, address);
     const enum bw_sharing_kind above =
         node->level < tree->root.level ? du->way[node->level + 1] : BW_NOT_SHARED;
     du->way[node->level] = greater(above, own == BW_SPLIT ? BW_SHARED : own);
+    du->has_replayed |= address >= BW_MEMORY_START;
     return NULL;
 }
 
@@ -189,6 +191,12 @@ static struct bw_error *add_up(struct du *du)
                                   .extent = take_extent,
                                   .context = du};
     BW_TRY(bw_extent_scan_run(&scan));
+    /* Replaying changes references, too, but not in the extent tree that is read here. */
+    if (du->has_replayed && du->sharing_known)
+        bw_fs_report(du->list.fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the log was replayed: what is shared is only known as it was "
+                                     "before, and may be counted as exclusive"));
     return settle_parts(du);
 }
 

@@ -7,7 +7,7 @@ set -uo pipefail
 
 mapfile -t answers < <(grep -v '^#' "$ROOT/tests/data/du.sums")
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${answers[@]%% *}" lost-tree-extent \
-    lost-leaf-inodes raid5-3 || exit 1
+    lost-leaf-inodes raid5-3 log-tree || exit 1
 fixtures=$BUILD/fixtures
 clones=$fixtures/data-clones/dev1.img
 
@@ -73,6 +73,9 @@ holds "knows of no sharing" out_has '^     40960           0           0  /$'
 expect "du of a lost leaf" 1 "$lost subvolumes: 1" du -s "$fixtures/lost-leaf-inodes/dev1.img"
 expect "compression of a lost leaf" 1 "$lost subvolumes: 1" \
     compression "$fixtures/lost-leaf-inodes/dev1.img"
+expect "du of a replayed log" 0 'what is shared is only known as it was' \
+    du -s "$fixtures/log-tree/dev1.img"
+expect "du without replaying" 0 - du -q -s --log ignore "$fixtures/log-tree/dev1.img"
 
 # A mount of the same image, if there can be one.
 if [ "$(id -u)" = 0 ] && have losetup btrfs compsize && mkdir "$WORK/mnt" &&
