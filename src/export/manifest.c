@@ -126,11 +126,15 @@ static struct bw_error *read_hashes(struct reader *reader)
 
 /* mtree(5). */
 
+/* Lines are joined by a vertical tab, so that they can be counted. */
+#define JOINED '\v'
+#define SPACES " \t\r\v"
+
 /* The next word of a line; NULL at its end. */
 static char *take_word(char **line)
 {
-    char *word = *line + strspn(*line, " \t\r");
-    *line = word + strcspn(word, " \t\r");
+    char *word = *line + strspn(*line, SPACES);
+    *line = word + strcspn(word, SPACES);
     if (**line)
         *(*line)++ = '\0';
     return *word ? word : NULL;
@@ -195,16 +199,30 @@ static void join_lines(char *text, char *end)
 {
     for (char *at = text; at + 1 < end; at++)
         if (*at == '\\' && at[1] == '\n')
-            at[0] = at[1] = ' ';
+            at[0] = at[1] = JOINED;
         else if (*at == '\\')
             at++;
+}
+
+static unsigned count_joined(const char *line)
+{
+    unsigned count = 0;
+    while ((line = strchr(line, JOINED))) {
+        const bool joined = line[1] == JOINED;
+        line += 1 + joined;
+        count += joined;
+    }
+    return count;
 }
 
 static struct bw_error *read_mtree(struct reader *reader)
 {
     join_lines(reader->next, reader->end);
-    while (reader->next < reader->end) {
-        char *line = take_line(reader, '\n'), *name = take_word(&line);
+    for (unsigned joined = 0; reader->next < reader->end;) {
+        char *line = take_line(reader, '\n');
+        reader->line += joined;
+        joined = count_joined(line);
+        char *name = take_word(&line);
         if (!name || *name == '#')
             continue;
         if (strcmp(name, "/set") == 0 || strcmp(name, "/unset") == 0)

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/check/bad_ranges.c and summed.c: bad sectors are joined to findings, and checksums are handed
+ * out chunk by chunk. */
+#include "check/bad_ranges.h"
+#include "check/summed.h"
+#include "support/walk_helpers.h"
+
+enum { SECTOR = 4096, LENGTH = 4 << 20 };
+
+/* A file system of two devices with several data chunks behind each other, and a check of it. */
+struct bed {
+    struct iw_image *image;
+    struct report_log log;
+    struct bw_fs *fs;
+    struct bw_check_options options;
+    struct bw_check check;
+    struct bw_buffer text; /* what was found or handed out */
+    uint64_t data;         /* where the first data chunk begins */
+};
+
+static struct bw_error *take_finding(void *context, const struct bw_finding *finding)
+{
+    struct bed *bed = context;
+    bw_buffer_format(&bed->text, "%s %u: %d+%u%s, device %u\n", finding->code->word, finding->copy,
+                     (int)(finding->logical - bed->data) / SECTOR,
+                     (unsigned)finding->length / SECTOR, finding->mendable ? " mendable" : "",
+                     (unsigned)finding->devid);
+    return NULL;
+}
+
+static struct iw_image *make_image(void)
+{
+    const struct iw_options options = {.profile = BW_GROUP_RAID1,
+                                       .data_profile = BW_GROUP_RAID1,
+                                       .device_count = 2,
+                                       .data_chunks = 2,
+                                       .device_extent_length = LENGTH};
+    return iw_create(&options);
+}
+
+static uint64_t first_data_chunk(const struct iw_image *image)
+{
+    for (size_t i = 0; i < iw_chunk_count(image); i++)
+        if (iw_chunk(image, i)->type & BW_GROUP_DATA)
+            return iw_chunk(image, i)->logical;
+    fail();
+    return 0;
+}
+
+static void make_bed(struct bed *bed, struct iw_image *image)
+{
+    *bed = (struct bed){.image = image};
+    iw_write_memory(image);
+    bed->data = first_data_chunk(image);
+    expect_success(open_image(image, &bed->log, &bed->fs));
+    bed->options = (struct bw_check_options){.take = take_finding, .all = true, .context = bed};
+    bed->check = (struct bw_check){.fs = bed->fs, .options = &bed->options};
+    expect_success(bw_check_begin(&bed->check));
+}
+
+static void free_bed(struct bed *bed)
+{
+    bw_check_end(&bed->check);
+    bw_fs_close(bed->fs);
+    iw_destroy(bed->image);
+    report_log_free(&bed->log);
+    bw_buffer_free(&bed->text);
+}
+
+static void expect_text(struct bed *bed, const char *expected)
+{
+    bw_buffer_append_byte(&bed->text, 0);
+    assert_string_equal(bed->text.data, expected);
+    bed->text.length = 0;
+}
+
+/* A sector that is bad. */
+struct bad_sector {
+    int sector; /* of the first data chunk */
+    unsigned copy;
+    bool mendable, unreadable;
+};
+
+static void add(struct bed *bed, struct bw_bad_ranges *bad, const struct bad_sector *sector)
+{
+    static const char mismatch[] = "checksum mismatch", unreadable[] = "cannot be read";
+    const struct bw_bad_range range = {
+        .code = sector->unreadable ? BW_CODE_data_unreadable : BW_CODE_data_checksum,
+        .message = sector->unreadable ? unreadable : mismatch,
+        .logical = bed->data + (uint64_t)(unsigned)sector->sector * SECTOR,
+        .length = SECTOR,
+        .copy = sector->copy,
+        .mendable = sector->mendable};
+    bw_bad_ranges_add(&bed->check, bad, &range);
+}
+
+static void report(struct bed *bed, struct bw_bad_ranges *bad, int open)
+{
+    bw_bad_ranges_report(&bed->check, bad,
+                         open ? bed->data + (uint64_t)(unsigned)open * SECTOR : 0);
+    assert_false(bad->no_memory);
+    expect_success(bw_findings_flush(&bed->check));
+}
+
+/* Sectors that follow each other are one finding, in whatever order they are found, unless
+ * something about them differs or they lie in different chunks. */
+static void test_bad_ranges(void **state)
+{
+    (void)state;
+    enum { LAST = LENGTH / SECTOR - 1 };
+    static const struct bad_sector sectors[] = {
+        {7, 1, true, false},     {5, 1, true, false},        {6, 1, true, false},
+        {9, 1, true, false},     {6, 2, true, false},        {7, 2, true, false},
+        {8, 1, false, false},    {4, 1, true, true},         {3, 1, true, true},
+        {LAST, 2, false, false}, {LAST + 1, 2, false, false}};
+    struct bed bed;
+    struct bw_bad_ranges bad;
+    make_bed(&bed, make_image());
+    bw_bad_ranges_init(&bad);
+    for (size_t i = 0; i < COUNT(sectors); i++)
+        add(&bed, &bad, &sectors[i]);
+    report(&bed, &bad, 0);
+    expect_text(&bed, "data-checksum 1: 5+3 mendable, device 1\n"
+                      "data-checksum 2: 6+2 mendable, device 2\n"
+                      "data-checksum 1: 8+1, device 1\n"
+                      "data-checksum 1: 9+1 mendable, device 1\n"
+                      "data-checksum 2: 1023+1, device 2\n"
+                      "data-checksum 2: 1024+1, device 1\n"
+                      "data-unreadable 1: 3+2 mendable, device 1\n");
+    assert_true(bw_check_has_bad(&bed.check, bed.data + 5 * (uint64_t)SECTOR, 1));
+    assert_false(bw_check_has_bad(&bed.check, bed.data + 10 * (uint64_t)SECTOR, SECTOR));
+    report(&bed, &bad, 0);
+    expect_text(&bed, "");
+    bw_bad_ranges_free(&bad);
+    free_bed(&bed);
+}
+
+/* What ends where the window ends waits for what follows. */
+static void test_open_range(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct bw_bad_ranges bad;
+    make_bed(&bed, make_image());
+    bw_bad_ranges_init(&bad);
+    add(&bed, &bad, &(struct bad_sector){1, 1, false, false});
+    add(&bed, &bad, &(struct bad_sector){3, 1, false, false});
+    report(&bed, &bad, 4);
+    expect_text(&bed, "data-checksum 1: 1+1, device 1\n");
+    add(&bed, &bad, &(struct bad_sector){4, 1, false, false});
+    report(&bed, &bad, 0);
+    expect_text(&bed, "data-checksum 1: 3+2, device 1\n");
+    bw_bad_ranges_free(&bad);
+    free_bed(&bed);
+}
+
+static struct bw_error *take_summed(void *context, const struct bw_summed *range)
+{
+    struct bed *bed = context;
+    bw_buffer_format(&bed->text, "%d+%u of chunk %d: %u\n",
+                     (int)(range->logical - bed->data) / SECTOR, (unsigned)range->length / SECTOR,
+                     (int)(range->chunk->logical - bed->data) / LENGTH, *range->checksums);
+    return NULL;
+}
+
+/* Checksums of eight sectors, numbered from `first` on. */
+static const uint8_t *checksums(unsigned first)
+{
+    static uint8_t bytes[8 * 4];
+    for (unsigned i = 0; i < 8; i++)
+        bytes[4 * i] = (uint8_t)(first + i);
+    return bytes;
+}
+
+static struct bw_item item_at(uint64_t logical, uint32_t sectors, unsigned first)
+{
+    return (struct bw_item){.key = {BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM, logical},
+                            .data = checksums(first),
+                            .size = 4 * sectors};
+}
+
+static void test_summed_item(void **state)
+{
+    (void)state;
+    struct bed bed;
+    make_bed(&bed, make_image());
+    const uint64_t next = bed.data + LENGTH;
+    const struct iw_chunk *last = iw_chunk(bed.image, iw_chunk_count(bed.image) - 1);
+    const uint64_t end = last->logical + last->length;
+    uint64_t done = 0;
+    struct bw_item item = item_at(next - 2 * SECTOR, 5, 10);
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    expect_text(&bed, "1022+2 of chunk 0: 10\n1024+3 of chunk 1: 12\n");
+    assert_int_equal(done, next + 3 * SECTOR);
+
+    item = item_at(next + SECTOR, 4, 20); /* overlaps the one before */
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    expect_text(&bed, "1027+2 of chunk 1: 22\n");
+    item = item_at(next + SECTOR, 4, 20); /* and is not handed out again */
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    item = item_at(next + 100, 4, 20);
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    item = item_at(UINT64_MAX - SECTOR + 1, 4, 20);
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    item = item_at(end - SECTOR, 4, 20);
+    item.key.type = BW_EXTENT_DATA;
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    expect_text(&bed, "");
+    item.key.type = BW_EXTENT_CSUM; /* no chunk has what lies behind the last one */
+    expect_success(bw_summed_item(&bed.check, &item, &done, take_summed, &bed));
+    expect_text(&bed, "4095+1 of chunk 3: 20\n");
+    free_bed(&bed);
+}
+
+static struct bw_error *refuse(void *context, const struct bw_summed *range)
+{
+    (void)context;
+    (void)range;
+    return bw_error_create(BW_ERROR_STOPPED, "enough");
+}
+
+static void test_summed_scan(void **state)
+{
+    (void)state;
+    struct bed bed;
+    struct iw_image *layout = make_image();
+    iw_write_memory(layout);
+    const uint64_t data = first_data_chunk(layout);
+    iw_destroy(layout);
+    struct iw_image *image = make_image();
+    for (unsigned i = 0; i < 3; i++)
+        iw_item(image, BW_CSUM_TREE,
+                (struct bw_key){BW_EXTENT_CSUM_OBJECT, BW_EXTENT_CSUM,
+                                data + (uint64_t)i * 16 * SECTOR},
+                checksums(10 * i), 8 * 4);
+    make_bed(&bed, image);
+    assert_int_equal(bed.data, data);
+    expect_success(bw_summed_scan(&bed.check, take_summed, &bed));
+    expect_text(&bed, "0+8 of chunk 0: 0\n16+8 of chunk 0: 10\n32+8 of chunk 0: 20\n");
+    expect_error(bw_summed_scan(&bed.check, refuse, NULL), BW_ERROR_STOPPED, "enough");
+    free_bed(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bad_ranges),
+        cmocka_unit_test(test_open_range),
+        cmocka_unit_test(test_summed_item),
+        cmocka_unit_test(test_summed_scan),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
