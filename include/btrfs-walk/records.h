@@ -343,6 +343,42 @@ struct bw_spaceinfo {
     uint64_t stripe; /**< which stripe of the chunk it is, counted from 0; only with --by device */
 };
 
+/** Version 1, Evolving/Evolving/Common: a subvolume, and how much it shares with others. */
+struct bw_shareinfo {
+    uint64_t id; /**< id of the subvolume */
+    /** bytes that it reaches: whole extents of data as they are stored, and tree blocks */
+    uint64_t referenced;
+    /** bytes of them that no other subvolume reaches; deleting it frees these */
+    uint64_t exclusive;
+    uint64_t shared; /**< bytes of them that others reach, too */
+    /** absolute path, starting at the top-level subvolume; absent if there is none */
+    struct bw_bytes path;
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    /** whether it is being deleted; then only what it does not share with those that stay is
+     *  counted */
+    uint64_t deleted;
+    /** tree blocks of it that cannot be read; if there are any, all sizes are lower bounds */
+    uint64_t lost_blocks;
+};
+
+/** Version 1, Evolving/Evolving/Common: subvolumes, and what deleting them would free. */
+struct bw_freeinfo {
+    const char *subvolumes; /**< ids of the subvolumes, with commas */
+    uint64_t referenced; /**< bytes that at least one of them reaches */
+    uint64_t freed; /**< bytes that nothing but them reaches: deleting all of them frees these */
+    /** tree blocks of them that cannot be read; if there are any, all sizes are lower bounds */
+    uint64_t lost_blocks;
+};
+
+/** Version 1, Evolving/Evolving/Common: subvolumes, and what exactly these share. */
+struct bw_sharedinfo {
+    uint64_t bytes; /**< bytes that each of them reaches, and no other subvolume does */
+    uint64_t count; /**< how many subvolumes they are */
+    /** their ids, with commas; FIRST-LAST: all that there are from one to the other */
+    const char *subvolumes;
+    uint64_t deleted; /**< whether they are being deleted */
+};
+
 /** Version 1, Evolving/Evolving/Common: a range of a device, and what lies there. */
 struct bw_placeinfo {
     /** logical address; of P and Q, found by device, the lowest one of the bytes they protect;

@@ -1,78 +1,99 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Interned sets of subvolumes: sorted lists, found again by their hash, and remembered unions. */
+/*
+ * Sets of subvolumes as binary tries. All have the same height; a node of height 0 is 64 bits, a
+ * node above is the numbers of its two halves, the lower one in the lower 32 bits. Nodes that hold
+ * the same are one, and so sets can be compared by number. A number means different things at
+ * different heights, but one that is reached from a set is reached at one height only.
+ */
 #include "owners/root_sets.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 
-static uint64_t hash(const uint32_t *roots, uint32_t count)
-{
-    uint64_t sum = count;
-    for (uint32_t i = 0; i < count; i++)
-        sum = (sum ^ roots[i] ^ sum >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
-    return sum;
-}
+enum { WORD = 64, UNIONS = 1 << 14 };
 
-/* The number of a list, which is copied if it is new. Sets whose hashes collide take the next. */
-static uint32_t intern(struct bw_root_sets *sets, const uint32_t *roots, uint32_t count)
+/* A union that was made lately. */
+struct bw_root_union {
+    uint32_t a, b, result;
+};
+
+/* The number of the node that holds a value. */
+static uint32_t node_of(struct bw_root_sets *sets, uint64_t value)
 {
-    uint64_t key = hash(roots, count);
-    for (;; key++) {
-        const uint32_t number = bw_map_get(&sets->by_hash, key);
-        if (number == UINT32_MAX)
-            break;
-        if (sets->sets[number].count == count &&
-            memcmp(sets->sets[number].roots, roots, count * sizeof *roots) == 0)
-            return number;
-    }
-    uint32_t *copy = malloc((count + 1) * sizeof *copy);
-    if (!copy || sets->count >= UINT32_MAX ||
-        !BW_ARRAY_RESERVE(sets->sets, sets->count, sets->capacity) ||
-        !bw_map_put(&sets->by_hash, key, (uint32_t)sets->count)) {
-        free(copy);
+    uint32_t number = value ? bw_map_get(&sets->numbers, value) : 0;
+    if (number != UINT32_MAX)
+        return number;
+    if (sets->count >= UINT32_MAX || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity) ||
+        !bw_map_put(&sets->numbers, value, (uint32_t)sets->count))
         return UINT32_MAX;
-    }
-    if (count)
-        memcpy(copy, roots, count * sizeof *roots);
-    sets->sets[sets->count] = (struct bw_root_set){copy, count, 0};
-    sets->memory += (count + 1) * sizeof *copy + sizeof *sets->sets;
+    sets->nodes[sets->count] = value;
     return (uint32_t)sets->count++;
 }
 
-bool bw_root_sets_init(struct bw_root_sets *sets)
+static uint32_t join(struct bw_root_sets *sets, uint32_t low, uint32_t high)
 {
-    const uint32_t none = 0;
-    *sets = (struct bw_root_sets){0};
-    return intern(sets, &none, 0) == 0;
+    return low == UINT32_MAX || high == UINT32_MAX ? UINT32_MAX
+                                                   : node_of(sets, low | (uint64_t)high << 32);
+}
+
+static uint32_t low_half(const struct bw_root_sets *sets, uint32_t node)
+{
+    return (uint32_t)sets->nodes[node];
+}
+
+static uint32_t high_half(const struct bw_root_sets *sets, uint32_t node)
+{
+    return (uint32_t)(sets->nodes[node] >> 32);
+}
+
+/* How many subvolumes each half of a node has. */
+static uint64_t half_of(unsigned height)
+{
+    return (uint64_t)WORD << (height - 1);
+}
+
+bool bw_root_sets_init(struct bw_root_sets *sets, uint32_t roots)
+{
+    *sets = (struct bw_root_sets){.unions = calloc(UNIONS, sizeof *sets->unions)};
+    if (!sets->unions || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity))
+        return false;
+    sets->nodes[sets->count++] = 0;
+    sets->full[0] = node_of(sets, UINT64_MAX);
+    while ((uint64_t)WORD << sets->height < roots) {
+        const uint32_t full = sets->full[sets->height];
+        sets->full[++sets->height] = join(sets, full, full);
+    }
+    return sets->full[sets->height] != UINT32_MAX;
 }
 
 void bw_root_sets_free(struct bw_root_sets *sets)
 {
-    for (size_t i = 0; i < sets->count; i++)
-        free(sets->sets[i].roots);
-    free(sets->sets);
-    bw_map_free(&sets->by_hash);
-    bw_map_free(&sets->unions);
+    free(sets->nodes);
+    free(sets->unions);
+    bw_map_free(&sets->numbers);
 }
 
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
 {
-    return intern(sets, &root, 1);
+    uint32_t node = node_of(sets, UINT64_C(1) << root % WORD);
+    for (unsigned height = 1; height <= sets->height; height++)
+        node = root & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
+    return node;
 }
 
-static uint32_t merge(const struct bw_root_set *a, const struct bw_root_set *b, uint32_t *merged)
+static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)
 {
-    uint32_t i = 0, k = 0, count = 0;
-    while (i < a->count || k < b->count) {
-        const bool from_a = k == b->count || (i < a->count && a->roots[i] <= b->roots[k]);
-        const bool both = from_a && k < b->count && a->roots[i] == b->roots[k];
-        merged[count++] = from_a ? a->roots[i] : b->roots[k];
-        i += from_a;
-        k += !from_a || both;
-    }
-    return count;
+    const uint32_t full = sets->full[height];
+    if (a == b || !b || a == full)
+        return a;
+    if (!a || b == full)
+        return b;
+    if (!height)
+        return node_of(sets, sets->nodes[a] | sets->nodes[b]);
+    const uint32_t low = unite(sets, low_half(sets, a), low_half(sets, b), height - 1);
+    const uint32_t high = unite(sets, high_half(sets, a), high_half(sets, b), height - 1);
+    return join(sets, low, high);
 }
 
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
@@ -81,14 +102,65 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
         return a;
     if (!a)
         return b;
-    const uint64_t key = a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
-    uint32_t number = bw_map_get(&sets->unions, key);
-    if (number != UINT32_MAX)
-        return number;
-    uint32_t *merged = malloc((sets->sets[a].count + sets->sets[b].count) * sizeof *merged);
-    if (!merged)
-        return UINT32_MAX;
-    number = intern(sets, merged, merge(&sets->sets[a], &sets->sets[b], merged));
-    free(merged);
-    return number != UINT32_MAX && bw_map_put(&sets->unions, key, number) ? number : UINT32_MAX;
+    struct bw_root_union *known =
+        &sets->unions[(a * UINT32_C(0x9e3779b1) ^ b * UINT32_C(0x85ebca77)) >> 18];
+    if (known->a == a && known->b == b)
+        return known->result;
+    const uint32_t result = unite(sets, a, b, sets->height);
+    if (result != UINT32_MAX)
+        *known = (struct bw_root_union){a, b, result};
+    return result;
+}
+
+static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t end)
+{
+    if (!node || !end)
+        return 0;
+    if (end >= (uint64_t)WORD << height)
+        return node;
+    if (!height)
+        return node_of(sets, sets->nodes[node] & ((UINT64_C(1) << end) - 1));
+    const uint64_t half = half_of(height);
+    const uint32_t low = cut(sets, low_half(sets, node), height - 1, end);
+    const uint32_t high = end > half ? cut(sets, high_half(sets, node), height - 1, end - half) : 0;
+    return join(sets, low, high);
+}
+
+uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end)
+{
+    return cut(sets, set, sets->height, end);
+}
+
+/* The first place of a node from `from` on that is in the set, or that is not; its size if there is
+ * none. */
+static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t from,
+                     bool inside)
+{
+    const uint64_t size = (uint64_t)WORD << height;
+    const bool full = node == sets->full[height];
+    if (from >= size || !node || full)
+        return from >= size || inside != full ? size : from;
+    if (!height) {
+        const uint64_t bits = inside ? sets->nodes[node] : ~sets->nodes[node];
+        const uint64_t left = bits >> from;
+        return left ? from + (unsigned)__builtin_ctzll(left) : size;
+    }
+    const uint64_t half = size / 2;
+    const uint64_t low =
+        from < half ? find(sets, low_half(sets, node), height - 1, from, inside) : half;
+    if (low < half)
+        return low;
+    return half +
+           find(sets, high_half(sets, node), height - 1, from > half ? from - half : 0, inside);
+}
+
+bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+{
+    const uint64_t size = (uint64_t)WORD << sets->height;
+    const uint64_t first = find(sets, set, sets->height, run->end, true);
+    if (first >= size)
+        return false;
+    *run = (struct bw_root_run){(uint32_t)first,
+                                (uint32_t)find(sets, set, sets->height, first, false)};
+    return true;
 }

@@ -1,42 +1,95 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/owners/root_sets.c: each set is kept once, and unions are sorted and without duplicates. */
+/* src/owners/root_sets.c: equal sets have one number, whatever the way to them. */
 #include "owners/root_sets.h"
 
 #include "support/walk_helpers.h"
 
-static void has_roots(const struct bw_root_sets *sets, uint32_t set, const uint32_t *roots,
-                      uint32_t count)
+enum { ROOTS = 10000 };
+
+static void has_runs(const struct bw_root_sets *sets, uint32_t set, const struct bw_root_run *runs,
+                     size_t count)
 {
-    assert_int_equal(sets->sets[set].count, count);
-    for (uint32_t i = 0; i < count; i++)
-        assert_int_equal(sets->sets[set].roots[i], roots[i]);
+    struct bw_root_run run = {0};
+    for (size_t i = 0; i < count; i++) {
+        assert_true(bw_root_set_next(sets, set, &run));
+        assert_int_equal(run.first, runs[i].first);
+        assert_int_equal(run.end, runs[i].end);
+    }
+    assert_false(bw_root_set_next(sets, set, &run));
 }
 
 static void test_unions(void **state)
 {
     (void)state;
     struct bw_root_sets sets;
-    assert_true(bw_root_sets_init(&sets));
+    assert_true(bw_root_sets_init(&sets, 6));
     const uint32_t one = bw_root_set_of(&sets, 1), two = bw_root_set_of(&sets, 2);
     const uint32_t five = bw_root_set_of(&sets, 5);
     assert_int_equal(bw_root_set_of(&sets, 1), one);
     assert_int_equal(bw_root_set_union(&sets, 0, one), one);
     assert_int_equal(bw_root_set_union(&sets, one, 0), one);
     assert_int_equal(bw_root_set_union(&sets, one, one), one);
+    has_runs(&sets, 0, NULL, 0);
 
     const uint32_t outer = bw_root_set_union(&sets, five, one);
-    has_roots(&sets, outer, (const uint32_t[]){1, 5}, 2);
+    has_runs(&sets, outer, (const struct bw_root_run[]){{1, 2}, {5, 6}}, 2);
     assert_int_equal(bw_root_set_union(&sets, one, five), outer);
-
     const uint32_t all = bw_root_set_union(&sets, outer, two);
-    has_roots(&sets, all, (const uint32_t[]){1, 2, 5}, 3);
+    has_runs(&sets, all, (const struct bw_root_run[]){{1, 3}, {5, 6}}, 2);
     assert_int_equal(bw_root_set_union(&sets, bw_root_set_union(&sets, two, five), one), all);
     assert_int_equal(bw_root_set_union(&sets, all, outer), all);
+    assert_int_equal(bw_root_set_below(&sets, all, 5), bw_root_set_union(&sets, one, two));
+    assert_int_equal(bw_root_set_below(&sets, all, 1), 0);
     bw_root_sets_free(&sets);
+}
+
+/* Sets that grow by one subvolume each, as those of a row of snapshots, take little memory. */
+static void test_many_snapshots(void **state)
+{
+    (void)state;
+    struct bw_root_sets sets;
+    assert_true(bw_root_sets_init(&sets, ROOTS));
+    uint32_t row = 0, odd = 0;
+    for (uint32_t i = 0; i < ROOTS; i++) {
+        const uint32_t one = bw_root_set_of(&sets, i);
+        row = bw_root_set_union(&sets, row, one);
+        odd = i % 2 ? bw_root_set_union(&sets, odd, one) : odd;
+    }
+    has_runs(&sets, row, (const struct bw_root_run[]){{0, ROOTS}}, 1);
+    has_runs(&sets, bw_root_set_below(&sets, row, 4711), (const struct bw_root_run[]){{0, 4711}},
+             1);
+    struct bw_root_run run = {0};
+    size_t runs = 0;
+    while (bw_root_set_next(&sets, odd, &run)) {
+        assert_int_equal(run.first, 2 * runs + 1);
+        assert_int_equal(run.end, run.first + 1);
+        runs++;
+    }
+    assert_int_equal(runs, ROOTS / 2);
+    assert_int_equal(bw_root_set_union(&sets, row, odd), row);
+    assert_true(sets.count < 300000);
+    bw_root_sets_free(&sets);
+}
+
+/* Every subvolume is found in the set of itself, at every height. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    const uint32_t sizes[] = {0, 1, 64, 65, 128, 129, 100000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct bw_root_sets sets;
+        assert_true(bw_root_sets_init(&sets, sizes[i]));
+        for (uint32_t root = 0; root < sizes[i]; root += root < 200 ? 1 : 977)
+            has_runs(&sets, bw_root_set_of(&sets, root),
+                     (const struct bw_root_run[]){{root, root + 1}}, 1);
+        bw_root_sets_free(&sets);
+    }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unions)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unions),
+                                       cmocka_unit_test(test_many_snapshots),
+                                       cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Which extents have several references: read from the extent trees, and found by address. */
+#include "owners/shared_extents.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "owners/references.h"
+#include "owners/waves.h"
+
+uint32_t bw_shared_units(uint64_t bytes)
+{
+    return bytes / BW_MIN_SECTORSIZE < UINT32_MAX ? (uint32_t)(bytes / BW_MIN_SECTORSIZE)
+                                                  : UINT32_MAX;
+}
+
+static uint64_t address_of(const struct bw_shared_extent *extent)
+{
+    return extent->place & ~(uint64_t)BW_SHARED_FLAGS;
+}
+
+/* What a worker has found, mostly in order. */
+struct found {
+    struct bw_shared_extent *extents;
+    size_t count, capacity;
+    size_t next; /* to be merged */
+};
+
+/* The extent trees on their way in. */
+struct loading {
+    struct bw_waves waves;
+    struct found *found; /* of each worker */
+    atomic_bool lost;
+    bool (*goes_on)(void *context);
+    void *context;
+};
+
+static void want_all(void *context, unsigned worker, const struct bw_wave_block *block,
+                     const struct bw_node *node, bool *wanted)
+{
+    (void)context;
+    (void)worker;
+    (void)block;
+    memset(wanted, true, node->item_count * sizeof *wanted);
+}
+
+/* An extent that could not be told from its flags is of no use. */
+static bool add_entry(struct found *found, const struct bw_extent_entry *entry)
+{
+    if (entry->references == 1 || entry->bytenr & BW_SHARED_FLAGS)
+        return true;
+    if (!BW_ARRAY_RESERVE(found->extents, found->count, found->capacity))
+        return false;
+    found->extents[found->count++] =
+        (struct bw_shared_extent){.place = entry->bytenr | (entry->is_block ? 0 : BW_SHARED_DATA),
+                                  .value = entry->is_block ? 0 : bw_shared_units(entry->length)};
+    return true;
+}
+
+static void take_leaf(void *context, unsigned worker, const struct bw_wave_block *block,
+                      const struct bw_node *leaf)
+{
+    struct loading *loading = context;
+    struct bw_extent_entry entry;
+    struct bw_item item;
+    (void)block;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        if (bw_extent_entry_decode(loading->waves.fs, &item, &entry) &&
+            !add_entry(&loading->found[worker], &entry))
+            loading->waves.no_memory = true;
+}
+
+static void lose(void *context, const struct bw_wave_block *block, struct bw_error *error)
+{
+    struct loading *loading = context;
+    loading->lost = true;
+    bw_fs_report_lost(loading->waves.fs, block->pointer.bytenr, error);
+}
+
+static bool goes_on(void *context)
+{
+    const struct loading *loading = context;
+    return !loading->goes_on || loading->goes_on(loading->context);
+}
+
+static struct bw_error *read_trees(struct loading *loading, const struct bw_tree_list *trees)
+{
+    loading->lost = true; /* unless there is one */
+    for (size_t i = 0; i < trees->count; i++) {
+        if (trees->entries[i].tree.id != BW_EXTENT_TREE)
+            continue;
+        loading->lost = false;
+        BW_TRY(bw_waves_add(&loading->waves,
+                            &(struct bw_wave_block){
+                                bw_tree_root_pointer(&trees->entries[i].tree, false), 0, NULL}));
+    }
+    return bw_waves_run(&loading->waves);
+}
+
+static int by_place(const void *left, const void *right)
+{
+    const struct bw_shared_extent *a = left, *b = right;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+static void sort(struct found *found)
+{
+    for (size_t i = 1; i < found->count; i++)
+        if (found->extents[i - 1].place > found->extents[i].place) {
+            qsort(found->extents, found->count, sizeof *found->extents, by_place);
+            return;
+        }
+}
+
+/* The one of all lists that comes next; NULL at the end. */
+static const struct bw_shared_extent *take_least(struct found *found, unsigned count)
+{
+    struct found *least = NULL;
+    for (unsigned i = 0; i < count; i++)
+        if (found[i].next < found[i].count &&
+            (!least || found[i].extents[found[i].next].place < least->extents[least->next].place))
+            least = &found[i];
+    return least ? &least->extents[least->next++] : NULL;
+}
+
+/* One ascending list of those of all workers. */
+static bool merge(struct bw_shared_extents *shared, struct found *found, unsigned count)
+{
+    const struct bw_shared_extent *next;
+    size_t total = 0;
+    for (unsigned i = 0; i < count; i++) {
+        sort(&found[i]);
+        total += found[i].count;
+    }
+    shared->extents = malloc((total + 1) * sizeof *shared->extents);
+    while (shared->extents && (next = take_least(found, count)))
+        shared->extents[shared->count++] = *next;
+    return shared->extents;
+}
+
+/* About as many buckets as extents. */
+static bool make_buckets(struct bw_shared_extents *shared)
+{
+    const size_t count = shared->count;
+    shared->first = count ? address_of(&shared->extents[0]) : 0;
+    const uint64_t range = count ? address_of(&shared->extents[count - 1]) - shared->first : 0;
+    shared->shift = 12;
+    while (range >> shared->shift > count)
+        shared->shift++;
+    shared->bucket_count = (size_t)(range >> shared->shift) + 1;
+    shared->buckets = malloc((shared->bucket_count + 1) * sizeof *shared->buckets);
+    if (!shared->buckets || count >= UINT32_MAX)
+        return false;
+    size_t at = 0;
+    for (size_t bucket = 0; bucket <= shared->bucket_count; bucket++) {
+        while (at < count &&
+               (address_of(&shared->extents[at]) - shared->first) >> shared->shift < bucket)
+            at++;
+        shared->buckets[bucket] = (uint32_t)at;
+    }
+    return true;
+}
+
+struct bw_error *bw_shared_load(struct bw_shared_extents *shared, struct bw_fs *fs,
+                                const struct bw_tree_list *trees, unsigned threads,
+                                bool (*may_go_on)(void *context), void *context)
+{
+    struct loading loading = {.waves = {.fs = fs,
+                                        .threads = threads,
+                                        .node = want_all,
+                                        .leaf = take_leaf,
+                                        .lost = lose,
+                                        .goes_on = goes_on,
+                                        .context = &loading},
+                              .goes_on = may_go_on,
+                              .context = context};
+    struct bw_error *error = bw_waves_begin(&loading.waves);
+    loading.found = calloc(loading.waves.workers, sizeof *loading.found);
+    if (!error)
+        error = loading.found ? read_trees(&loading, trees) : bw_error_no_memory();
+    shared->complete = !error && !loading.lost;
+    if (shared->complete &&
+        (!merge(shared, loading.found, loading.waves.workers) || !make_buckets(shared)))
+        error = bw_error_no_memory();
+    for (unsigned i = 0; loading.found && i < loading.waves.workers; i++)
+        free(loading.found[i].extents);
+    free(loading.found);
+    bw_waves_end(&loading.waves);
+    return error;
+}
+
+size_t bw_shared_find(const struct bw_shared_extents *shared, uint64_t bytenr)
+{
+    const uint64_t address = bytenr & ~(uint64_t)BW_SHARED_FLAGS;
+    if (!shared->complete) {
+        const uint32_t number = bw_map_get(&shared->added, address);
+        return number == UINT32_MAX ? SIZE_MAX : number;
+    }
+    if (address < shared->first ||
+        (address - shared->first) >> shared->shift >= shared->bucket_count)
+        return SIZE_MAX;
+    const uint32_t *bucket = &shared->buckets[(address - shared->first) >> shared->shift];
+    const struct bw_shared_extent *extents = &shared->extents[bucket[0]];
+    const size_t count = bucket[1] - bucket[0];
+    const size_t at = BW_FIRST_INDEX(i, count, address_of(&extents[i]) >= address);
+    return at < count && address_of(&extents[at]) == address ? bucket[0] + at : SIZE_MAX;
+}
+
+size_t bw_shared_add(struct bw_shared_extents *shared, uint64_t bytenr)
+{
+    const uint64_t address = bytenr & ~(uint64_t)BW_SHARED_FLAGS;
+    if (!BW_ARRAY_RESERVE(shared->extents, shared->count, shared->capacity) ||
+        shared->count >= UINT32_MAX ||
+        !bw_map_put(&shared->added, address, (uint32_t)shared->count))
+        return SIZE_MAX;
+    shared->extents[shared->count] = (struct bw_shared_extent){.place = address};
+    return shared->count++;
+}
+
+void bw_shared_free(struct bw_shared_extents *shared)
+{
+    free(shared->extents);
+    free(shared->buckets);
+    bw_map_free(&shared->added);
+    *shared = (struct bw_shared_extents){0};
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Reading many trees with many threads, all their blocks of a level before those of the next lower
+ * one: when a block is read, all blocks that may refer to it have been. Leaves are read with the
+ * node above them, in batches, so that only nodes have to be remembered.
+ */
+#ifndef BW_OWNERS_WAVES_H
+#define BW_OWNERS_WAVES_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/pool.h"
+#include "owners/tree_list.h"
+
+/** A block to be read, with a number that means something to the caller, as it does for what is
+ * below the block. */
+struct bw_wave_block {
+    struct bw_block_pointer pointer;
+    uint32_t value;
+    const struct bw_listed_tree *dropped; /**< a tree that is being deleted: what is left of the
+                                             block is to be found out; NULL: all of it is there */
+};
+
+struct bw_wave_list {
+    struct bw_wave_block *blocks;
+    size_t count, capacity;
+};
+
+/** The functions that receive the results are called from the threads of the pool. */
+struct bw_waves {
+    struct bw_fs *fs;
+    unsigned threads; /**< 0: as many as there are processors */
+    /** Chooses which children of a node are to be read because of this one: sets wanted[slot],
+     * which begins as false. */
+    void (*node)(void *context, unsigned worker, const struct bw_wave_block *block,
+                 const struct bw_node *node, bool *wanted);
+    /** Receives a leaf. */
+    void (*leaf)(void *context, unsigned worker, const struct bw_wave_block *block,
+                 const struct bw_node *leaf);
+    /** Receives a block that cannot be read, and takes the error. */
+    void (*lost)(void *context, const struct bw_wave_block *block, struct bw_error *error);
+    /** More blocks of a level, in numbered tasks: fills in up to a batch of those of a task. NULL:
+     * there are none. */
+    size_t (*tasks)(void *context, unsigned level);
+    unsigned (*more)(void *context, unsigned level, size_t task, struct bw_wave_block *blocks);
+    /** Whether to go on; asked in the calling thread alone. NULL: yes. */
+    bool (*goes_on)(void *context);
+    void *context;
+
+    /** From here on: set by bw_waves_begin(). */
+    struct bw_pool *pool;
+    unsigned workers;
+    struct bw_wave_worker *memory; /**< of each worker */
+    pthread_mutex_t lock;          /**< of the lists; the caller may use it, too */
+    struct bw_wave_list lists[BW_MAX_LEVEL];
+    atomic_bool no_memory; /**< may be set by the caller */
+    atomic_bool stopped;
+    atomic_uint_fast64_t blocks; /**< read so far */
+};
+
+/** Makes it ready; to be ended, whatever is returned. */
+struct bw_error *bw_waves_begin(struct bw_waves *waves);
+
+/** Adds a block to begin with. */
+struct bw_error *bw_waves_add(struct bw_waves *waves, const struct bw_wave_block *block);
+
+/** Reads them all, and what is wanted below them. */
+struct bw_error *bw_waves_run(struct bw_waves *waves);
+
+void bw_waves_end(struct bw_waves *waves);
+
+#endif
