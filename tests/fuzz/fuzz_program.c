@@ -91,6 +91,8 @@ static const struct {
     {JSON, "check --quick --strict --json %"},
     {JSON, "du --json --size +0 %"},
     {TEXT, "compression %"},
+    {TEXT, "diff % 5 256"},
+    {JSON, "diff --json --content always --by-path % 256 5"},
 };
 
 enum {
