@@ -32,10 +32,11 @@ struct cursor {
     struct open_block blocks[BW_MAX_LEVEL]; /* from the root down */
     unsigned depth;
     enum front front;
-    struct bw_key start;             /* of what it stands at */
-    struct bw_block_pointer pointer; /* AT_POINTER, AT_LOSS */
-    struct bw_item item;             /* AT_ITEM */
-    bool item_lost;                  /* its bytes lie outside the leaf */
+    struct bw_key start;                     /* of what it stands at */
+    struct bw_block_pointer pointer;         /* AT_POINTER, AT_LOSS */
+    struct bw_item item;                     /* AT_ITEM */
+    bool item_lost;                          /* its bytes lie outside the leaf */
+    struct bw_range ranges[BW_MAX_CHILDREN]; /* to be announced */
 };
 
 static void stand_at_item(struct cursor *cursor, const struct open_block *block)
@@ -132,6 +133,46 @@ static struct bw_error *open_block(struct cursor *cursor)
     return NULL;
 }
 
+/* The node of a cursor whose children are leaves; NULL: none is open. */
+static const struct open_block *parent_of_leaves(const struct cursor *cursor)
+{
+    for (unsigned i = 0; i < cursor->depth; i++)
+        if (cursor->blocks[i].node.level == 1)
+            return &cursor->blocks[i];
+    return NULL;
+}
+
+/* Announces the leaves that a cursor will read, unless the other one has them, too. */
+static void announce_leaves(struct cursor *cursor, const struct open_block *other)
+{
+    const struct bw_tree_reader *reader = &cursor->pairs->readers[cursor->side];
+    const struct open_block *block = parent_of_leaves(cursor);
+    size_t count = 0;
+    for (uint32_t slot = block->slot, at = 0; slot < block->node.item_count; slot++) {
+        const struct bw_node_pointer child = bw_node_pointer_at(&block->node, slot);
+        struct bw_node_pointer twin = {.bytenr = 0};
+        for (; at < other->node.item_count; at++) {
+            twin = bw_node_pointer_at(&other->node, at);
+            if (bw_key_compare(&twin.key, &child.key) >= 0)
+                break;
+        }
+        if (twin.bytenr != child.bytenr || twin.generation != child.generation)
+            cursor->ranges[count++] = (struct bw_range){child.bytenr, reader->nodesize};
+    }
+    if (count > 1)
+        bw_blocks_advise(reader, cursor->ranges, count);
+}
+
+/* To be called when a node was opened. */
+static void announce(struct cursor *opened, struct cursor *other)
+{
+    const struct open_block *ours = parent_of_leaves(opened), *theirs = parent_of_leaves(other);
+    if (!ours || !theirs || ours != &opened->blocks[opened->depth - 1])
+        return;
+    announce_leaves(opened, theirs);
+    announce_leaves(other, ours);
+}
+
 static int level_of(const struct cursor *cursor)
 {
     return cursor->front == AT_POINTER ? cursor->pointer.expectation.level : -1;
@@ -226,7 +267,11 @@ static struct bw_error *step(struct cursor *a, struct cursor *b)
     struct cursor *first = a_first ? a : b, *second = a_first ? b : a;
     if (first->front == AT_LOSS)
         return step_at_loss(first, second);
-    return first->front == AT_POINTER ? open_block(first) : hand_out(first, false);
+    if (first->front != AT_POINTER)
+        return hand_out(first, false);
+    BW_TRY(open_block(first));
+    announce(first, second);
+    return NULL;
 }
 
 struct bw_error *bw_pairs_compare(struct bw_pairs *pairs)

@@ -73,7 +73,7 @@ is "fields end with NUL" "$(tr '\0' '!' < "$WORK/out" | tail -c 32)" \
     $'R!F!/tab\tand newline\n!/tab\tonly!'
 expect "a list for a backup" 0 - diff -0 -o path --only AMT "$image" first second /type
 is "paths alone" "$(tr '\0' ' ' < "$WORK/out")" '/type /type/file '
-expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes$' \
+expect "bytes" 0 '^btrfs-walk: .* 12 modified, 6 renamed, 1 of another type; 4143 bytes; ' \
     diff --stat "$image" first second
 holds "of what was added" out_has $'^\\+\tF\t4\t/new$'
 expect "JSON" 0 - diff --json "$image" first second

@@ -176,9 +176,10 @@ static void print_summary(const struct bw_diff_summary *summary)
 {
     fprintf(stderr,
             "btrfs-walk: %" PRIu64 " added, %" PRIu64 " deleted, %" PRIu64 " modified, %" PRIu64
-            " renamed, %" PRIu64 " of another type; %" PRIu64 " bytes\n",
+            " renamed, %" PRIu64 " of another type; %" PRIu64 " bytes; %" PRIu64
+            " tree blocks are not shared\n",
             summary->added, summary->deleted, summary->modified, summary->renamed, summary->types,
-            summary->bytes);
+            summary->bytes, summary->blocks);
 }
 
 /* Finds PATH on either side. */
