@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes diff qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -353,6 +353,18 @@ complete -c btrfs-walk -n '__btrfs_walk_is diff' -l separator -x -d 'separator o
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a space -d 'Tells what subvolumes and snapshots take, share, and would free.'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l free-if -x -d 'what deleting these together would free: paths or ids (repeatable)'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l shared -d 'which sets of subvolumes share how much'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -s j -l threads -x -d 'number of threads, 1 to 32 (default: processors, at most 8)'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -s o -l output -x -a '(__btrfs_walk_list id referenced exclusive shared path path_bytes deleted lost_blocks)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is space' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a qgroups -d 'Lists quota groups with their use and limits, or the state of quotas.'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -l status -d 'print the state of quotas instead of the groups'
 complete -c btrfs-walk -n '__btrfs_walk_is qgroups' -s o -l output -x -a '(__btrfs_walk_list id referenced exclusive max_referenced max_exclusive parents children path path_bytes level number generation referenced_compressed exclusive_compressed limit_flags)' -d 'write these columns, separated by commas (\'-o help\' lists all)'

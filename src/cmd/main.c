@@ -39,6 +39,7 @@ const struct command *const cmd_table[] = {
     &cmd_usage,
     &cmd_subvolumes,
     &cmd_diff,
+    &cmd_space,
     &cmd_qgroups,
     &cmd_log,
     &cmd_super,
