@@ -62,6 +62,7 @@ struct bw_ledger;
 struct bw_log_space;
 struct bw_sectors;
 struct bw_simple_quota;
+struct bw_verity_files;
 struct bw_visited;
 
 /** Findings that wait until their pass has ended. */
@@ -112,6 +113,7 @@ struct bw_check {
 
     struct bw_simple_quota *simple_quota; /**< left by `trees` for `quota`; NULL: there are none */
     struct bw_log_space *log_space;       /**< of `log` */
+    struct bw_verity_files *verity;       /**< left by `trees` for `verity`; NULL: there are none */
 };
 
 /**
@@ -192,6 +194,7 @@ struct bw_error *bw_pass_roots(struct bw_check *check);
 struct bw_error *bw_pass_quota(struct bw_check *check);
 struct bw_error *bw_pass_log(struct bw_check *check);
 struct bw_error *bw_pass_parity(struct bw_check *check);
+struct bw_error *bw_pass_verity(struct bw_check *check);
 struct bw_error *bw_pass_data(struct bw_check *check);
 
 #endif

@@ -200,7 +200,7 @@ static struct bw_error *examine_tree(struct bw_check *check, const struct bw_lis
 
 static bool is_suspect(const struct bw_listed_tree *tree)
 {
-    return tree->is_subvolume && tree->references && (tree->total || tree->incomplete);
+    return tree->has_inodes && tree->references && (tree->total || tree->incomplete);
 }
 
 /* Sets for each tree how many later ones have the same rest; those get UINT64_MAX. */

@@ -9,7 +9,7 @@
  * them to read the inode; the upper half, to write it. */
 #define INODE_FLAGS (UINT64_C(0x180000fff))
 
-enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048 };
+enum { INODE_IMMUTABLE = 1 << 6, INODE_APPEND = 1 << 7, VERITY_PIECE = 2048, VERITY_BLOCK = 1024 };
 #define INODE_VERITY (UINT64_C(1) << 32)
 
 /* Where the greatest file ends, rounded up to sectors. */
@@ -161,49 +161,20 @@ bool bw_judge_dir_log(const struct bw_item_rules *rules, const struct bw_item *i
                          bw_get64(log->end));
 }
 
-/* The descriptor of fs-verity begins like this, and a signature may follow it. Source: struct
- * fsverity_descriptor in the kernel's fs/verity/fsverity_private.h. */
-struct fsverity_descriptor_start {
-    uint8_t version, hash_algorithm, log_block_size, salt_size;
-    bw_le32 signature_size;
-};
-
-enum { FSVERITY_DESCRIPTOR_SIZE = 256 };
-
-/* The first piece of the descriptor, behind the item that has its size. */
-static bool wrong_descriptor(const struct bw_item *item, const struct bw_item *previous,
-                             struct bw_item_fault *fault)
-{
-    const struct bw_disk_verity_descriptor *verity = (const void *)previous->data;
-    if (previous->key.type != BW_VERITY_DESC_ITEM || previous->size < sizeof *verity)
-        return bw_item_wrong(fault, "no item has the size of the descriptor");
-    const uint64_t size = bw_get64(verity->size), want = size < VERITY_PIECE ? size : VERITY_PIECE;
-    const struct fsverity_descriptor_start *start = (const void *)item->data;
-    if (want != item->size || size < FSVERITY_DESCRIPTOR_SIZE)
-        return bw_item_wrong(fault, "%" PRIu32 " bytes of a descriptor of %" PRIu64, item->size,
-                             size);
-    if (start->version != 1)
-        return bw_item_wrong(fault, "version %u of the descriptor", start->version);
-    return size - FSVERITY_DESCRIPTOR_SIZE != bw_get32(start->signature_size) &&
-           bw_item_wrong(fault, "a signature of %" PRIu32 " bytes in a descriptor of %" PRIu64,
-                         bw_get32(start->signature_size), size);
-}
-
 /* The descriptor of fs-verity and its tree of hashes lie in pieces of 2 KiB, of which the last may
- * be shorter. Those of the descriptor are counted from 1 on, as 0 is what btrfs knows of it.
- * Source: write_key_bytes() in the kernel's fs/btrfs/verity.c. */
+ * be shorter; a tree with blocks of 1 KiB lies in pieces of these. Those of the descriptor are
+ * counted from 1 on, as 0 is what btrfs knows of it. Source: write_key_bytes() in the kernel's
+ * fs/btrfs/verity.c. */
 bool bw_judge_verity_piece(const struct bw_item_rules *rules, const struct bw_item *item,
                            struct bw_item_fault *fault)
 {
     const struct bw_item *previous = rules->previous;
     const uint64_t first = item->key.type == BW_VERITY_DESC_ITEM, at = item->key.offset - first;
-    if (at % VERITY_PIECE || item->size > VERITY_PIECE)
+    if (at % (first ? VERITY_PIECE : VERITY_BLOCK) || item->size > VERITY_PIECE)
         return bw_item_wrong(fault, "%" PRIu32 " bytes at %" PRIu64 " are no piece", item->size,
                              at);
-    if (!previous || rules->in_log) /* a log has only the leaves that changed */
+    if (!previous || !at || rules->in_log) /* a log has only the leaves that changed */
         return false;
-    if (!at)
-        return item->key.offset && wrong_descriptor(item, previous, fault);
     const bool follows = previous->key.objectid == item->key.objectid &&
                          previous->key.type == item->key.type &&
                          previous->key.offset + previous->size == item->key.offset;

@@ -30,6 +30,7 @@ static const struct pass {
     [BW_PASS_quota] = {bw_pass_quota, NEEDS_TREES, 0},
     [BW_PASS_log] = {bw_pass_log, NEEDS_NOTHING, 0},
     [BW_PASS_data] = {bw_pass_data, NEEDS_NOTHING, 0},
+    [BW_PASS_verity] = {bw_pass_verity, NEEDS_TREES, 0},
     [BW_PASS_parity] = {bw_pass_parity, NEEDS_NOTHING, 0},
 };
 

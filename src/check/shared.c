@@ -12,6 +12,7 @@
 #include "check/log_space.h"
 #include "check/quota.h"
 #include "check/sectors.h"
+#include "check/verity.h"
 #include "format/chunk.h"
 
 /* Parity comes after the copies that are stored as they are. */
@@ -81,6 +82,7 @@ void bw_check_end(struct bw_check *check)
     bw_sectors_destroy(check->unsummed);
     bw_simple_quota_free(check->simple_quota);
     bw_log_space_free(check->log_space);
+    bw_verity_files_free(check->verity);
     bw_map_free(&check->full_backrefs);
     bw_map_free(&check->shared_blocks);
     bw_map_free(&check->bad_places);

@@ -15,6 +15,7 @@
 #include "check/leaf.h"
 #include "check/log_space.h"
 #include "check/quota.h"
+#include "check/verity.h"
 #include "xlators/classes.h"
 
 /* The memory of a thread. */
@@ -106,9 +107,13 @@ static struct bw_inode_sums check_leaf(struct walk *walk, struct worker *worker,
     const struct bw_reached_block leaf = reached(walk, pointer, block);
     bw_check_leaf(&leaf);
     bw_check_references(&leaf, 0);
-    if (!walk->tree->is_subvolume)
+    if (!walk->tree->has_inodes)
         return (struct bw_inode_sums){0};
-    bw_check_checksummed(&leaf, &worker->last_inode);
+    if (walk->tree->is_subvolume) {
+        bw_check_checksummed(&leaf, &worker->last_inode);
+        if (!bw_verity_collect(walk->check, walk->tree->tree.id, &leaf.node))
+            walk->no_memory = true;
+    }
     return bw_inode_sums_of_leaf(walk->check, &leaf.node);
 }
 

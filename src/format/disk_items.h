@@ -69,6 +69,17 @@ struct bw_disk_verity_descriptor {
     uint8_t encryption;
 };
 
+/** What fs-verity itself keeps, in the items behind it; a signature may follow. Source: struct
+ * fsverity_descriptor in the kernel's include/uapi/linux/fsverity.h. */
+struct bw_disk_fsverity {
+    uint8_t version, algorithm, log_block_size, salt_size;
+    bw_le32 signature_size;
+    bw_le64 data_size;
+    uint8_t root[64];
+    uint8_t salt[32];
+    uint8_t reserved[144];
+};
+
 struct bw_disk_extent_data_ref {
     bw_le64 root;
     bw_le64 objectid;
@@ -202,6 +213,7 @@ struct bw_disk_remap {
 };
 
 static_assert(sizeof(struct bw_disk_verity_descriptor) == 25, "verity descriptor");
+static_assert(sizeof(struct bw_disk_fsverity) == 256, "fs-verity descriptor");
 static_assert(sizeof(struct bw_disk_extent_data_ref) == 28, "extent data ref");
 static_assert(sizeof(struct bw_disk_inline_shared_data_ref) == 13, "shared data ref");
 static_assert(sizeof(struct bw_disk_block_group) == 24, "block group");

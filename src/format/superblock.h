@@ -84,6 +84,7 @@ struct bw_error *bw_superblock_decode(const void *bytes, uint64_t offset,
 /* Features that only a writer must know. Source: BTRFS_FEATURE_COMPAT_RO_*, likewise. */
 #define BW_COMPAT_RO_FREE_SPACE_TREE       (UINT64_C(1) << 0)
 #define BW_COMPAT_RO_FREE_SPACE_TREE_VALID (UINT64_C(1) << 1)
+#define BW_COMPAT_RO_VERITY                (UINT64_C(1) << 2)
 #define BW_COMPAT_RO_BLOCK_GROUP_TREE      (UINT64_C(1) << 3)
 
 /** BW_ERROR_UNSUPPORTED, naming every bit by number (and name, if it has one), unless all bits can

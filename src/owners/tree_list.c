@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "format/disk_items.h"
 #include "format/items.h"
 
 static struct bw_error *add(struct bw_tree_list *list, const struct bw_listed_tree *tree)
@@ -35,6 +36,8 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
         .drop_progress = bw_key_decode(&disk->drop_progress),
         .drop_level = disk->drop_level,
         .is_subvolume = is_subvolume_id(item->key.objectid),
+        .has_inodes = is_subvolume_id(item->key.objectid) ||
+                      item->key.objectid == BW_DATA_RELOC_TREE,
     };
     return true;
 }

@@ -13,6 +13,7 @@ struct bw_listed_tree {
     struct bw_key drop_progress; /**< keys before it are gone, unless it is all zeros */
     uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
     bool is_subvolume;           /**< it holds inodes that users see */
+    bool has_inodes;             /**< it is a subvolume, or that of data which are relocated */
     bool incomplete;             /**< by the caller: part of it is lost */
     uint64_t total;              /**< by the caller: what it adds up to */
 };

@@ -11,7 +11,7 @@ fixtures=$BUILD/fixtures
     space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree \
     extent-tree-v2 \
     stripe-tree-raid10 truncated lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs \
-    subvolumes superblock-lost || exit 1
+    subvolumes superblock-lost verity || exit 1
 
 # codes: the codes of the last `expect`, but for the notes that healthy images have.
 codes() {
@@ -101,6 +101,20 @@ for change in "log-overlap log-present 13647872" "log-overlap log-present 137830
     "extent-outside log-present 99999744" "extent-kind log-present 9437184"; do
     finds "$WORK/cut" "${change% *}" -6 268 108 8192 set 21 8 "${change##* }"
 done
+
+# fs-verity: a hash of data, so that data and tree contradict each other, and a file that is read.
+finds verity verity-tree 5 286 37 0 set 5 1 9
+finds verity verity-descriptor 5 286 36 1 set 8 8 55
+expect "fs-verity with data" 4 - check -q --data "$WORK/image"
+cp --sparse=always "$fixtures/verity/dev1.img" "$WORK/image"
+holds "another hash of data" change "$WORK/image" 5 286 37 0 set 69 1 9
+expect "another hash of data" 4 - check -q --data "$WORK/image"
+holds "a block of data" out_has \
+    'verity-data FS_TREE /data/plain offset 8192 length 4096: the data do not have their hash'
+
+# Inodes of a balance that was interrupted.
+finds relocation "file-bytes operation-open relocation" -9 257 1 0 set 24 8 4096
+finds relocation "operation-open orphan-missing relocation" -9 -5 48 257 delete
 
 # Quotas: what a group has, who pays for data, and for a tree block.
 finds simple-quota qgroup-count 8 0 242 256 add 8 8 4096
