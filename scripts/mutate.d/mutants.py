@@ -26,8 +26,18 @@ SKIPPED = re.compile(r"^\s*(#|\*|/\*|//|\}|\{)|_Static_assert|static_assert|__at
 def needs_sanitizer(kind, line, after):
     """Whether only memory that leaks, or that there is none of, could tell: CI runs all tests with
     sanitizers."""
-    frees = kind == "statement" and re.search(r"\b\w*(free|close|destroy)\w*\(", line)
-    return bool(frees or ("if (" in line and "no_memory()" in after))
+    frees = re.search(r"\b\w*(free|close|destroy)\w*\(", line if kind == "statement" else after)
+    return bool(frees and kind in ("statement", "condition")
+                or ("if (" in line and "no_memory()" in after))
+
+
+def means_the_same(line, changed):
+    """Whether a change is none by its shape: memory for two where one is asked for, and the lesser
+    of two numbers if they are equal."""
+    lesser = r"(\b[\w>.\-]+) ([<>])=? ([\w>.\-]+) \? (\1 : \3|\3 : \1);"
+    was, now = re.search(lesser, line), re.search(lesser, changed)
+    return "calloc(1, " in line and "calloc(2, " in changed or \
+        bool(was and now and was[2] == now[2])
 
 
 def blank(line):
@@ -86,6 +96,12 @@ def of_line(line, before):
     if SKIPPED.search(line):
         return
     plain = blank(line)
+    for kind, changed in of_shape(line, plain, before):
+        if not means_the_same(line, changed):
+            yield kind, changed
+
+
+def of_shape(line, plain, before):
     yield from numbers(line, plain)
     yield from operators(line, plain)
     yield from conditions(line, plain)

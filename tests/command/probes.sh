@@ -6,8 +6,8 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 images=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first ||
-    exit 1
+"$ROOT/scripts/unpack-fixtures" "$images" plain levels-3 raid1-2 dup-metadata-0 lost-leaf-first \
+    superblock-copy-lost || exit 1
 plain=$images/plain/dev1.img
 deep=$images/levels-3/dev1.img
 mirror=("$images"/raid1-2/dev1.img "$images"/raid1-2/dev2.img)
@@ -44,6 +44,9 @@ run 0 "the list needs no image" --probe-list
 cp "$WORK/out" "$WORK/all"
 run 0 "one probe" --probe super-read "$plain"
 equal "one probe: all lines are of it" "$(events super-read)" "$(wc -l < "$WORK/err")"
+run 0 "a bad superblock" --probe super-read --probe-filter 'error != 0' \
+    "$images/superblock-copy-lost/dev1.img"
+equal "a bad superblock" "$(events super-read)" 1
 run 0 "several, one not" --probe 'block-*,!block-verify' --probe 'cache-hit' "$deep"
 equal "an excluded probe" "$(events block-verify)" 0
 [ "$(events block-read-done)" -gt 0 ] && [ "$(events cache-hit)" -gt 0 ] && pass ||

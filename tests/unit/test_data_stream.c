@@ -194,12 +194,32 @@ static void test_failing_work(void **state)
     data_image_free(image);
 }
 
+/* What is taken is aligned for reads that pass by the page cache, and nothing lies between. */
+static void test_memory(void **state)
+{
+    static const struct {
+        size_t length, room;
+    } takes[] = {{1, 4096}, {4096, 4096}, {4097, 8192}, {8192, 8192}, {0, 0}};
+    struct bw_data_block block = {0};
+    (void)state;
+    assert_true(bw_data_block_reserve(&block));
+    const size_t whole = bw_data_block_room(&block);
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof takes / sizeof *takes; i++) {
+        assert_ptr_equal(bw_data_block_take(&block, takes[i].length), block.bytes + used);
+        used += takes[i].room;
+        assert_int_equal(bw_data_block_room(&block), whole - used);
+    }
+    bw_data_block_take(&block, whole - used - 1);
+    assert_int_equal(bw_data_block_room(&block), 0);
+    bw_data_block_free(&block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_work),
-        cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_memory),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_work),         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_failing_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

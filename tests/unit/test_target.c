@@ -188,12 +188,21 @@ static struct bw_error *make_way(void *context, const char *path, size_t length)
     return bw_target_make_directory(way->target, path, length, NULL, &ours);
 }
 
-/* A path that no single system call takes. */
+static int count_descriptors(void)
+{
+    int count = 0;
+    for (int i = 0; i < 256; i++)
+        count += fcntl(i, F_GETFD) >= 0;
+    return count;
+}
+
+/* A path that no single system call takes. Descriptors of the way are closed again. */
 static void test_deep(void **state)
 {
     const bool step_by_step = *state;
     enum { NAME = 200, LEVELS = 40 };
     static char path[LEVELS * (NAME + 1)];
+    const int open_before = count_descriptors();
     struct folders folders;
     set_up(&folders, step_by_step);
     struct way way = {.target = &folders.target};
@@ -207,6 +216,7 @@ static void test_deep(void **state)
     assert_null(make_file(&folders, path));
     expect_errno(make_file(&folders, path), EEXIST);
     tear_down(&folders);
+    assert_int_equal(count_descriptors(), open_before);
 }
 
 /* Opening paths at once, and step by step. */
