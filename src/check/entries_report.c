@@ -69,20 +69,18 @@ static void report_reference(const struct extent *extent, const struct bw_refere
     const struct bw_subject subject = subject_of(entry);
     char source[128];
     describe(&entry->reference, source);
-    if (entry->made > entry->promised && entry->promised)
-        bw_check_find(extent->check, BW_CODE_reference_count, &subject,
-                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
-                      entry->made, entry->promised);
-    else if (entry->made > entry->promised)
-        bw_check_find(extent->check, BW_CODE_reference_missing, &subject,
-                      "the extent tree does not have the reference from %s", source);
-    else if (extent->complete && entry->made)
-        bw_check_find(extent->check, BW_CODE_reference_count, &subject,
-                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
-                      entry->made, entry->promised);
-    else if (extent->complete)
+    if (entry->made <= entry->promised && !extent->complete)
+        return;
+    if (!entry->made)
         bw_check_find(extent->check, BW_CODE_reference_extra, &subject,
                       "the extent tree has a reference from %s, which is not there", source);
+    else if (!entry->promised)
+        bw_check_find(extent->check, BW_CODE_reference_missing, &subject,
+                      "the extent tree does not have the reference from %s", source);
+    else
+        bw_check_find(extent->check, BW_CODE_reference_count, &subject,
+                      "references from %s: %" PRIu64 ", the extent tree has %" PRIu64, source,
+                      entry->made, entry->promised);
 }
 
 static void report_length(const struct extent *extent, const struct bw_reference_entry *entry)

@@ -65,7 +65,7 @@ struct bw_error *bw_directory_entry_type(const struct bw_fs *fs, const struct bw
     return bw_item_range_end(&range, NULL);
 }
 
-static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
+struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_t length)
 {
     if (!bw_buffer_reserve(path, length + 1))
         return bw_error_no_memory();
@@ -88,7 +88,7 @@ static struct bw_error *climb(const struct bw_fs *fs, const struct bw_tree *tree
                                    tree->id, inode);
         if (!bw_map_put(passed, inode, 1))
             return bw_error_no_memory();
-        BW_TRY(put_in_front(path, step.name, step.name_length));
+        BW_TRY(bw_path_prepend(path, step.name, step.name_length));
         inode = step.parent;
     }
     return NULL;
@@ -124,11 +124,11 @@ static struct bw_error *put_subvolume(const struct bw_fs *fs, uint64_t id, size_
         const struct bw_subvolume *parent = bw_subvolume_by_id(fs, subvolume->parent);
         if (!parent)
             return no_such_subvolume(subvolume->parent);
-        BW_TRY(put_in_front(path, bw_subvolume_name(table, subvolume), subvolume->name_length));
+        BW_TRY(bw_path_prepend(path, bw_subvolume_name(table, subvolume), subvolume->name_length));
         BW_TRY(put_inside(fs, &parent->tree, subvolume->directory, path));
         id = subvolume->parent;
     }
-    return bw_subvolume_by_id(fs, id) ? put_in_front(path, "", 0) : no_such_subvolume(id);
+    return bw_subvolume_by_id(fs, id) ? bw_path_prepend(path, "", 0) : no_such_subvolume(id);
 }
 
 struct bw_error *bw_directory_path(const struct bw_fs *fs, const struct bw_subvolume *subvolume,

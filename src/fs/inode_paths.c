@@ -49,17 +49,6 @@ static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subv
     return bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top);
 }
 
-static struct bw_error *put_in_front(struct bw_buffer *path, const char *name, size_t length)
-{
-    if (!bw_buffer_reserve(path, length + 1))
-        return bw_error_no_memory();
-    memmove(path->data + length + 1, path->data, path->length);
-    memcpy(path->data, name, length);
-    path->data[length] = '/';
-    path->length += length + 1;
-    return NULL;
-}
-
 /* Climbs from a directory to the top; false if the way up is damaged. */
 static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, struct bw_buffer *path,
                               bool *arrived)
@@ -73,7 +62,7 @@ static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, stru
             bw_fs_report(paths->fs, BW_DAMAGE, error);
             return NULL;
         }
-        BW_TRY(put_in_front(path, step.name, step.name_length));
+        BW_TRY(bw_path_prepend(path, step.name, step.name_length));
         inode = step.parent;
     }
     *arrived = inode == BW_SUBVOLUME_ROOT_INODE;

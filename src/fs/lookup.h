@@ -42,6 +42,9 @@ struct bw_parent_step {
     uint16_t name_length;
 };
 
+/** Puts a name, and a '/' behind it, in front of a path. */
+struct bw_error *bw_path_prepend(struct bw_buffer *path, const char *name, size_t length);
+
 /**
  * Finds the first name of an inode (INODE_REF or INODE_EXTREF). BW_ERROR_NOT_FOUND if it has none;
  * other errors if the part of the tree that would hold it cannot be read.

@@ -106,19 +106,30 @@ static struct job begin(struct data_image *image)
 
 static const unsigned threads[] = {1, 2, 8};
 
+typedef struct bw_error *worker(void *context, struct bw_data_reader *reader,
+                                const struct bw_stream_file *file);
+
+static struct bw_error *run(const struct data_image *image, unsigned thread_count, struct job *job,
+                            worker *whole, uint64_t limit)
+{
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = thread_count,
+                                     .next = next,
+                                     .work = whole,
+                                     .work_limit = limit,
+                                     .take = take,
+                                     .finish = finish,
+                                     .context = job};
+    return bw_stream_run(image->fs, &stream);
+}
+
 static void test_order(void **state)
 {
     (void)state;
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_success(
-            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
-                                                         .threads = threads[i],
-                                                         .next = next,
-                                                         .take = take,
-                                                         .finish = finish,
-                                                         .context = &job}));
+        expect_success(run(image, threads[i], &job, NULL, 0));
         assert_int_equal(job.ended, FILES);
         assert_int_equal(job.complete, FILES);
     }
@@ -131,15 +142,7 @@ static void test_work(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_success(
-            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
-                                                         .threads = threads[i],
-                                                         .next = next,
-                                                         .work = work,
-                                                         .work_limit = 5000,
-                                                         .take = take,
-                                                         .finish = finish,
-                                                         .context = &job}));
+        expect_success(run(image, threads[i], &job, work, 5000));
         assert_int_equal(job.complete, FILES);
         for (size_t file = 0; file < FILES; file++) {
             assert_int_equal(job.work[file], job.sizes[file] <= 5000);
@@ -158,14 +161,7 @@ static void test_stop(void **state)
         for (size_t stop = 0; stop < COUNT(stops); stop++) {
             struct job job = begin(image);
             job.stop_at = stops[stop];
-            expect_error(bw_stream_run(image->fs,
-                                       &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
-                                                           .threads = threads[i],
-                                                           .next = next,
-                                                           .take = take,
-                                                           .finish = finish,
-                                                           .context = &job}),
-                         BW_ERROR_STOPPED, "enough");
+            expect_error(run(image, threads[i], &job, NULL, 0), BW_ERROR_STOPPED, "enough");
             assert_int_equal(job.complete, stops[stop]);
             assert_int_equal(job.ended, job.given);
         }
@@ -178,16 +174,8 @@ static void test_failing_work(void **state)
     struct data_image *image = make();
     for (size_t i = 0; i < COUNT(threads); i++) {
         struct job job = begin(image);
-        expect_error(
-            bw_stream_run(image->fs, &(struct bw_stream){.struct_size = sizeof(struct bw_stream),
-                                                         .threads = threads[i],
-                                                         .next = next,
-                                                         .work = work_and_fail,
-                                                         .work_limit = UINT64_MAX,
-                                                         .take = take,
-                                                         .finish = finish,
-                                                         .context = &job}),
-            BW_ERROR_SYSTEM, "no room");
+        expect_error(run(image, threads[i], &job, work_and_fail, UINT64_MAX), BW_ERROR_SYSTEM,
+                     "no room");
         assert_true(job.complete <= 50);
         assert_int_equal(job.ended, job.given);
     }
