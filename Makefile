@@ -129,6 +129,9 @@ $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) sc
     $(wildcard scripts/docs/*.py)
 	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(@D)
 
+# The tests themselves are short: compiling them takes longer than running them.
+$(BUILD)/tests/unit/%.o: override CFLAGS += -O0
+
 # What the tests are about, inner functions included: linked once, not into each of them.
 TESTED := $(BUILD)/tests/libtested.so
 $(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
