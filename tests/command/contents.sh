@@ -4,43 +4,13 @@
 # (scripts/make-expected).
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
-
-images=$BUILD/fixtures
-"$ROOT/scripts/unpack-fixtures" "$images" || exit 1
-cd "$ROOT/fixtures" || exit 1
-
-# list FILE: a list, packed or not; the status says whether it is there.
-list() { if [ -e "$1" ]; then cat "$1"; else [ -e "$1.zst" ] && zstd -q -d -c "$1.zst"; fi; }
-
-# read_about FIXTURE: the lines of `about` that matter here.
-read_about() {
-    local word value
-    folder=$1 missing=' ' arguments=() want=0 expressions=()
-    while IFS= read -r line; do
-        word=${line%%: *} value=${line#*: }
-        case $word in
-        devices-from) folder=$value ;;
-        missing) missing=" $value " ;;
-        args) read -ra arguments <<< "$value" ;;
-        exit) [ "$want" -ne 0 ] || want=$value ;;
-        sum-exit) want=$value ;;
-        sum-stderr) expressions+=("$value") ;;
-        esac
-    done < "$1/about"
-    devices=()
-    for device in "$images/$folder"/dev*.img; do
-        number=${device##*/dev}
-        [[ $missing == *" ${number%.img} "* ]] || devices+=(-d "$device")
-    done
-    image=${devices[1]}
-    devices=("${devices[@]:2}")
-}
+. "$(dirname "$0")/fixtures.bash"
 
 # Lists are sorted by path; a line is a hash of 64 digits, two spaces and the path.
 by_path() { LC_ALL=C sort -z -k 1.67; }
 
 check_sums() {
-    local name=$1 status
+    local name=$1 status want=${about[sum-exit]:-${about[exit]:-0}}
     list "$name/sums0" > "$WORK/want" || list "$folder/sums0" > "$WORK/want" ||
         { unlisted+=("$name"); return; }
     timeout 60 "$PROGRAM" sum -0 -v -j 2 --size -2G "${arguments[@]}" "${devices[@]}" \
@@ -48,12 +18,9 @@ check_sums() {
     status=$?
     [ "$status" -eq "$want" ] ||
         { fail "$name: exit status $status, not $want: $(head -n 3 "$WORK/err")"; return; }
-    for expression in "${expressions[@]}"; do
-        grep -qiE -- "$expression" "$WORK/err" ||
-            { fail "$name: stderr lacks '$expression': $(head -n 3 "$WORK/err")"; return; }
-    done
+    says "$name" "${sum_expressions[@]}" || return
     by_path < "$WORK/out" > "$WORK/have"
-    if [ "$want" -eq 0 ] || [ ${#expressions[@]} -ne 0 ]; then
+    if [ "$want" -eq 0 ] || [ ${#sum_expressions[@]} -ne 0 ]; then
         cmp -s "$WORK/want" "$WORK/have" && { pass; return; }
     fi
     # Of the files that both have all are right: what one has alone, the other has not with another
@@ -63,8 +30,7 @@ check_sums() {
     if [ -s "$WORK/wrong" ]; then
         fail "$name: wrong contents: $(tr '\0' '\n' < "$WORK/wrong" | head -n 3)"
     elif [ "$want" -eq 0 ]; then
-        fail "$name: $(tr -dc '\0' < "$WORK/have" | wc -c) sums of $(tr -dc '\0' < "$WORK/want" |
-                wc -c)"
+        fail "$name: $(count "$WORK/have") sums of $(count "$WORK/want")"
     else
         pass
     fi
@@ -116,8 +82,8 @@ check_extents() {
 }
 
 unlisted=()
-for name in *; do
-    [ -e "$name/about" ] || continue
+for name in */about; do
+    name=${name%/about}
     read_about "$name"
     check_sums "$name"
     check_extents "$name"
