@@ -166,7 +166,7 @@ static void check_image(struct bw_check *check, const struct bw_image *image, st
     for (unsigned i = 0; i < count; i++) {
         if (copies[i].bad)
             find(check, BW_CODE_super_bad, &copies[i], best, "%s", copies[i].bad->message);
-        else if (&copies[i] != best)
+        else if (best && &copies[i] != best)
             compare(check, &copies[i], best->bytes, &best->superblock, true);
         bw_error_free(BW_TAKE(copies[i].bad));
     }

@@ -157,13 +157,15 @@ static struct bw_error *confine(const struct cmd_common *common, const struct bw
 /* NULL: it is there. valgrind is inside of the process. */
 static const char *lacks_sandbox(const struct cmd_common *common)
 {
+#ifdef BW_SANDBOX
     const char *preloaded = getenv("LD_PRELOAD");
-#ifndef BW_SANDBOX
-    return "this program was built without one";
-#endif
     return common->sandbox == CMD_SANDBOX_OFF              ? "--sandbox=off"
            : preloaded && strstr(preloaded, "/vgpreload_") ? "valgrind could not work in it"
                                                            : NULL;
+#else
+    (void)common;
+    return "this program was built without one";
+#endif
 }
 
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
