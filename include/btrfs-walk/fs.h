@@ -96,6 +96,14 @@ void bw_fs_close(struct bw_fs *fs);
 /** The present state. Later reads may find more damage. */
 struct bw_fs_status bw_fs_status(const struct bw_fs *fs);
 
+/**
+ * Reads the superblocks again, and compares them with those that were found when the file system
+ * was opened: an image that is written to in the meantime, by a mount or a program, may give an
+ * answer that was never true. The error (BW_ERROR_CORRUPT) names the first image with a newer
+ * superblock; NULL: there is none. For callers that have read all they wanted.
+ */
+struct bw_error *bw_fs_find_change(const struct bw_fs *fs);
+
 /** Sends a message to the reporter of the file system, as the library does, and counts it in its
  * status: for callers that find part of an answer missing. Takes the error. Safe from any thread.
  */

@@ -152,6 +152,7 @@ static void compare_copy(struct bw_image *image, const struct bw_superblock *can
         if (*best >= 0)
             copies->rejected[*best] = not_chosen(&image->superblock, candidate);
         image->superblock = *candidate;
+        image->copy = copy;
         *best = (int)copy;
     } else if (!same || candidate->generation < image->superblock.generation) {
         copies->rejected[copy] = not_chosen(candidate, &image->superblock);

@@ -25,6 +25,7 @@ struct bw_image {
     struct bw_disk *disk;            /**< if it has a partition table that matters; owned */
     struct bw_xlator *storage;       /**< the top of the layers on it */
     struct bw_superblock superblock; /**< valid unless `bad` is set */
+    unsigned copy;                   /**< which of its copies that is */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
     bool is_known; /**< the chunk tree has this device */

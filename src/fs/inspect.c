@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Looking into an open file system from outside: its graph as text, the state of its layers, its
- * files. */
+ * files, and whether these were changed. */
+#include <inttypes.h>
+
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "fs/fs.h"
+#include "fs/image.h"
 
 static struct bw_error *deliver(struct bw_buffer *text, bw_consumer *consume, void *context)
 {
@@ -84,4 +87,39 @@ struct bw_error *bw_fs_statedump(const struct bw_fs *fs, bw_consumer *consume, v
     bw_json_end(&json);
     bw_buffer_append_byte(&text, '\n');
     return deliver(&text, consume, context);
+}
+
+/* Whether a superblock was written after another one of its device. A log is written without a new
+ * transaction. */
+static bool is_later(const struct bw_superblock *now, const struct bw_superblock *then)
+{
+    return now->generation != then->generation ? now->generation > then->generation
+                                               : now->log_root != then->log_root;
+}
+
+static struct bw_error *find_change(const struct bw_fs *fs, const struct bw_image *image)
+{
+    const struct bw_superblock *then = &image->superblock;
+    struct bw_superblock now;
+    uint64_t offset;
+    BW_AUTO_ERROR struct bw_error *bad = bw_image_read_copy(fs, image, image->copy, &now, &offset);
+    if (bad || !bw_same_file_system(&now, then) || !is_later(&now, then))
+        return NULL;
+    if (now.generation == then->generation)
+        return bw_error_create(
+            BW_ERROR_CORRUPT,
+            "%s was changed while it was read: its log has changed; read it again", image->name);
+    return bw_error_create(BW_ERROR_CORRUPT,
+                           "%s was changed while it was read: it had generation %" PRIu64
+                           ", and has %" PRIu64 " now; read it again",
+                           image->name, then->generation, now.generation);
+}
+
+struct bw_error *bw_fs_find_change(const struct bw_fs *fs)
+{
+    struct bw_error *error = NULL;
+    for (size_t i = 0; i < fs->image_count && !error; i++)
+        if (!fs->images[i].bad && fs->images[i].storage)
+            error = find_change(fs, &fs->images[i]);
+    return error;
 }

@@ -124,6 +124,22 @@ mapfile -d '' paths < <("$PROGRAM" -0q "$F/raid6-4/dev1.img" "${more[@]}" | sort
     "${paths[@]}" > "$WORK/out" 2> "$WORK/err"
 holds "two of four devices of a RAID6" cmp "$WORK/whole" "$WORK/out"
 
+# An image that is written to while it is read: the program waits for its reader in the meantime.
+cp --sparse=always "$F/compressed/dev1.img" "$WORK/changed.img"
+mapfile -t paths < <("$PROGRAM" -q "$F/compressed/dev1.img" | grep '/large$')
+for place in 72 96; do # the generation, and where the log is
+    {
+        "$PROGRAM" cat "$WORK/changed.img" "${paths[@]}" 2> "$WORK/err"
+        echo $? > "$WORK/status"
+    } | {
+        head -c 1 > "$WORK/out"
+        change "$WORK/changed.img" copy 0 "$place" 8 12345 > "$WORK/answer"
+        cat >> "$WORK/out"
+    }
+    is "it is told" "$(cat "$WORK/status")" 1
+    holds "and by name" err_has 'changed.img was changed while it was read: it(s log has changed; | had generation 9, )'
+done
+
 # Extents.
 status 0 extents "$F/compressed/dev1.img" "$("$PROGRAM" -q "$F/compressed/dev1.img" | head -n 1)"
 holds "a table" grep -qE '^ +0: ' "$WORK/out"

@@ -132,7 +132,7 @@ expect "a file system without its first superblock" 0 'superblock copy 0' \
     "$images/superblock-lost/dev1.img"
 "$PROGRAM" --statedump - "$plain" 2>&1 > /dev/null | tr -d ' \n' > plain.json
 is "superblocks read of a plain image" "$(grep -o '"super":{[^}]*' plain.json)" \
-    '"super":{"calls":2,"requests":2,"bytes":8192,"errors":0'
+    '"super":{"calls":3,"requests":3,"bytes":12288,"errors":0'
 is "nothing else but its blocks" "$(grep -c '"raw":{' plain.json)" 0
 cp --sparse=always two.img old.img
 dd if="$plain" of=old.img bs=4096 skip=16384 seek=16384 count=1 conv=notrunc status=none

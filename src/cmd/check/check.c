@@ -138,6 +138,8 @@ static int end(struct check *check, struct bw_error *error, bool opened)
     if (check->stream.rows)
         error = bw_error_first(error, bw_rows_end(&check->stream));
     error = bw_error_first(error, cmd_flush(&check->output));
+    if (opened)
+        error = bw_error_first(error, bw_fs_find_change(session->fs));
     check->unfinished |= error || !opened || bw_fs_status(session->fs).unused_images;
     int failed = fail(check, error), status = check_status(check) | failed;
     if (!check_reports_close(check, status))

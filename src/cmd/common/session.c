@@ -230,6 +230,9 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
 
 int cmd_close(const struct cmd_common *common, struct cmd_session *session)
 {
+    struct bw_error *change = bw_fs_find_change(session->fs);
+    if (change)
+        bw_fs_report(session->fs, BW_DAMAGE, change);
     const struct bw_fs_status fs_status = bw_fs_status(session->fs);
     int status = cmd_close_outputs(common, session);
     return fs_status.damages || fs_status.unused_images ? STATUS_PARTIAL : status;
