@@ -137,7 +137,8 @@ for place in 72 96; do # the generation, and where the log is
         cat >> "$WORK/out"
     }
     is "it is told" "$(cat "$WORK/status")" 1
-    holds "and by name" err_has 'changed.img was changed while it was read: it(s log has changed; | had generation 9, )'
+    holds "and by name" err_has \
+        'changed.img was changed while it was read: it(s log has changed; | had generation 9, )'
 done
 
 # Extents.
