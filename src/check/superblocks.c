@@ -117,10 +117,13 @@ static void compare(struct bw_check *check, const struct copy *copy, const uint8
         find(check, BW_CODE_super_differs, copy, true, "another copy has another log tree");
 }
 
-/* What a superblock says of its own device. */
+/* What a superblock says of its own device, and of a log that only this one may know yet. */
 static void check_identity(struct bw_check *check, const struct copy *copy)
 {
     const struct bw_superblock *superblock = &copy->superblock;
+    if (superblock->log_root_level >= BW_MAX_LEVEL)
+        find(check, BW_CODE_super_values, copy, false, "log_root_level %u",
+             superblock->log_root_level);
     if (memcmp(superblock->device.fsid, superblock->metadata_uuid, BW_UUID_SIZE) != 0)
         find(check, BW_CODE_super_device, copy, false,
              "its device belongs to a file system of another id");
@@ -141,8 +144,6 @@ static void check_values(struct bw_check *check, const struct copy *copy)
         find(check, BW_CODE_super_values, copy, false,
              "root_dir_objectid %" PRIu64 " is not %" PRIu64, bw_get64(disk->root_dir_objectid),
              BW_ROOT_TREE_DIR);
-    if (disk->log_root_level >= BW_MAX_LEVEL)
-        find(check, BW_CODE_super_values, copy, false, "log_root_level %u", disk->log_root_level);
     if (cache_generation > generation && cache_generation != UINT64_MAX)
         find(check, BW_CODE_super_values, copy, false,
              "cache_generation %" PRIu64 " is later than generation, %" PRIu64, cache_generation,
