@@ -87,7 +87,8 @@ struct bw_finding {
     const struct bw_bytes *paths; /**< absolute paths of the files it touches, raw bytes */
     size_t path_count;
     uint64_t more_paths;      /**< how many there are beyond those listed */
-    uint64_t more_subvolumes; /**< how many other subvolumes share what is concerned */
+    uint64_t more_subvolumes; /**< how many subvolumes beyond those of the paths share what is
+                                 concerned */
     uint64_t file_length; /**< bytes of the file that are concerned; of compressed data, all that
                                the damaged extent gives it */
     uint64_t reserved[5]; /**< zeros: room for more members */
@@ -110,7 +111,8 @@ struct bw_check_options {
     size_t struct_size; /**< sizeof(struct bw_check_options) */
     bool quick;         /**< superblocks, chunk tree and root tree only; one copy of each block */
     bool data;          /**< also every copy of the data that have checksums, and parity */
-    bool all;           /**< hand out every finding; otherwise 20 of a code in a pass */
+    bool all;           /**< hand out every finding, and all paths; otherwise 20 of a code in a
+                             pass, with 20 paths each */
     unsigned threads;   /**< 0: one for each processor, at most 8 */
     bw_finding_taker *take; /**< receives findings, in the order of the passes; from the calling
                                thread. May be NULL */

@@ -478,7 +478,7 @@ struct bw_findinginfo {
     uint64_t mendable; /**< 1 if another copy, or parity, is good */
     struct bw_names paths; /**< paths of the files that it touches, all hard links */
     uint64_t more_paths; /**< how many paths there are beyond those; absent: none */
-    /** how many other subvolumes share what is concerned; absent: none */
+    /** how many subvolumes beyond those of the paths share it; absent: none */
     uint64_t more_subvolumes;
     const char *message; /**< what is wrong, in words */
     uint64_t file_length; /**< bytes of the file from there on */

@@ -169,6 +169,7 @@ struct bw_file_part {
     uint64_t logical, length; /**< of what is stored */
     size_t first_path, path_count;
     uint64_t more_paths, more_subvolumes;
+    uint64_t listed_tree, counted_tree; /**< last subvolumes of which a path is listed, or none */
 };
 
 /** A finding that waits, with what it needs. The last three are set by bw_check_name(). */

@@ -1,431 +1,350 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The paths of what findings touch. First the files are found: an inode is known, a leaf is read
- * for its inodes, and what else there is to know takes a search through whole trees, one for all
- * findings together (path_search.c). Then their names are looked up, all hard links of each.
+ * The paths of what findings touch, in all subvolumes. Data and tree blocks have owners, which are
+ * searched for all findings of a pass together (owners/search.h). Of what no block tells, as of an
+ * inode without an item, the names are looked up in the subvolume of the finding.
  */
-#include "check/paths.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "btree/scan.h"
+#include "base/search.h"
+#include "check/paths.h"
 #include "format/items.h"
-#include "fs/lookup.h"
 
-enum {
-    MOST_COMPARED = 1 << 20, /* looks into other subvolumes whether they share a block */
-};
-
-struct bw_error *bw_naming_add(struct bw_naming *naming, const struct bw_touched *file)
+static const struct bw_finding *finding_of(const struct bw_naming *naming)
 {
-    if (naming->last_inode == file->inode && !file->name_length)
-        return NULL;
-    naming->last_inode = file->inode;
-    if (naming->count == BW_PATHS_LISTED) {
-        naming->more++;
-        return NULL;
-    }
-    if (!naming->touched)
-        naming->touched = malloc(BW_PATHS_LISTED * sizeof *naming->touched);
-    if (!naming->touched)
-        return bw_error_no_memory();
-    naming->touched[naming->count++] = *file;
-    return NULL;
+    return &naming->held->subject.finding;
 }
 
-/* Whether a part of a file goes on from another one, and is stored behind it or in the same
- * compressed extent. */
-static bool goes_on(const struct bw_touched *last, const struct bw_touched *part)
+static bool knows(const struct bw_naming *naming, unsigned bits)
 {
-    return last->inode == part->inode && last->subvolume == part->subvolume &&
-           last->offset + last->length == part->offset &&
-           (last->logical + last->stored == part->logical ||
-            (last->logical == part->logical && last->stored == part->stored));
+    return (finding_of(naming)->known & bits) == bits;
 }
-
-struct bw_error *bw_naming_add_part(struct bw_naming *naming, const struct bw_touched *part)
-{
-    struct bw_touched *last = naming->count ? &naming->touched[naming->count - 1] : NULL;
-    if (!last || !goes_on(last, part)) {
-        naming->last_inode = 0;
-        return bw_naming_add(naming, part);
-    }
-    last->length += part->length;
-    last->stored = part->logical + part->stored - last->logical;
-    return NULL;
-}
-
-/* Finding the files. */
 
 static const struct bw_subvolume *subvolume_of(const struct bw_namings *namings,
                                                const struct bw_naming *naming)
 {
-    const struct bw_finding *finding = &naming->held->subject.finding;
     const struct bw_subvolume *subvolume =
-        finding->known & BW_KNOWN_TREE ? bw_subvolume_by_id(namings->check->fs, finding->tree)
-                                       : NULL;
+        knows(naming, BW_KNOWN_TREE)
+            ? bw_subvolume_by_id(namings->check->fs, finding_of(naming)->tree)
+            : NULL;
     return subvolume && !subvolume->deleted ? subvolume : NULL;
 }
 
-/* The inodes of a leaf that can be read. */
-struct leaf_inodes {
-    struct bw_naming *naming;
-    const struct bw_subvolume *subvolume;
-    uint64_t logical;
-    bool read;
-};
+/* Paths. */
 
-/* Down to the block of the finding, and no further if it is a node. */
-static bool leads_to_leaf(void *context, const struct bw_block_pointer *pointer)
+static bool has_room(const struct bw_namings *namings, const struct bw_naming *naming)
 {
-    const struct leaf_inodes *inodes = context;
-    return pointer->expectation.level || pointer->bytenr == inodes->logical;
+    const bool each = naming->held->subject.touches == BW_TOUCHES_EACH;
+    const size_t most = each ? BW_PATHS_LISTED * BW_PATHS_LISTED : BW_PATHS_LISTED;
+    return namings->check->options->all ? namings->listed < BW_PATHS_ALL_LISTED
+                                        : finding_of(naming)->path_count < most;
 }
 
-static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+struct bw_error *bw_naming_list(struct bw_namings *namings, struct bw_naming *naming,
+                                const char *path, size_t length)
 {
-    struct leaf_inodes *inodes = context;
-    uint64_t last = 0;
-    inodes->read = true;
-    for (uint32_t slot = 0; slot < leaf->item_count; slot++) {
-        const uint64_t inode = bw_leaf_key(leaf, slot).objectid;
-        if (inode == last || inode > BW_LAST_SUBVOLUME)
-            continue;
-        const struct bw_touched file = {.subvolume = inodes->subvolume, .inode = inode};
-        BW_TRY(bw_naming_add(inodes->naming, &file));
-        last = inode;
+    struct bw_finding *finding = &naming->held->subject.finding;
+    if (!has_room(namings, naming)) {
+        finding->more_paths++;
+        return NULL;
     }
+    char *copy = malloc(length + 1);
+    if (!copy || !BW_ARRAY_RESERVE(naming->held->paths, finding->path_count, naming->capacity)) {
+        free(copy);
+        return bw_error_no_memory();
+    }
+    memcpy(copy, path, length);
+    copy[length] = '\0';
+    naming->held->paths[finding->path_count++] = (struct bw_bytes){copy, length};
+    finding->paths = naming->held->paths;
+    namings->listed++;
     return NULL;
 }
 
-/* The inodes with items in a block; if it is not a leaf that can be read, those that could have
- * some are to be searched for. */
-static struct bw_error *find_keys(struct bw_namings *namings, struct bw_naming *naming)
+/* Owners. */
+
+/* Takes an owner of what a finding concerns; without a path, its names do not matter any more. */
+static struct bw_error *take_one(struct bw_namings *namings, struct bw_naming *naming,
+                                 const struct bw_owner *owner)
 {
-    const struct bw_subject *subject = &naming->held->subject;
-    const struct bw_key *first = &subject->finding.key, *end = &subject->end_key;
-    struct leaf_inodes inodes = {naming, subvolume_of(namings, naming), subject->finding.logical,
-                                 false};
-    const struct bw_scan scan = {.first = *first,
-                                 .last = *first,
-                                 .wants = leads_to_leaf,
-                                 .leaf = take_leaf,
-                                 .lost = bw_scan_ignore_lost,
-                                 .context = &inodes};
-    BW_TRY(bw_tree_scan(&namings->check->fs->reader, &inodes.subvolume->tree, &scan));
-    if (inodes.read)
+    struct bw_finding *finding = &naming->held->subject.finding;
+    if (owner->path.data && has_room(namings, naming))
+        naming->listed = owner->tree;
+    if (naming->listed != owner->tree && naming->unlisted != owner->tree) {
+        naming->unlisted = owner->tree;
+        finding->more_subvolumes++;
+    }
+    if (owner->path.data)
+        return bw_naming_list(namings, naming, owner->path.data, owner->path.length);
+    finding->more_paths += owner->inode && !has_room(namings, naming);
+    return NULL;
+}
+
+/* Whether an owner of a tree block is touched by a finding of that block. */
+static bool concerns(const struct bw_naming *naming, const struct bw_owner *owner)
+{
+    return finding_of(naming)->logical == owner->extent &&
+           (naming->held->subject.touches == BW_TOUCHES_KEYS || !owner->inode ||
+            owner->inode == finding_of(naming)->inode);
+}
+
+/* The first finding of a tree block. */
+static size_t first_of_block(const struct bw_namings *namings, uint64_t bytenr)
+{
+    return BW_FIRST_INDEX(i, namings->asking_count,
+                          finding_of(namings->asking[i])->logical >= bytenr);
+}
+
+static bool is_at(const struct bw_namings *namings, size_t i, uint64_t bytenr)
+{
+    return i < namings->asking_count && finding_of(namings->asking[i])->logical == bytenr;
+}
+
+static bool is_of_data(const struct bw_naming *naming)
+{
+    const enum bw_touch touches = naming->held->subject.touches;
+    return touches == BW_TOUCHES_DATA || touches == BW_TOUCHES_EACH;
+}
+
+static struct bw_error *take_data(struct bw_namings *namings, struct bw_naming *naming,
+                                  const struct bw_owner *owner)
+{
+    if (naming->held->subject.touches == BW_TOUCHES_EACH)
+        return bw_naming_take_part(namings, naming, owner);
+    return is_of_data(naming) ? take_one(namings, naming, owner) : NULL;
+}
+
+static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
+{
+    struct bw_namings *namings = context;
+    if (!owner->subvolume || owner->subvolume->deleted)
         return NULL;
-    naming->first_wanted =
-        first->objectid < BW_SUBVOLUME_ROOT_INODE ? BW_SUBVOLUME_ROOT_INODE : first->objectid;
-    naming->last_wanted = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
-    if (naming->last_wanted > BW_LAST_SUBVOLUME)
-        naming->last_wanted = BW_LAST_SUBVOLUME;
+    if (owner->kind == BW_OWNER_DATA)
+        return take_data(namings, namings->asking[owner->range], owner);
+    for (size_t i = first_of_block(namings, owner->extent); is_at(namings, i, owner->extent); i++)
+        if (concerns(namings->asking[i], owner))
+            BW_TRY(take_one(namings, namings->asking[i], owner));
     return NULL;
 }
 
-static struct bw_error *take_any_name(void *context, const struct bw_inode_name *name)
+static bool wants(void *context, const struct bw_owner *owner)
 {
-    (void)name;
-    *(bool *)context = true;
-    return NULL;
+    const struct bw_namings *namings = context;
+    if (owner->kind == BW_OWNER_DATA)
+        return has_room(namings, namings->asking[owner->range]);
+    for (size_t i = first_of_block(namings, owner->extent); is_at(namings, i, owner->extent); i++)
+        if (concerns(namings->asking[i], owner) && has_room(namings, namings->asking[i]))
+            return true;
+    return false;
 }
 
-static struct bw_error *find_inode(struct bw_namings *namings, struct bw_naming *naming)
+static bool goes_on(void *context)
 {
-    const struct bw_finding *finding = &naming->held->subject.finding;
-    const struct bw_touched file = {.subvolume = subvolume_of(namings, naming),
-                                    .inode = finding->inode};
-    const struct bw_place place = {.subvolume = file.subvolume, .inode = finding->inode};
-    bool has_name = finding->inode == BW_SUBVOLUME_ROOT_INODE;
-    if (finding->inode > BW_LAST_SUBVOLUME)
+    const struct bw_namings *namings = context;
+    return bw_check_goes_on(namings->check, 0);
+}
+
+static int by_address(const void *first, const void *second)
+{
+    const struct bw_naming *a = *(struct bw_naming *const *)first,
+                           *b = *(struct bw_naming *const *)second;
+    if (finding_of(a)->logical != finding_of(b)->logical)
+        return finding_of(a)->logical < finding_of(b)->logical ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* Chooses the findings whose owners are to be searched: of data, and of tree blocks. */
+static bool asks(const struct bw_namings *namings, const struct bw_naming *naming)
+{
+    const enum bw_touch touches = naming->held->subject.touches;
+    const struct bw_finding *finding = finding_of(naming);
+    if (!knows(naming, BW_KNOWN_LOGICAL))
+        return false;
+    if (is_of_data(naming))
+        return finding->length <= UINT64_MAX - finding->logical;
+    return (touches == BW_TOUCHES_KEYS ||
+            (touches == BW_TOUCHES_INODE && knows(naming, BW_KNOWN_KEY))) &&
+           subvolume_of(namings, naming);
+}
+
+static struct bw_error *search_owners(struct bw_namings *namings)
+{
+    static const struct bw_owner_hooks hooks = {wants, goes_on};
+    for (size_t i = 0; i < namings->count; i++)
+        if (asks(namings, &namings->items[i]))
+            namings->asking[namings->asking_count++] = &namings->items[i];
+    if (!namings->asking_count)
         return NULL;
-    if (!has_name)
-        BW_TRY(bw_inode_names(namings->check->fs, &place, take_any_name, &has_name));
-    if (has_name)
-        return bw_naming_add(naming, &file);
-    naming->first_wanted = naming->last_wanted = finding->inode;
-    return NULL;
+    qsort(namings->asking, namings->asking_count, sizeof *namings->asking, by_address);
+    for (size_t i = 0; i < namings->asking_count; i++) {
+        const struct bw_finding *finding = finding_of(namings->asking[i]);
+        const bool of_data = is_of_data(namings->asking[i]);
+        namings->ranges[i] = (struct bw_address_range){
+            finding->logical, of_data && finding->length ? finding->length : 1};
+    }
+    const struct bw_owner_options options = {.struct_size = sizeof options,
+                                             .ranges = namings->ranges,
+                                             .count = namings->asking_count,
+                                             .take = take_owner,
+                                             .context = namings};
+    return bw_owners_search(namings->check->fs, &options, &hooks);
 }
 
-/* The name of an inode in a certain item. */
-struct named_item {
+/* What no block tells. */
+
+struct listing {
     struct bw_namings *namings;
     struct bw_naming *naming;
+    const struct bw_subvolume *subvolume;
 };
 
-static struct bw_error *add_name(const struct named_item *named, uint64_t directory,
-                                 const uint8_t *name, uint16_t length)
+static struct bw_error *take_path(void *context, const char *path, size_t length)
 {
-    struct bw_buffer *names = &named->namings->names;
-    const struct bw_touched file = {.subvolume = subvolume_of(named->namings, named->naming),
-                                    .inode = named->naming->held->subject.finding.inode,
-                                    .directory = directory,
-                                    .name = names->length,
-                                    .name_length = length};
-    bw_buffer_append(names, name, length);
-    return names->failed ? bw_error_no_memory() : bw_naming_add(named->naming, &file);
+    const struct listing *listing = context;
+    return bw_naming_list(listing->namings, listing->naming, path, length);
 }
 
 static struct bw_error *take_named_item(void *context, const struct bw_item *item)
 {
-    const struct named_item *named = context;
+    const struct listing *listing = context;
+    struct bw_namings *namings = listing->namings;
+    const struct bw_subvolume *subvolume = listing->subvolume;
     struct bw_cursor cursor = bw_cursor_of(item);
     struct bw_dir_entry entry;
     struct bw_inode_ref ref;
     if (item->key.type == BW_INODE_REF)
         while (bw_inode_ref_next(&cursor, &item->key, &ref))
-            BW_TRY(add_name(named, ref.parent, ref.name, ref.name_length));
+            BW_TRY(bw_inode_paths_join(&namings->paths, subvolume, ref.parent, ref.name,
+                                       ref.name_length, take_path, context));
     else
         while (bw_dir_entry_next(&cursor, &entry))
-            if (entry.location.objectid == named->naming->held->subject.finding.inode)
-                BW_TRY(add_name(named, item->key.objectid, entry.name, entry.name_length));
+            if (entry.location.objectid == finding_of(listing->naming)->inode)
+                BW_TRY(bw_inode_paths_join(&namings->paths, subvolume, item->key.objectid,
+                                           entry.name, entry.name_length, take_path, context));
     return NULL;
 }
 
-static struct bw_error *find_name(struct bw_namings *namings, struct bw_naming *naming)
+/* Lists the name that an item has in a subvolume; or else all names of the inode there. */
+static struct bw_error *list_names(struct bw_namings *namings, struct bw_naming *naming,
+                                   const struct bw_subvolume *subvolume)
 {
-    struct named_item named = {namings, naming};
+    const struct bw_finding *finding = finding_of(naming);
     const struct bw_key key = naming->held->subject.end_key;
-    BW_TRY(bw_fs_items(namings->check->fs, &subvolume_of(namings, naming)->tree, key, key,
-                       take_named_item, &named));
-    return naming->count ? NULL : find_inode(namings, naming);
+    const size_t before = finding->path_count;
+    struct listing listing = {namings, naming, subvolume};
+    if (naming->held->subject.touches == BW_TOUCHES_NAME)
+        BW_TRY(
+            bw_fs_items(namings->check->fs, &subvolume->tree, key, key, take_named_item, &listing));
+    return finding->path_count > before ? NULL
+                                        : bw_inode_paths_list(&namings->paths, subvolume,
+                                                              finding->inode, take_path, &listing);
 }
 
-static struct bw_error *find_files(struct bw_namings *namings)
+/* Lists names in other subvolumes whose inodes add up to the same: they share what is wrong. */
+static struct bw_error *list_alike(struct bw_namings *namings, struct bw_naming *naming)
 {
+    struct bw_finding *finding = &naming->held->subject.finding;
+    const struct bw_tree_list *trees = &namings->check->trees;
+    const struct bw_listed_tree *own = bw_tree_list_find(trees, finding->tree);
+    for (size_t i = 0; own && i < trees->count && finding->more_subvolumes; i++) {
+        const struct bw_listed_tree *tree = &trees->entries[i];
+        const struct bw_subvolume *subvolume =
+            bw_subvolume_by_id(namings->check->fs, tree->tree.id);
+        const size_t before = finding->path_count;
+        if (tree == own || !subvolume || !tree->is_subvolume || !tree->references ||
+            (tree->total ^ tree->incomplete) != (own->total ^ own->incomplete) ||
+            !has_room(namings, naming))
+            continue;
+        BW_TRY(list_names(namings, naming, bw_subvolume_by_id(namings->check->fs, tree->tree.id)));
+        finding->more_subvolumes -= finding->path_count > before;
+    }
+    return NULL;
+}
+
+/* The inodes whose names directories are to be searched for; none if the last is less than the
+ * first. */
+static struct bw_lost_inodes lost_inodes(const struct bw_namings *namings,
+                                         const struct bw_naming *naming)
+{
+    const struct bw_finding *finding = finding_of(naming);
+    const struct bw_key *end = &naming->held->subject.end_key;
+    const bool of_keys = naming->held->subject.touches == BW_TOUCHES_KEYS;
+    struct bw_lost_inodes lost = {.subvolume = subvolume_of(namings, naming),
+                                  .first = of_keys ? finding->key.objectid : finding->inode,
+                                  .last = finding->inode,
+                                  .number = (size_t)(naming - namings->items)};
+    if (of_keys)
+        lost.last = end->objectid - (end->type <= BW_INODE_ITEM && !end->offset);
+    if (of_keys && lost.first < BW_SUBVOLUME_ROOT_INODE)
+        lost.first = BW_SUBVOLUME_ROOT_INODE;
+    if (lost.last > BW_LAST_SUBVOLUME)
+        lost.last = BW_LAST_SUBVOLUME;
+    return lost;
+}
+
+static struct bw_error *take_lost_name(void *context, const struct bw_lost_inodes *lost,
+                                       uint64_t inode, const char *path, size_t length)
+{
+    struct bw_namings *namings = context;
+    (void)inode;
+    return path ? bw_naming_list(namings, &namings->items[lost->number], path, length) : NULL;
+}
+
+/* Lists what findings touch that have no path yet. */
+static struct bw_error *list_rest(struct bw_namings *namings)
+{
+    BW_AUTO_FREE struct bw_lost_inodes *lost = calloc(namings->count, sizeof *lost);
+    size_t lost_count = 0;
+    if (!lost)
+        return bw_error_no_memory();
     for (size_t i = 0; i < namings->count; i++) {
         struct bw_naming *naming = &namings->items[i];
-        naming->first_wanted = 1;
-        if (!subvolume_of(namings, naming))
+        const enum bw_touch touches = naming->held->subject.touches;
+        if (touches == BW_TOUCHES_NOTHING || is_of_data(naming) || finding_of(naming)->path_count ||
+            !subvolume_of(namings, naming))
             continue;
-        if (naming->held->subject.touches == BW_TOUCHES_INODE)
-            BW_TRY(find_inode(namings, naming));
-        else if (naming->held->subject.touches == BW_TOUCHES_NAME)
-            BW_TRY(find_name(namings, naming));
-        else if (naming->held->subject.touches == BW_TOUCHES_KEYS)
-            BW_TRY(find_keys(namings, naming));
+        if (touches != BW_TOUCHES_KEYS) {
+            BW_TRY(list_names(namings, naming, subvolume_of(namings, naming)));
+            BW_TRY(list_alike(namings, naming));
+        }
+        lost[lost_count] = lost_inodes(namings, naming);
+        lost_count +=
+            !finding_of(naming)->path_count && lost[lost_count].first <= lost[lost_count].last;
     }
-    return NULL;
+    return bw_lost_inodes_name(namings->check->fs, &namings->paths, lost, lost_count,
+                               take_lost_name, namings);
 }
 
-/* Other subvolumes that share a block. */
+/* The frame. */
 
-struct block_search {
-    uint64_t logical;
-    bool found;
-};
-
-static bool leads_to_block(void *context, const struct bw_block_pointer *pointer)
+static struct bw_error *name_all(struct bw_namings *namings, struct bw_held_finding *findings)
 {
-    struct block_search *search = context;
-    search->found |= pointer->bytenr == search->logical;
-    return !search->found && pointer->expectation.level;
-}
-
-static struct bw_error *ignore_leaf(void *context, const struct bw_node *leaf)
-{
-    (void)context;
-    (void)leaf;
-    return NULL;
-}
-
-static struct bw_error *count_sharing(struct bw_check *check, struct bw_finding *finding)
-{
-    const struct bw_subvolume *other = NULL;
-    while ((other = bw_subvolume_next(check->fs, other))) {
-        struct block_search search = {finding->logical, false};
-        const struct bw_scan scan = {.first = finding->key,
-                                     .last = finding->key,
-                                     .wants = leads_to_block,
-                                     .leaf = ignore_leaf,
-                                     .lost = bw_scan_ignore_lost,
-                                     .context = &search};
-        if (other->tree.id == finding->tree || other->deleted)
-            continue;
-        BW_TRY(bw_tree_scan(&check->fs->reader, &other->tree, &scan));
-        finding->more_subvolumes += search.found;
-    }
-    return NULL;
-}
-
-static struct bw_error *count_subvolumes(struct bw_namings *namings)
-{
-    const unsigned needed = BW_KNOWN_KEY | BW_KNOWN_LOGICAL;
-    size_t compared = 0;
-    for (size_t i = 0; i < namings->count && compared < MOST_COMPARED; i++) {
-        struct bw_subject *subject = &namings->items[i].held->subject;
-        if ((subject->touches != BW_TOUCHES_INODE && subject->touches != BW_TOUCHES_KEYS) ||
-            (subject->finding.known & needed) != needed ||
-            !subvolume_of(namings, &namings->items[i]))
-            continue;
-        BW_TRY(count_sharing(namings->check, &subject->finding));
-        compared += namings->check->fs->subvolumes.count;
-    }
-    return NULL;
-}
-
-/* Names. */
-
-/* The paths of a finding, as they come. */
-struct listing {
-    struct bw_fs *fs;
-    struct bw_naming *naming;
-    const struct bw_touched *file;
-    struct bw_buffer *directory; /* the path of the last one */
-    const struct bw_subvolume *subvolume;
-    uint64_t number;             /* of the directory; 0: none is known */
-    bool has_path;               /* of that directory */
-    size_t first_path, capacity; /* of the present file; of the paths */
-};
-
-static struct bw_error *find_directory(struct listing *listing, uint64_t number)
-{
-    if (listing->subvolume == listing->file->subvolume && listing->number == number)
-        return NULL;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_directory_path(listing->fs, listing->file->subvolume, number, listing->directory);
-    listing->subvolume = listing->file->subvolume;
-    listing->number = number;
-    listing->has_path = !error;
-    return error && error->code == BW_ERROR_NO_MEMORY ? BW_TAKE(error) : NULL;
-}
-
-static struct bw_error *add_path(struct listing *listing, uint64_t directory, const char *name,
-                                 size_t length)
-{
-    struct bw_held_finding *held = listing->naming->held;
-    struct bw_finding *finding = &held->subject.finding;
-    BW_TRY(find_directory(listing, directory));
-    if (!listing->has_path)
-        return NULL;
-    if (finding->path_count - listing->first_path == BW_PATHS_LISTED) {
-        finding->more_paths++;
-        return NULL;
-    }
-    const struct bw_buffer *above = listing->directory;
-    const size_t before = !length && above->length > 1 ? above->length - 1 : above->length;
-    char *path = malloc(before + length + 1);
-    if (!path || !BW_ARRAY_RESERVE(held->paths, finding->path_count, listing->capacity)) {
-        free(path);
+    BW_AUTO_FREE struct bw_naming *items = calloc(namings->count, sizeof *items);
+    BW_AUTO_FREE struct bw_naming **asking = calloc(namings->count, sizeof *asking);
+    BW_AUTO_FREE struct bw_address_range *ranges = calloc(namings->count, sizeof *ranges);
+    if (!items || !asking || !ranges)
         return bw_error_no_memory();
-    }
-    memcpy(path, above->data, before);
-    memcpy(path + before, name, length);
-    path[before + length] = 0;
-    held->paths[finding->path_count++] = (struct bw_bytes){path, before + length};
-    finding->paths = held->paths;
-    return NULL;
-}
-
-static struct bw_error *take_name(void *context, const struct bw_inode_name *name)
-{
-    return add_path(context, name->directory, name->name, name->name_length);
-}
-
-static struct bw_error *list_file(struct bw_namings *namings, struct listing *listing,
-                                  const struct bw_touched *file)
-{
-    const struct bw_place place = {.subvolume = file->subvolume, .inode = file->inode};
-    listing->file = file;
-    if (file->name_length)
-        return add_path(listing, file->directory, namings->names.data + file->name,
-                        file->name_length);
-    if (file->inode == BW_SUBVOLUME_ROOT_INODE)
-        return add_path(listing, file->inode, "", 0);
-    return bw_inode_names(listing->fs, &place, take_name, listing);
-}
-
-/* The same as a finding of its own, with the paths that only this file has. */
-static struct bw_error *list_part(struct bw_namings *namings, struct listing *listing,
-                                  const struct bw_touched *file)
-{
-    struct bw_held_finding *held = listing->naming->held;
-    struct bw_finding *finding = &held->subject.finding;
-    listing->first_path = finding->path_count;
-    BW_TRY(list_file(namings, listing, file));
-    held->parts[held->part_count++] =
-        (struct bw_file_part){.tree = file->subvolume->tree.id,
-                              .inode = file->inode,
-                              .file_offset = file->offset,
-                              .file_length = file->length,
-                              .logical = file->logical,
-                              .length = file->stored,
-                              .first_path = listing->first_path,
-                              .path_count = finding->path_count - listing->first_path,
-                              .more_paths = finding->more_paths,
-                              .more_subvolumes = file->more_subvolumes};
-    finding->more_paths = 0;
-    return NULL;
-}
-
-static struct bw_error *list_parts(struct bw_namings *namings, struct listing *listing)
-{
-    struct bw_naming *naming = listing->naming;
-    struct bw_held_finding *held = naming->held;
-    if (!naming->count)
-        return NULL;
-    held->parts = calloc(naming->count, sizeof *held->parts);
-    if (!held->parts)
-        return bw_error_no_memory();
-    for (size_t k = 0; k < naming->count; k++)
-        BW_TRY(list_part(namings, listing, &naming->touched[k]));
-    held->parts[held->part_count - 1].more_paths += naming->more;
-    return NULL;
-}
-
-static struct bw_error *list_files(struct bw_namings *namings, struct listing *listing)
-{
-    struct bw_naming *naming = listing->naming;
-    struct bw_finding *finding = &naming->held->subject.finding;
-    uint64_t most = 0;
-    for (size_t k = 0; k < naming->count; k++) {
-        const struct bw_touched *file = &naming->touched[k];
-        BW_TRY(list_file(namings, listing, file));
-        most = file->more_subvolumes > most ? file->more_subvolumes : most;
-    }
-    finding->more_paths += naming->more;
-    finding->more_subvolumes += most;
-    return NULL;
-}
-
-static struct bw_error *list_paths(struct bw_namings *namings)
-{
-    BW_AUTO_BUFFER struct bw_buffer directory = {0};
-    struct listing listing = {.fs = namings->check->fs, .directory = &directory};
+    for (size_t i = 0; i < namings->count; i++)
+        items[i].held = &findings[i];
+    namings->items = items;
+    namings->asking = asking;
+    namings->ranges = ranges;
+    struct bw_error *error = search_owners(namings);
     for (size_t i = 0; i < namings->count; i++) {
-        listing.naming = &namings->items[i];
-        listing.first_path = listing.capacity = 0;
-        BW_TRY(listing.naming->held->subject.touches == BW_TOUCHES_EACH
-                   ? list_parts(namings, &listing)
-                   : list_files(namings, &listing));
+        error = bw_error_first(error, bw_naming_order_parts(&items[i]));
+        free(items[i].part_numbers);
     }
-    return NULL;
-}
-
-static struct bw_error *name_all(struct bw_namings *namings)
-{
-    BW_TRY(find_files(namings));
-    BW_TRY(bw_path_search(namings));
-    BW_TRY(count_subvolumes(namings));
-    return list_paths(namings);
+    return error ? error : list_rest(namings);
 }
 
 struct bw_error *bw_check_name(struct bw_check *check, struct bw_held_finding *findings,
                                size_t count)
 {
-    struct bw_namings namings = {.check = check, .count = count};
-    namings.items = calloc(count, sizeof *namings.items);
-    if (!namings.items)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < count; i++)
-        namings.items[i].held = &findings[i];
-    struct bw_error *error = name_all(&namings);
-    for (size_t i = 0; i < count; i++)
-        free(namings.items[i].touched);
-    free(namings.items);
-    bw_buffer_free(&namings.names);
+    struct bw_namings namings = {.check = check, .count = count, .paths.fs = check->fs};
+    struct bw_error *error = name_all(&namings, findings);
+    bw_inode_paths_free(&namings.paths);
     return error;
 }

@@ -1,60 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finding out which files findings touch: what paths.c collects for each of them, and the search
- * through whole trees (path_search.c) for what cannot be looked up.
+ * What is found out about the paths of findings: paths.c finds them, path_parts.c parts those of
+ * findings that are handed out once for each file.
  */
 #ifndef BW_CHECK_PATHS_H
 #define BW_CHECK_PATHS_H
 
-#include "base/buffer.h"
 #include "check/check.h"
+#include "owners/search.h"
 
-/** Paths that are listed with a finding. */
-enum { BW_PATHS_LISTED = 20 };
-
-/** A file that a finding touches. With a name, that is where it is; otherwise all its names are to
- * be looked up. */
-struct bw_touched {
-    const struct bw_subvolume *subvolume;
-    uint64_t inode, directory;
-    size_t name; /**< in bw_naming.names */
-    uint16_t name_length;
-    uint64_t offset, length;  /**< of data: where in the file, in bytes */
-    uint64_t logical, stored; /**< and where they are stored */
-    uint64_t more_subvolumes; /**< in which the file has the same */
-    uint64_t in_subvolume;    /**< the last of those */
+enum {
+    BW_PATHS_LISTED = 20,          /**< paths of a finding, or of one of its files; and files */
+    BW_PATHS_ALL_LISTED = 1 << 20, /**< of all findings of a pass, if all are wanted */
 };
 
 /** What is found out for a finding. */
 struct bw_naming {
     struct bw_held_finding *held;
-    struct bw_touched *touched; /**< the first BW_PATHS_LISTED; owned */
-    size_t count;
-    uint64_t more;       /**< files beyond those */
-    uint64_t last_inode; /**< of the last file, to tell whether the next one is another */
-    /** The names of these inodes of the tree of the finding are to be searched for; none if the
-     * last is less than the first. */
-    uint64_t first_wanted, last_wanted;
+    size_t capacity;   /**< of held->paths */
+    uint64_t listed;   /**< the last subvolume of which a path is listed */
+    uint64_t unlisted; /**< the last one that was counted, since no path of it is listed */
+
+    /* Of a finding with parts. */
+    size_t part_capacity;   /**< of held->parts */
+    uint32_t *part_numbers; /**< of each path, to which part it belongs */
+    size_t number_capacity;
+    size_t present;       /**< part of the last owner */
+    struct bw_owner last; /**< that owner; its path is not kept */
+    uint64_t more;        /**< owners beyond the parts */
 };
-
-/** Adds a file, unless it is the one added last. */
-struct bw_error *bw_naming_add(struct bw_naming *naming, const struct bw_touched *file);
-
-/** Adds a part of a file, or joins it to the part that was added last. */
-struct bw_error *bw_naming_add_part(struct bw_naming *naming, const struct bw_touched *part);
 
 /** The findings of a pass. */
 struct bw_namings {
     struct bw_check *check;
     struct bw_naming *items;
     size_t count;
-    struct bw_buffer names;
+    struct bw_address_range *ranges; /**< one for each of `asking` */
+    struct bw_naming **asking;       /**< findings whose owners are searched, by address */
+    size_t asking_count;
+    struct bw_inode_paths paths;
+    size_t listed; /**< paths of all findings */
 };
 
-/**
- * Reads trees for the findings that need it: of those that touch data, all subvolumes, each block
- * once; of those with wanted inodes, the tree they are in. What cannot be read is passed over.
- */
-struct bw_error *bw_path_search(struct bw_namings *namings);
+/** Adds a path to a finding. */
+struct bw_error *bw_naming_list(struct bw_namings *namings, struct bw_naming *naming,
+                                const char *path, size_t length);
+
+/** Takes an owner of data of a finding that is one for each file: begins a part, goes on with one,
+ * or adds a path to one. */
+struct bw_error *bw_naming_take_part(struct bw_namings *namings, struct bw_naming *naming,
+                                     const struct bw_owner *owner);
+
+/** Puts the paths in the order of the parts. Fails only if memory runs out. */
+struct bw_error *bw_naming_order_parts(struct bw_naming *naming);
 
 #endif

@@ -82,13 +82,15 @@ struct bw_error *bw_owner_give(struct bw_owner_search *search, struct bw_owner *
 {
     const struct bw_owner_options *options = search->options;
     struct giving giving = {options, owner, false};
-    if (owner->subvolume && !options->no_paths)
+    const bool wanted = owner->subvolume && !options->no_paths &&
+                        (!search->hooks || search->hooks->wants(options->context, owner));
+    if (wanted)
         BW_TRY(bw_inode_paths_list(&search->paths, owner->subvolume, owner->inode, give_path,
                                    &giving));
     owner->path = (struct bw_bytes){0};
     if (giving.given)
         return NULL;
-    return !options->no_paths && may_have_lost_names(search->fs, owner)
+    return wanted && may_have_lost_names(search->fs, owner)
                ? bw_owner_postpone(search, owner, owner->inode, owner->inode)
                : options->take(options->context, owner);
 }
@@ -301,17 +303,23 @@ static struct bw_error *find_all(struct bw_owner_search *search)
     if (!search->options->no_paths)
         BW_TRY(bw_lost_inodes_name(search->fs, &search->paths, search->lost, search->lost_count,
                                    give_lost, search));
-    if (search->options->subvolume)
+    if (search->options->subvolume || search->hooks)
         return NULL;
     BW_TRY(give_blocks(search));
     return give_all_rests(search);
 }
 
-struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *given)
+struct bw_error *bw_owners_find(struct bw_fs *fs, const struct bw_owner_options *options)
+{
+    return bw_owners_search(fs, options, NULL);
+}
+
+struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_options *given,
+                                  const struct bw_owner_hooks *hooks)
 {
     struct bw_owner_options options;
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
-    struct bw_owner_search search = {.fs = fs, .options = &options, .paths.fs = fs};
+    struct bw_owner_search search = {.fs = fs, .options = &options, .hooks = hooks, .paths.fs = fs};
     struct bw_error *error = find_all(&search);
     free(search.trees.entries);
     free(search.ranges.items);

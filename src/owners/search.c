@@ -126,6 +126,10 @@ static struct bw_error *give_dependants(struct descent *descent,
                                       .level = block->level,
                                       .has_key = block->has_key,
                                       .key = block->key}};
+    const struct bw_owner_hooks *hooks = descent->search->hooks;
+    const struct bw_owner_options *options = descent->search->options;
+    if (hooks && !hooks->wants(options->context, &inodes.owner))
+        return options->take(options->context, &inodes.owner);
     const struct bw_scan scan = {.first = pointer->expectation.first_key,
                                  .last = key_before(pointer->expectation.end_key),
                                  .adopt = true,
@@ -311,6 +315,8 @@ struct bw_error *bw_owner_descend(struct bw_owner_search *search)
     struct bw_error *error = NULL;
     for (size_t i = 0; i < search->trees.count && !error; i++) {
         descent.tree = &search->trees.entries[i];
+        if (search->hooks && !search->hooks->goes_on(search->options->context))
+            break;
         if (is_searched(search, descent.tree))
             error = descend(&descent);
     }

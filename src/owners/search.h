@@ -40,10 +40,21 @@ struct bw_lost_inodes {
     size_t number; /**< the caller's */
 };
 
+/** What a caller of bw_owners_search() decides while it goes on; with the context of the options.
+ */
+struct bw_owner_hooks {
+    /** Whether the paths of an owner are wanted; or, if its inode is 0, which inodes depend on its
+     * tree block. If not, it is handed out as it is. */
+    bool (*wants)(void *context, const struct bw_owner *owner);
+    /** Whether to go on with the next tree. */
+    bool (*goes_on)(void *context);
+};
+
 /** A search under way. */
 struct bw_owner_search {
     struct bw_fs *fs;
     const struct bw_owner_options *options;
+    const struct bw_owner_hooks *hooks; /**< NULL: there are none */
     struct bw_tree_list trees;
     struct bw_map tree_numbers; /**< ids to indexes of `trees` */
     struct bw_sought_list ranges;
@@ -59,6 +70,10 @@ struct bw_owner_search {
     struct bw_owner *nameless;   /**< what is to be said of each: as many */
     size_t lost_count, lost_capacity, nameless_capacity;
 };
+
+/** As bw_owners_find(), but only data and metadata are handed out. */
+struct bw_error *bw_owners_search(struct bw_fs *fs, const struct bw_owner_options *options,
+                                  const struct bw_owner_hooks *hooks);
 
 /** The tree with an id, if it is searched for data: a subvolume, or one that the file system itself
  * keeps files in; otherwise NULL. */

@@ -65,4 +65,14 @@ damage "$nested" "$WORK/one.img" "${offsets[0]}"
 expect "a bad copy of a leaf" 4 - check -q "$WORK/one.img"
 holds "its top directory, and files in it" out_has \
     "block-checksum.*/home-snapshot .*/home-snapshot/docs"
+holds "and how many more" out_has "block-checksum.* and 8 more: "
+expect "all of them" 4 - check -q --all "$WORK/one.img"
+holds "are named" grep -q 'block-checksum.*/home-snapshot/source/library/part-08.c: ' "$WORK/out"
+
+# Data that snapshots share: all paths in all of them.
+damage "$nested" "$WORK/data.img" "$(places "$nested" 13631488 | head -n 1)"
+expect "data of snapshots" 4 - check -q --data "$WORK/data.img"
+holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/large.bin /home-read"
+holds "to the last" out_has "/home/snapshot-inside/source/large.bin offset 0 length 4096: "
+holds "in one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
 finish

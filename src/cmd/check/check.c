@@ -17,7 +17,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct check_settings, quick)},
     {0, "data", NULL, "also read every copy of all data that have checksums, and their parity",
      CMD_FLAG(struct check_settings, data)},
-    {0, "all", NULL, "print every finding, not only the first 20 of a code in a pass",
+    {0, "all", NULL, "print every finding and path, not only the first 20 of a code in a pass",
      CMD_FLAG(struct check_settings, all)},
     {0, "tolerate", "WORD",
      "what does not make the check fail: mendable, where another copy or parity is good; or "
