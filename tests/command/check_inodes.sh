@@ -73,6 +73,6 @@ holds "are named" out_has 'block-checksum.*/top-file: crc32c'
 damage "$nested" "$WORK/data.img" "$(places "$nested" 13631488 | head -n 1)"
 expect "data of snapshots" 4 - check -q --data "$WORK/data.img"
 holds "named in each of them" out_has "data-checksum.* /home-snapshot/source/large.bin /home-read"
-holds "to the last" out_has "/home/snapshot-inside/source/large.bin offset 0 length 4096: "
+holds "to the last" out_has "/snapshot-inside/source/large.bin offset 0 length 4096: "
 holds "in one finding" [ "$(grep -c data-checksum "$WORK/out")" -eq 1 ]
 finish
