@@ -254,7 +254,8 @@ static int by_path_and_line(const void *a, const void *b)
 static void sort(struct bw_manifest *manifest)
 {
     size_t kept = 0;
-    qsort(manifest->entries, manifest->count, sizeof *manifest->entries, by_path_and_line);
+    if (manifest->count)
+        qsort(manifest->entries, manifest->count, sizeof *manifest->entries, by_path_and_line);
     for (size_t i = 0; i < manifest->count; i++)
         if (!kept || by_path(&manifest->entries[kept - 1], &manifest->entries[i]) != 0)
             manifest->entries[kept++] = manifest->entries[i];
