@@ -79,12 +79,13 @@ for change in "$cache add 72 8 4096" "$cache add 4096 1 -1"; do
     # shellcheck disable=SC2086 # words
     finds space-cache-v1 space-cache-differs $change
 done
-for change in "$cache add 80 8 4096" "$cache set 80 8 0" "$cache set 64 8 3" "$cache set 72 8 -1" \
+for change in "$cache set 80 8 0" "$cache set 64 8 3" "$cache set 72 8 -1" \
     "1 -11 0 361758720 add 25 8 100000" \
     "1 -11 0 361758720 set 0 8 999" "1 258 1 0 set 16 8 69632"; do
     # shellcheck disable=SC2086
     finds space-cache-v1 space-cache-damaged $change
 done
+finds space-cache-v1 space-cache-stale cache 435998720 16 add 80 8 4096
 finds space-cache-v1 space-cache-stale 1 -11 0 361758720 add 17 8 -1
 finds space-cache-v1 space-cache-stale super 555 8 5
 cp --sparse=always "$fixtures/space-cache-v1/dev1.img" "$WORK/image"
