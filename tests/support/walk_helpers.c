@@ -299,7 +299,7 @@ struct iw_image *sample_image(const struct iw_options *options)
 int limit_time(void **state)
 {
     (void)state;
-    alarm(30);
+    alarm(300);
     return 0;
 }
 
