@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "base/struct_size.h"
+#include "btrfs-walk/subvolume.h"
 
 bool bw_shares_enter(struct bw_shares *shares, uint32_t set, uint64_t bytes, uint64_t lost_blocks)
 {
@@ -31,28 +32,33 @@ bool bw_shares_enter(struct bw_shares *shares, uint32_t set, uint64_t bytes, uin
 
 /* Opening. */
 
-/* Subvolumes that stay, or those that are being deleted. */
-static void add_subvolumes(struct bw_shares *shares, const struct bw_tree_list *list, bool deleted)
+/* Subvolumes that stay, or those that are being deleted. Replaying the log has changed roots. */
+static void add_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
+                           const struct bw_tree_list *list, bool deleted)
 {
     for (size_t i = 0; i < list->count; i++) {
-        const struct bw_listed_tree *tree = &list->entries[i];
+        struct bw_listed_tree *tree = &list->entries[i];
         if (!tree->is_subvolume || !tree->references != deleted)
             continue;
+        const struct bw_subvolume *replayed = bw_subvolume_by_id(fs, tree->tree.id);
+        if (replayed)
+            tree->tree = replayed->tree;
         shares->trees[shares->count] = tree;
         shares->subvolumes[shares->count++] =
             (struct bw_subvolume_space){.id = tree->tree.id, .is_deleted = deleted};
     }
 }
 
-static struct bw_error *take_subvolumes(struct bw_shares *shares, const struct bw_tree_list *list)
+static struct bw_error *take_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
+                                        const struct bw_tree_list *list)
 {
     shares->subvolumes = calloc(list->count + 1, sizeof *shares->subvolumes);
     shares->trees = calloc(list->count + 1, sizeof(struct bw_listed_tree *));
     if (!shares->subvolumes || !shares->trees || list->count >= UINT32_MAX)
         return bw_error_no_memory();
-    add_subvolumes(shares, list, false);
+    add_subvolumes(shares, fs, list, false);
     shares->staying = shares->count;
-    add_subvolumes(shares, list, true);
+    add_subvolumes(shares, fs, list, true);
     return bw_root_sets_init(&shares->sets, shares->count) ? NULL : bw_error_no_memory();
 }
 
@@ -172,7 +178,7 @@ static struct bw_error *open_shares(struct bw_shares *shares, struct bw_fs *fs,
                                     struct bw_tree_list *list)
 {
     BW_TRY(bw_tree_list_load(fs, list));
-    BW_TRY(take_subvolumes(shares, list));
+    BW_TRY(take_subvolumes(shares, fs, list));
     BW_TRY(bw_shares_count(shares, fs, list, options));
     BW_TRY(leave_to_staying(shares));
     remove_empty(shares);

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The command space: against what the kernel counted with quotas on mounts of copies of the
+# fixtures (scripts/check-space does the same with random file systems), and on damaged images.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+counted=$ROOT/tests/data/shares
+mapfile -t fixtures < <(grep -v '^#' "$counted" | cut -d ' ' -f 1 | uniq)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${fixtures[@]}" || exit 1
+image() { echo "$BUILD/fixtures/$1/dev1.img"; }
+out_is() { diff "$WORK/out" - <<< "$1"; }
+
+for name in "${fixtures[@]}"; do
+    expect "space of $name" 0 - space -o id,referenced,exclusive,deleted "$(image "$name")"
+    awk -v name="$name" -F '\t' '$4 == 0 { print name, $1, $2, $3 }' "$WORK/out" > "$WORK/ours"
+    grep "^$name " "$counted" > "$WORK/theirs"
+    holds "$name: as with quotas" diff "$WORK/theirs" "$WORK/ours"
+done
+
+# The three views.
+clones=$(image data-clones)
+expect "a table" 0 - space "$clones"
+holds "with units" out_has '^256 +48.00KiB +36.00KiB  /volume$'
+expect "exact numbers" 0 - space --raw "$clones"
+holds "in bytes" out_has '^256 +49152 +36864  /volume$'
+expect "what two would free" 0 - space --free-if 256,/snapshot --raw "$clones"
+holds "their own bytes" out_has '^53248 +65536  256,257$'
+expect "what all would free" 0 - space --free-if 5 --free-if /volume,257 --json "$clones"
+holds "everything" out_is '{"subvolumes":"5,256,257","referenced":716800,"freed":716800,'`
+    `'"lost_blocks":0}'
+expect "sets" 0 - space --shared -o bytes,count,subvolumes "$clones"
+holds "the largest first" out_is $'651264\t1\t5\n36864\t1\t256\n16384\t1\t257\n12288\t3\t5-257'
+expect "one thread" 0 - space --threads 1 -o id,exclusive "$clones"
+holds "the same numbers" out_is $'5\t651264\n256\t36864\n257\t16384'
+expect "one that is being deleted" 0 - space -o id,exclusive,deleted "$(image deletion-begun)"
+holds "keeps what it still has" out_is $'5\t36864\t0\n258\t1413120\t1'
+
+expect "an empty list" 2 'free-if' space --free-if 256, "$clones"
+expect "no such subvolume" 2 'there is no subvolume' space --free-if /nothing "$clones"
+expect "two views" 2 'excludes' space --free-if 5 --shared "$clones"
+
+# destroy LOGICAL: overwrites all copies of a tree block.
+destroy() {
+    cp "$clones" "$WORK/image"
+    "$PROGRAM" map -o offset "$WORK/image" "$1" | while IFS= read -r offset; do
+        dd if=/dev/zero of="$WORK/image" bs=4096 seek=$((offset / 4096)) count=4 conv=notrunc \
+            status=none
+    done
+}
+root_of() { "$PROGRAM" dump -t "$1" "$clones" | awk '$1 == "leaf" { print $2; exit }'; }
+
+# Without the extent tree the answer is the same.
+"$PROGRAM" space --shared --json "$clones" > "$WORK/whole"
+destroy "$(root_of extent)"
+expect "without the extent tree" 1 'tree 2 ' space --shared --json "$WORK/image"
+holds "the same sets" diff "$WORK/whole" "$WORK/out"
+
+# A lost block costs what it holds.
+destroy "$(root_of 257)"
+expect "a lost block" 1 '1 block of tree 257 lost: figures are lower bounds' \
+    space -o id,referenced,lost_blocks "$WORK/image"
+holds "others are not touched" out_is $'5\t663552\t0\n256\t49152\t0\n257\t0\t1'
+finish
