@@ -66,6 +66,11 @@ rule "no function of more than 60 lines" "$(find src -name '*.c' -exec awk '
     FNR == 1 { start = 0 }
     /^\{/ { start = FNR }
     /^\}/ && start { if (FNR - start > 60) print FILENAME ":" start; start = 0 }' {} +)"
+rule "no function of more than 60 lines in shell" "$(git ls-files -co --exclude-standard -- \
+    .ci scripts tests ':!*.[ch]' ':!*.py' | xargs -d '\n' awk '
+    FNR == 1 { start = 0 }
+    /^[a-z_]+\(\) \{$/ { start = FNR }
+    /^\}/ && start { if (FNR - start > 60) print FILENAME ":" start; start = 0 }')"
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
