@@ -160,14 +160,9 @@ make_subvolume_kinds() {
 	tree_has root 'ORPHAN ORPHAN_ITEM'
 }
 
-# What `diff` compares: between `first` and `second` everything that can become of
-# a name and of a file, from there to `third` only places on disk.
-make_differences() {
-	local live=$mnt/live i
-	devices 1 128M
-	format
-	attach
-	subvolume "$live"
+# The tree that `first` is of, below $live.
+fill_first() {
+	local i
 	mkdir -p "$live/docs/deep" "$live/gone/below" "$live/many" "$live/again"
 	head -c 200000 < <(yes text) > "$live/docs/large"
 	printf 'one\n' > "$live/docs/small"
@@ -191,9 +186,10 @@ make_differences() {
 	done
 	subvolume "$live/nested"
 	subvolume "$live/nested-gone"
-	sync -f "$mnt"
-	snapshot -r "$live" "$mnt/first"
+}
 
+# From there to `second`.
+change_everything() {
 	mv "$live/docs" "$live/papers"
 	printf 'two\n' >> "$live/papers/small"
 	ln "$live/papers/small" "$live/papers/deep/third"
@@ -223,6 +219,20 @@ make_differences() {
 	mv "$live/nested" "$live/papers/nested"
 	quiet btrfs subvolume delete "$live/nested-gone"
 	subvolume "$live/nested-new"
+}
+
+# What `diff` compares: between `first` and `second` everything that can become of
+# a name and of a file, from there to `third` only places on disk.
+make_differences() {
+	local live=$mnt/live
+	devices 1 128M
+	format
+	attach
+	subvolume "$live"
+	fill_first
+	sync -f "$mnt"
+	snapshot -r "$live" "$mnt/first"
+	change_everything
 	sync -f "$mnt"
 	snapshot -r "$live" "$mnt/second"
 
