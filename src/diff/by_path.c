@@ -243,6 +243,7 @@ static struct bw_diff_row row_of_only(const struct walk *walk, unsigned side,
 static struct bw_error *compare_match(struct walk *walk, const struct match *match)
 {
     struct bw_diff *diff = walk->diff;
+    const size_t kept = diff->rows.count + walk->depth;
     struct bw_diff_file files[2] = {{0}};
     struct bw_diff_text path;
     struct bw_diff_row row;
@@ -267,7 +268,10 @@ static struct bw_error *compare_match(struct walk *walk, const struct match *mat
     row.path_length = path.length;
     if (row.status)
         BW_TRY(bw_diff_rows_add(diff, &row));
-    return push(walk, inodes, path, row.status == BW_DIFFERENCE_UNKNOWN && !row.unknown);
+    BW_TRY(push(walk, inodes, path, row.status == BW_DIFFERENCE_UNKNOWN && !row.unknown));
+    if (kept == diff->rows.count + walk->depth)
+        diff->rows.texts.length = path.at; /* nobody needs the path */
+    return NULL;
 }
 
 static struct bw_error *compare_directory(struct walk *walk)

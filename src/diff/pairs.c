@@ -87,15 +87,19 @@ static struct bw_error *check_items(const struct open_block *block)
 {
     const struct bw_node *leaf = &block->node;
     const struct bw_key end = block->pointer.expectation.end_key, none = BW_KEY_MAX;
-    for (uint32_t slot = 0; !leaf->level && slot < leaf->item_count; slot++) {
+    struct bw_key least = block->pointer.expectation.first_key;
+    bool ascends = true;
+    for (uint32_t slot = 0; ascends && !leaf->level && slot < leaf->item_count; slot++) {
         const struct bw_key key = bw_leaf_key(leaf, slot);
-        const struct bw_key next = slot + 1 < leaf->item_count ? bw_leaf_key(leaf, slot + 1) : end;
-        if (bw_key_compare(&key, &next) >= 0 && bw_key_compare(&next, &none) != 0)
-            return bw_error_create(BW_ERROR_CORRUPT,
-                                   "tree block %" PRIu64 ": its keys are out of order",
-                                   block->pointer.bytenr);
+        const int order = bw_key_compare(&key, &least);
+        ascends = order > 0 || (order == 0 && slot == 0);
+        least = key;
     }
-    return NULL;
+    if (ascends && (leaf->level || !leaf->item_count || bw_key_compare(&least, &end) < 0 ||
+                    bw_key_compare(&end, &none) == 0))
+        return NULL;
+    return bw_error_create(BW_ERROR_CORRUPT, "tree block %" PRIu64 ": its keys are out of order",
+                           block->pointer.bytenr);
 }
 
 static struct bw_error *lose(const struct cursor *cursor, const struct bw_block_pointer *pointer,
