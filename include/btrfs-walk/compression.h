@@ -31,15 +31,15 @@ struct bw_compression_sizes {
                                 often */
 };
 
-/** The types of extents: those of enum bw_compression, and those that are allocated and were never
- * written. */
+/** Kinds of extents: the types of enum bw_compression, and what is allocated and was never written.
+ */
 enum {
     BW_COMPRESSION_PREALLOC = BW_COMPRESS_TYPES,
-    BW_COMPRESSION_SORTS,
+    BW_COMPRESSION_KINDS,
 };
 
-/** Name of a type ("zstd", "prealloc"); NULL if there is none with this number. */
-const char *bw_compression_sort_name(unsigned type);
+/** Name of a kind ("zstd", "prealloc"); NULL if there is none with this number. */
+const char *bw_compression_kind_name(unsigned type);
 
 /** The sums over all files. */
 struct bw_compression_info {
@@ -48,7 +48,7 @@ struct bw_compression_info {
     uint64_t references; /**< to those */
     uint64_t inlined;    /**< extents that lie inside the tree */
     struct bw_compression_sizes total;
-    struct bw_compression_sizes types[BW_COMPRESSION_SORTS]; /**< by number of the type */
+    struct bw_compression_sizes types[BW_COMPRESSION_KINDS]; /**< by number of the kind */
     uint64_t reserved[16];                                   /**< zeros: room for more members */
 };
 

@@ -21,7 +21,7 @@ struct bw_compression_count {
  */
 enum { FIRST_PREALLOC = 1, ORDER_SHIFT = 1, MOST_FILES = UINT32_MAX >> ORDER_SHIFT };
 
-const char *bw_compression_sort_name(unsigned type)
+const char *bw_compression_kind_name(unsigned type)
 {
     return type == BW_COMPRESSION_PREALLOC ? "prealloc" : bw_compression_name(type);
 }
@@ -132,7 +132,7 @@ struct bw_error *bw_compression_sum(struct bw_compression_count *count,
     BW_TRY(bw_extent_scan_run(&scan));
     for (size_t i = 0; i < count->list.wanted_count; i++)
         count->info.files += count->list.wanted[i].names;
-    for (unsigned type = 0; type < BW_COMPRESSION_SORTS; type++) {
+    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++) {
         total->disk += count->info.types[type].disk;
         total->uncompressed += count->info.types[type].uncompressed;
         total->referenced += count->info.types[type].referenced;

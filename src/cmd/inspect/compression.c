@@ -64,9 +64,9 @@ static struct bw_error *write_text(struct cmd_listing *listing,
     bw_buffer_format(&text, "%-10s %-8s %-12s %-12s %-12s\n", "Type", "Perc", "Disk Usage",
                      "Uncompressed", "Referenced");
     append_line(&text, state, "TOTAL", &info->total);
-    for (unsigned type = 0; type < BW_COMPRESSION_SORTS; type++)
+    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
         if (info->types[type].uncompressed)
-            append_line(&text, state, bw_compression_sort_name(type), &info->types[type]);
+            append_line(&text, state, bw_compression_kind_name(type), &info->types[type]);
     return text.failed ? bw_error_no_memory() : cmd_write(&listing->output, text.data, text.length);
 }
 
@@ -99,9 +99,9 @@ static struct bw_error *write_rows(struct cmd_listing *listing,
                                    const struct bw_compression_info *info)
 {
     BW_TRY(write_row(listing, "total", &info->total, info));
-    for (unsigned type = 0; type < BW_COMPRESSION_SORTS; type++)
+    for (unsigned type = 0; type < BW_COMPRESSION_KINDS; type++)
         if (info->types[type].uncompressed)
-            BW_TRY(write_row(listing, bw_compression_sort_name(type), &info->types[type], NULL));
+            BW_TRY(write_row(listing, bw_compression_kind_name(type), &info->types[type], NULL));
     return NULL;
 }
 
