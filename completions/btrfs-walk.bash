@@ -112,7 +112,7 @@ _btrfs_walk() {
     owner:--bad-map) _btrfs_walk_offer_file "$1" "$word" ;;
     owner:--block-size | owner:--map-offset | owner:--separator) : ;;
     owner:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    owner:-o | owner:--output) _btrfs_walk_offer_list "$word" 'kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset' ;;
+    owner:-o | owner:--output) _btrfs_walk_offer_list "$word" 'kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset mendable' ;;
     owner:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;

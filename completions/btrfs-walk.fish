@@ -304,7 +304,7 @@ complete -c btrfs-walk -n '__btrfs_walk_is owner' -l map-offset -x -d 'the devic
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l extent -d 'also files that use the same extent, but not these bytes of it'
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l subvol -x -a '(__btrfs_walk_subvolume)' -d 'only owners in this subvolume: its path, its id, or \'default\''
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l scan -d 'read all trees, even if the extent tree is good'
-complete -c btrfs-walk -n '__btrfs_walk_is owner' -s o -l output -x -a '(__btrfs_walk_list kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is owner' -s o -l output -x -a '(__btrfs_walk_list kind logical length extent tree inode offset file_length path path_bytes level key key_objectid key_type key_offset devid device_offset mendable)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
 complete -c btrfs-walk -n '__btrfs_walk_is owner' -l header -d 'begin with the names of the columns'

@@ -418,6 +418,8 @@ struct bw_ownerinfo {
     uint64_t key_offset; /**< offset of that key */
     uint64_t devid; /**< number of the device, of ranges that have no logical address */
     uint64_t device_offset; /**< offset on that device */
+    /** of bad sectors: 1 if another copy, or parity, is not bad; absent if none are asked for */
+    uint64_t mendable;
 };
 
 /** Version 1, Evolving/Evolving/Common: a tree: how large it is, and how its blocks lie. */

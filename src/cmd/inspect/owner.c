@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "base/search.h"
 #include "btrfs-walk/owner.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/space.h"
@@ -24,8 +25,10 @@ struct asking {
     const struct owner_state *state;
     struct cmd_listing *listing;
     struct bw_fs *fs;
-    struct bad_ranges given;  /* as they were asked for */
-    struct bad_ranges ranges; /* logical ones */
+    struct bad_ranges given;    /* as they were asked for */
+    struct bad_ranges ranges;   /* logical ones; first those that no other copy has */
+    struct bad_ranges mendable; /* those that another copy or parity has */
+    size_t lost;                /* how many of `ranges` are of the first kind */
     uint64_t devid, devices;
     struct bw_device_map *device_map;
     struct bw_buffer line;
@@ -85,6 +88,8 @@ static struct bw_error *write_line(struct asking *asking, const struct bw_owneri
         bw_escape_line(line, row->path.data, row->path.length);
     else if (!(absent & BW_MEMBER(ownerinfo, level)))
         bw_buffer_format(line, "level %" PRIu64 " %s", row->level, row->key ? row->key : "");
+    if (row->mendable)
+        bw_buffer_format(line, "  (mendable)");
     while (line->length && line->data[line->length - 1] == ' ')
         line->length--;
     bw_buffer_append_byte(line, '\n');
@@ -139,6 +144,7 @@ static uint64_t absent_members(unsigned lack, bool has_key)
 
 static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
 {
+    const struct asking *asking = context;
     char key[BW_KEY_TEXT];
     const struct bw_ownerinfo row = {
         .kind = bw_owner_kind_name(owner->kind),
@@ -156,8 +162,11 @@ static struct bw_error *take_owner(void *context, const struct bw_owner *owner)
         .key_objectid = owner->key.objectid,
         .key_type = owner->key.type,
         .key_offset = owner->key.offset,
+        .mendable = asking->state->bad_map && owner->range >= asking->lost,
     };
-    return write_row(context, &row, no_device | absent_members(lacks[owner->kind], owner->has_key));
+    return write_row(context, &row,
+                     (asking->state->bad_map ? 0 : BW_MEMBER(ownerinfo, mendable)) | no_device |
+                         absent_members(lacks[owner->kind], owner->has_key));
 }
 
 /* Devices. */
@@ -175,7 +184,44 @@ static struct bw_error *write_place(struct asking *asking, uint64_t offset,
                                      .devid = asking->devid,
                                      .device_offset = offset};
     return write_row(asking, &row,
-                     BW_MEMBER(ownerinfo, logical) | absent_members(lacks[BW_OWNER_FREE], false));
+                     BW_MEMBER(ownerinfo, mendable) | BW_MEMBER(ownerinfo, logical) |
+                         absent_members(lacks[BW_OWNER_FREE], false));
+}
+
+static void shorten(struct bw_device_place *place, uint64_t length)
+{
+    if (place->length > length)
+        place->length = length;
+}
+
+/* Whether an offset of the device is bad; how far that holds cuts the length of the place. */
+static bool is_bad(const struct asking *asking, uint64_t offset, struct bw_device_place *place)
+{
+    const struct bad_ranges *bad = &asking->given;
+    const size_t next = BW_FIRST_INDEX(i, bad->count, bad->items[i].logical > offset);
+    const uint64_t end = next ? bad->items[next - 1].logical + bad->items[next - 1].length : 0;
+    if (end > offset)
+        shorten(place, end - offset);
+    else if (next < bad->count)
+        shorten(place, bad->items[next].logical - offset);
+    return end > offset;
+}
+
+/* Whether another copy, or parity, has what is bad in this one. */
+static bool is_mendable(const struct asking *asking, struct bw_device_place *place)
+{
+    for (unsigned copy = 1;; copy++) {
+        struct bw_mapping other;
+        BW_AUTO_ERROR struct bw_error *none =
+            bw_fs_map(asking->fs, place->logical, place->length, copy, &other);
+        if (none)
+            return false;
+        if (copy == place->copy || !other.present)
+            continue;
+        shorten(place, other.length);
+        if (other.devid != asking->devid || !is_bad(asking, other.offset, place))
+            return true;
+    }
 }
 
 /* Goes through what lies on a range of the device: `places` says whether the logical addresses are
@@ -188,7 +234,10 @@ static struct bw_error *map_range(struct asking *asking, struct bw_address_range
                                   &place));
         if (!place.copy && places)
             BW_TRY(write_place(asking, range.logical, &place));
-        if (place.copy && !places && !bad_ranges_add(&asking->ranges, place.logical, place.length))
+        const bool mendable = place.copy && asking->state->bad_map && is_mendable(asking, &place);
+        if (place.copy && !places &&
+            !bad_ranges_add(mendable ? &asking->mendable : &asking->ranges, place.logical,
+                            place.length))
             return bw_error_no_memory();
         range.logical += place.length;
         range.length -= place.length;
@@ -247,6 +296,18 @@ static void shift(struct bad_ranges *ranges, uint64_t by)
     ranges->count = kept;
 }
 
+static struct bw_error *join_ranges(struct asking *asking)
+{
+    bad_ranges_join(&asking->ranges);
+    bad_ranges_join(&asking->mendable);
+    asking->lost = asking->ranges.count;
+    for (size_t i = 0; i < asking->mendable.count; i++)
+        if (!bad_ranges_add(&asking->ranges, asking->mendable.items[i].logical,
+                            asking->mendable.items[i].length))
+            return bw_error_no_memory();
+    return NULL;
+}
+
 static struct bw_error *ask(struct asking *asking)
 {
     const struct owner_state *state = asking->state;
@@ -261,7 +322,7 @@ static struct bw_error *ask(struct asking *asking)
     if (by_device) {
         BW_TRY(find_device(asking));
         BW_TRY(map_ranges(asking, false));
-        bad_ranges_join(&asking->ranges);
+        BW_TRY(join_ranges(asking));
     }
     const struct bad_ranges *ranges = by_device ? &asking->ranges : &asking->given;
     owners.ranges = ranges->items;
@@ -313,6 +374,7 @@ static int run(const struct cmd_common *common, void *state)
         error ? cmd_fail(common, error) : cmd_listing_run(&own, &asking.state->rows, &plan);
     free(asking.given.items);
     free(asking.ranges.items);
+    free(asking.mendable.items);
     bw_buffer_free(&asking.line);
     return status;
 }
@@ -331,7 +393,9 @@ const struct command cmd_owner = {
         "hexadecimal digits.\n\n"
         "With --bad-map, what a dying disk took: the files that lost data, each with its bad "
         "ranges, and those\nthat depend on lost metadata. If the file system has several devices, "
-        "--devid says which one the\nlist is of. What was not tried counts as bad.\n\n"
+        "--devid says which one the\nlist is of. What was not tried counts as bad. Mendable is "
+        "what another copy\nor parity has, which "
+        "is not bad.\n\n"
         "Lines are of these kinds:\n"
         "  data       data of a file; of compressed data, all that is compressed together\n"
         "  metadata   a tree block with items of the file, or that leads to such\n"
