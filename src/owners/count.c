@@ -119,6 +119,8 @@ static uint32_t age_of(const struct counting *counting, uint64_t generation)
     return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
 }
 
+/* What the node before had in a slot is looked up once: roots of snapshots have the same children.
+ */
 static void take_node(void *context, unsigned worker, const struct bw_wave_block *block,
                       const struct bw_node *node, bool *wanted)
 {
@@ -127,9 +129,10 @@ static void take_node(void *context, unsigned worker, const struct bw_wave_block
     const uint32_t first = block->dropped ? bw_tree_first_slot(block->dropped, node) : 0;
     for (uint32_t slot = first; slot < node->item_count; slot++) {
         const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
-        pending[slot] =
-            (struct pending){child.bytenr, SIZE_MAX, age_of(counting, child.generation)};
-        if (counting->shared.complete)
+        if (!child.bytenr || pending[slot].bytenr != child.bytenr || !counting->shared.complete)
+            pending[slot] = (struct pending){.bytenr = child.bytenr, .shared = SIZE_MAX};
+        pending[slot].value = age_of(counting, child.generation);
+        if (counting->shared.complete && pending[slot].shared == SIZE_MAX)
             pending[slot].shared = bw_shared_find(&counting->shared, child.bytenr);
     }
     pthread_mutex_lock(&counting->waves.lock);
@@ -284,7 +287,7 @@ static struct bw_error *make_pending(struct counting *counting)
 {
     counting->pending = calloc(counting->waves.workers, sizeof *counting->pending);
     for (unsigned i = 0; counting->pending && i < counting->waves.workers; i++)
-        if (!(counting->pending[i] = malloc(MOST_REFERENCES * sizeof **counting->pending)))
+        if (!(counting->pending[i] = calloc(MOST_REFERENCES, sizeof **counting->pending)))
             return bw_error_no_memory();
     return counting->pending ? NULL : bw_error_no_memory();
 }
