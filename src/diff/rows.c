@@ -182,7 +182,7 @@ static struct bw_error *doubt(struct bw_diff *diff, struct bw_diff_row *row)
 static void count(struct bw_diff_summary *summary, const struct bw_diff_row *row)
 {
     const struct {
-        char status;
+        uint8_t status;
         uint64_t *count;
     } counts[] = {
         {BW_DIFFERENCE_ADDED, &summary->added},       {BW_DIFFERENCE_DELETED, &summary->deleted},
