@@ -23,7 +23,7 @@ bool bw_shares_enter(struct bw_shares *shares, uint32_t set, uint64_t bytes, uin
         if (!BW_ARRAY_RESERVE(shares->accounts, shares->account_count, shares->account_capacity) ||
             !bw_map_put(&shares->accounts_by_set, set, number))
             return false;
-        shares->accounts[shares->account_count++] = (struct bw_shares_account){set, 0, 0};
+        shares->accounts[shares->account_count++] = (struct bw_shares_account){.set = set};
     }
     shares->accounts[number].bytes += bytes;
     shares->accounts[number].lost_blocks += lost_blocks;
@@ -111,18 +111,19 @@ static struct bw_error *sum_up(struct bw_shares *shares)
     if (!changes)
         return bw_error_no_memory();
     for (size_t i = 0; i < shares->account_count; i++) {
-        const struct bw_shares_account *account = &shares->accounts[i];
+        struct bw_shares_account *account = &shares->accounts[i];
         struct bw_root_run run = {0};
+        uint64_t size = 0;
         while (bw_root_set_next(&shares->sets, account->set, &run)) {
+            account->first = size ? account->first : run.first;
+            size += run.end - run.first;
             changes[run.first].referenced += account->bytes;
             changes[run.end].referenced -= account->bytes;
             changes[run.first].lost_blocks += account->lost_blocks;
             changes[run.end].lost_blocks -= account->lost_blocks;
         }
-        run = (struct bw_root_run){0};
-        if (size_of(shares, account->set) == 1 &&
-            bw_root_set_next(&shares->sets, account->set, &run))
-            shares->subvolumes[run.first].exclusive = account->bytes;
+        if (size == 1)
+            shares->subvolumes[account->first].exclusive = account->bytes;
         shares->info.lost_blocks += account->lost_blocks;
     }
     struct change sum = {0};
@@ -163,6 +164,8 @@ static int by_bytes(const void *left, const void *right, void *context)
     struct bw_root_run first = {0}, second = {0};
     if (a->bytes != b->bytes)
         return a->bytes < b->bytes ? 1 : -1;
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
     while (bw_root_set_next(&shares->sets, a->set, &first) &&
            bw_root_set_next(&shares->sets, b->set, &second)) {
         if (first.first != second.first)

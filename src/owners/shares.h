@@ -10,6 +10,7 @@
 /** A set of subvolumes, and what exactly these share. */
 struct bw_shares_account {
     uint32_t set;
+    uint32_t first; /**< number of the first subvolume; set when all is counted */
     uint64_t bytes;
     uint64_t lost_blocks;
 };
