@@ -102,6 +102,7 @@ equal "what is not in the cache is verified" "$(events block-verify "$WORK/event
 equal "as many paths as lines" "$(events path-emit "$WORK/events")" "$(wc -l < "$WORK/out")"
 files=$(grep -c ' dirent .*type=file ' "$WORK/events")
 equal "as many files as paths" "$files" "$(wc -l < "$WORK/out")"
+# The superblock is read once more after the summary.
 bytes=$(sed -nE 's/.* dev-read-done .* bytes=([0-9]+) .*/\1/p' "$WORK/events" | paste -sd+ |
         bc 2> /dev/null)
 run 0 "summary" -j 1 --summary "$deep"
