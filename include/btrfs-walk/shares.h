@@ -82,8 +82,8 @@ struct bw_shared_set {
 
 /**
  * Reads the extent tree and the trees of all subvolumes, each block once however many snapshots
- * share it. It takes some 20 bytes of memory for an extent or tree block with several references,
- * or 60 if the extent tree is not whole, and little for all others. What cannot be read is
+ * share it. It takes some 36 bytes of memory for an extent or tree block with several references,
+ * or 76 if the extent tree is not whole, and little for all others. What cannot be read is
  * reported, at the end also how much of which subvolumes. The caller owns `*shares`, which does
  * not need the file system any more. Fails if memory runs out, or with BW_ERROR_STOPPED.
  */

@@ -33,6 +33,7 @@ struct counting {
     struct bw_waves waves;
     struct bw_shared_extents shared;
     struct bw_map seen;       /* places of blocks with one reference */
+    struct bw_map roots;      /* numbers of subvolumes, by the sets of one each */
     struct pending **pending; /* of each worker: MOST_REFERENCES */
     const struct bw_shares_options *options;
     uint64_t newest;          /* no block has a greater generation */
@@ -74,6 +75,27 @@ static void reach(struct counting *counting, struct bw_shared_extent *extent, ui
         extent->set = both;
 }
 
+/* Adds the subvolumes that wait for it to the set of those that reach an extent. */
+static uint32_t settle(struct counting *counting, struct bw_shared_extent *extent)
+{
+    if (extent->late)
+        reach(counting, extent,
+              bw_root_set_of_word(&counting->shares->sets, extent->first, extent->late));
+    extent->late = 0;
+    return extent->set;
+}
+
+/* Thousands of snapshots reach a block one after the other: the set grows by up to 64 at once. */
+static void reach_from_root(struct counting *counting, struct bw_shared_extent *extent,
+                            uint32_t root)
+{
+    const uint32_t first = root - root % BW_ROOT_SET_WORD;
+    if (extent->first != first)
+        settle(counting, extent);
+    extent->first = first;
+    extent->late |= UINT64_C(1) << (root - first);
+}
+
 /* Nodes. */
 
 /* Whether a block with one reference is met for the first time. */
@@ -91,9 +113,10 @@ static bool is_first(struct counting *counting, uint64_t bytenr)
     return !(known & bit);
 }
 
-/* A reference to a tree block; returns whether it is to be read at once. */
+/* A reference to a tree block, from a block that the subvolumes of a set reach; `root` is the
+ * number of the subvolume if it is only one. Returns whether it is to be read at once. */
 static bool reach_block(struct counting *counting, const struct pending *child, unsigned level,
-                        uint32_t set)
+                        uint32_t set, uint32_t root)
 {
     const size_t place = place_of(counting, child);
     if (place == SIZE_MAX)
@@ -104,7 +127,10 @@ static bool reach_block(struct counting *counting, const struct pending *child, 
         extent->value = child->value;
         counting->met[level]++;
     }
-    if ((extent->place & BW_SHARED_FLAGS) == level + 1)
+    const bool expected = (extent->place & BW_SHARED_FLAGS) == level + 1;
+    if (expected && root != UINT32_MAX)
+        reach_from_root(counting, extent, root);
+    else if (expected)
         reach(counting, extent, set);
     else if (counting->shared.complete)
         counting->contradicted = true;
@@ -136,9 +162,10 @@ static void take_node(void *context, unsigned worker, const struct bw_wave_block
             pending[slot].shared = bw_shared_find(&counting->shared, child.bytenr);
     }
     pthread_mutex_lock(&counting->waves.lock);
+    const uint32_t root = bw_map_get(&counting->roots, block->value);
     for (uint32_t slot = first; slot < node->item_count; slot++)
         wanted[slot] = (block->dropped && slot == first) ||
-                       reach_block(counting, &pending[slot], node->level - 1u, block->value);
+                       reach_block(counting, &pending[slot], node->level - 1u, block->value, root);
     enter(counting, block->value, node->nodesize, 0);
     pthread_mutex_unlock(&counting->waves.lock);
 }
@@ -245,13 +272,16 @@ static unsigned pick_blocks(void *context, unsigned level, size_t task,
                             struct bw_wave_block *blocks)
 {
     struct counting *counting = context;
-    const struct bw_shared_extents *shared = &counting->shared;
+    struct bw_shared_extents *shared = &counting->shared;
     const size_t step = bw_block_batch(&counting->waves.fs->reader), first = task * step;
     unsigned count = 0;
     pthread_mutex_lock(&counting->waves.lock);
-    for (size_t i = first; i < shared->count && i < first + step; i++)
-        if ((shared->extents[i].place & BW_SHARED_FLAGS) == level + 1)
-            blocks[count++] = block_of(counting, &shared->extents[i], level);
+    for (size_t i = first; i < shared->count && i < first + step; i++) {
+        if ((shared->extents[i].place & BW_SHARED_FLAGS) != level + 1)
+            continue;
+        settle(counting, &shared->extents[i]);
+        blocks[count++] = block_of(counting, &shared->extents[i], level);
+    }
     pthread_mutex_unlock(&counting->waves.lock);
     return count;
 }
@@ -275,9 +305,9 @@ static struct bw_error *add_roots(struct counting *counting)
         const struct pending pending = {root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
                                         age_of(counting, root.expectation.generation)};
         const struct bw_wave_block block = {root, set, tree->references ? NULL : tree};
-        if (set == UINT32_MAX)
+        if (set == UINT32_MAX || !bw_map_put(&counting->roots, set, i))
             return bw_error_no_memory();
-        if (block.dropped || reach_block(counting, &pending, root.expectation.level, set))
+        if (block.dropped || reach_block(counting, &pending, root.expectation.level, set, i))
             BW_TRY(bw_waves_add(&counting->waves, &block));
     }
     return NULL;
@@ -313,6 +343,7 @@ static void release(struct counting *counting)
     free(counting->pending);
     bw_waves_end(&counting->waves);
     bw_map_free(&counting->seen);
+    bw_map_free(&counting->roots);
     bw_shared_free(&counting->shared);
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 
-enum { WORD = 64, UNIONS = 1 << 14 };
+enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
 
 /* A union that was made lately. */
 struct bw_root_union {
@@ -74,12 +74,17 @@ void bw_root_sets_free(struct bw_root_sets *sets)
     bw_map_free(&sets->numbers);
 }
 
-uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
+uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t root, uint64_t bits)
 {
-    uint32_t node = node_of(sets, UINT64_C(1) << root % WORD);
+    uint32_t node = node_of(sets, bits);
     for (unsigned height = 1; height <= sets->height; height++)
         node = root & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
     return node;
+}
+
+uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
+{
+    return bw_root_set_of_word(sets, root, UINT64_C(1) << root % WORD);
 }
 
 static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)

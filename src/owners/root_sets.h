@@ -14,7 +14,7 @@
 #include "base/map.h"
 
 /** Halvings of the range of numbers until 64 are left: enough for all numbers of 32 bits. */
-enum { BW_ROOT_SET_HEIGHTS = 27 };
+enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
 
 struct bw_root_union;
 
@@ -35,6 +35,10 @@ void bw_root_sets_free(struct bw_root_sets *sets);
 
 /** The set of one subvolume; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root);
+
+/** The set of up to 64 subvolumes: bit i stands for the one with the number of `first` rounded down
+ * to a multiple of 64, plus i. At least one bit is set. UINT32_MAX if memory runs out. */
+uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t first, uint64_t bits);
 
 /** The union of two sets; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
