@@ -33,11 +33,11 @@ struct counting {
     struct bw_waves waves;
     struct bw_shared_extents shared;
     struct bw_map seen;       /* places of blocks with one reference */
-    struct bw_map roots;      /* numbers of subvolumes, by the sets of one each */
     struct pending **pending; /* of each worker: MOST_REFERENCES */
     const struct bw_shares_options *options;
     uint64_t newest;          /* no block has a greater generation */
     size_t met[BW_MAX_LEVEL]; /* blocks of the table, by level */
+    uint32_t *order;          /* of those of the level that is read: their indices in the table */
     bool contradicted;        /* the extent tree is wrong */
 };
 
@@ -85,15 +85,34 @@ static uint32_t settle(struct counting *counting, struct bw_shared_extent *exten
     return extent->set;
 }
 
-/* Thousands of snapshots reach a block one after the other: the set grows by up to 64 at once. */
-static void reach_from_root(struct counting *counting, struct bw_shared_extent *extent,
-                            uint32_t root)
+/* Those who reach a block from above. */
+struct reaching {
+    uint32_t set;
+    bool is_word; /* they are these, see bw_root_set_of_word(): */
+    uint32_t first;
+    uint64_t bits;
+};
+
+static struct reaching those_of(const struct counting *counting, uint32_t set)
 {
-    const uint32_t first = root - root % BW_ROOT_SET_WORD;
-    if (extent->first != first)
+    struct reaching those = {.set = set};
+    those.is_word = bw_root_set_is_word(&counting->shares->sets, set, &those.first, &those.bits);
+    return those;
+}
+
+/* Thousands of snapshots reach a block, one after the other or in small groups: its set grows by up
+ * to 64 at once. */
+static void reach_by(struct counting *counting, struct bw_shared_extent *extent,
+                     const struct reaching *those)
+{
+    if (!those->is_word) {
+        reach(counting, extent, those->set);
+        return;
+    }
+    if (extent->first != those->first)
         settle(counting, extent);
-    extent->first = first;
-    extent->late |= UINT64_C(1) << (root - first);
+    extent->first = those->first;
+    extent->late |= those->bits;
 }
 
 /* Nodes. */
@@ -113,10 +132,9 @@ static bool is_first(struct counting *counting, uint64_t bytenr)
     return !(known & bit);
 }
 
-/* A reference to a tree block, from a block that the subvolumes of a set reach; `root` is the
- * number of the subvolume if it is only one. Returns whether it is to be read at once. */
+/* A reference to a tree block; returns whether it is to be read at once. */
 static bool reach_block(struct counting *counting, const struct pending *child, unsigned level,
-                        uint32_t set, uint32_t root)
+                        const struct reaching *those)
 {
     const size_t place = place_of(counting, child);
     if (place == SIZE_MAX)
@@ -127,15 +145,12 @@ static bool reach_block(struct counting *counting, const struct pending *child, 
         extent->value = child->value;
         counting->met[level]++;
     }
-    const bool expected = (extent->place & BW_SHARED_FLAGS) == level + 1;
-    if (expected && root != UINT32_MAX)
-        reach_from_root(counting, extent, root);
-    else if (expected)
-        reach(counting, extent, set);
+    if ((extent->place & BW_SHARED_FLAGS) == level + 1)
+        reach_by(counting, extent, those);
     else if (counting->shared.complete)
         counting->contradicted = true;
     else
-        enter(counting, set, 0, 1);
+        enter(counting, those->set, 0, 1);
     return false;
 }
 
@@ -162,10 +177,10 @@ static void take_node(void *context, unsigned worker, const struct bw_wave_block
             pending[slot].shared = bw_shared_find(&counting->shared, child.bytenr);
     }
     pthread_mutex_lock(&counting->waves.lock);
-    const uint32_t root = bw_map_get(&counting->roots, block->value);
+    const struct reaching those = those_of(counting, block->value);
     for (uint32_t slot = first; slot < node->item_count; slot++)
         wanted[slot] = (block->dropped && slot == first) ||
-                       reach_block(counting, &pending[slot], node->level - 1u, block->value, root);
+                       reach_block(counting, &pending[slot], node->level - 1u, &those);
     enter(counting, block->value, node->nodesize, 0);
     pthread_mutex_unlock(&counting->waves.lock);
 }
@@ -243,11 +258,44 @@ static void lose(void *context, const struct bw_wave_block *block, struct bw_err
 
 /* Shared blocks: those of the present level are picked from the table. */
 
+/* Older blocks come first: in about the order in which snapshots were made, so that sets grow by
+ * neighbours. */
+static int compare_ages(const void *left, const void *right, void *context)
+{
+    const struct bw_shared_extent *extents = context;
+    const struct bw_shared_extent *a = &extents[*(const uint32_t *)left],
+                                  *b = &extents[*(const uint32_t *)right];
+    return a->value != b->value ? (a->value > b->value ? -1 : 1)
+                                : (a->place > b->place) - (a->place < b->place);
+}
+
+/* Leaves are read in the order of their addresses. */
+static bool list_level(struct counting *counting, unsigned level)
+{
+    const struct bw_shared_extents *shared = &counting->shared;
+    uint32_t *order = realloc(counting->order, counting->met[level] * sizeof *order);
+    size_t count = 0;
+    if (!order)
+        return false;
+    counting->order = order;
+    for (size_t i = 0; i < shared->count && count < counting->met[level]; i++)
+        if ((shared->extents[i].place & BW_SHARED_FLAGS) == level + 1)
+            order[count++] = (uint32_t)i;
+    counting->met[level] = count;
+    if (level)
+        qsort_r(order, count, sizeof *order, compare_ages, shared->extents);
+    return true;
+}
+
 static size_t count_tasks(void *context, unsigned level)
 {
-    const struct counting *counting = context;
+    struct counting *counting = context;
     const size_t step = bw_block_batch(&counting->waves.fs->reader);
-    return counting->met[level] ? (counting->shared.count + step - 1) / step : 0;
+    if (counting->met[level] && !list_level(counting, level)) {
+        fail(counting);
+        return 0;
+    }
+    return (counting->met[level] + step - 1) / step;
 }
 
 /* A subvolume that reaches a block. */
@@ -272,15 +320,13 @@ static unsigned pick_blocks(void *context, unsigned level, size_t task,
                             struct bw_wave_block *blocks)
 {
     struct counting *counting = context;
-    struct bw_shared_extents *shared = &counting->shared;
     const size_t step = bw_block_batch(&counting->waves.fs->reader), first = task * step;
     unsigned count = 0;
     pthread_mutex_lock(&counting->waves.lock);
-    for (size_t i = first; i < shared->count && i < first + step; i++) {
-        if ((shared->extents[i].place & BW_SHARED_FLAGS) != level + 1)
-            continue;
-        settle(counting, &shared->extents[i]);
-        blocks[count++] = block_of(counting, &shared->extents[i], level);
+    for (size_t i = first; i < counting->met[level] && i < first + step; i++) {
+        struct bw_shared_extent *extent = &counting->shared.extents[counting->order[i]];
+        settle(counting, extent);
+        blocks[count++] = block_of(counting, extent, level);
     }
     pthread_mutex_unlock(&counting->waves.lock);
     return count;
@@ -305,9 +351,10 @@ static struct bw_error *add_roots(struct counting *counting)
         const struct pending pending = {root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
                                         age_of(counting, root.expectation.generation)};
         const struct bw_wave_block block = {root, set, tree->references ? NULL : tree};
-        if (set == UINT32_MAX || !bw_map_put(&counting->roots, set, i))
+        if (set == UINT32_MAX)
             return bw_error_no_memory();
-        if (block.dropped || reach_block(counting, &pending, root.expectation.level, set, i))
+        const struct reaching those = those_of(counting, set);
+        if (block.dropped || reach_block(counting, &pending, root.expectation.level, &those))
             BW_TRY(bw_waves_add(&counting->waves, &block));
     }
     return NULL;
@@ -343,7 +390,7 @@ static void release(struct counting *counting)
     free(counting->pending);
     bw_waves_end(&counting->waves);
     bw_map_free(&counting->seen);
-    bw_map_free(&counting->roots);
+    free(counting->order);
     bw_shared_free(&counting->shared);
 }
 

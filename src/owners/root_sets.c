@@ -82,6 +82,22 @@ uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t root, uint64_t 
     return node;
 }
 
+bool bw_root_set_is_word(const struct bw_root_sets *sets, uint32_t set, uint32_t *first,
+                         uint64_t *bits)
+{
+    uint64_t begin = 0;
+    for (unsigned height = sets->height; height; height--) {
+        const uint32_t low = low_half(sets, set), high = high_half(sets, set);
+        if (low && high)
+            return false;
+        begin += low ? 0 : half_of(height);
+        set = low ? low : high;
+    }
+    *first = (uint32_t)begin;
+    *bits = sets->nodes[set];
+    return true;
+}
+
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
 {
     return bw_root_set_of_word(sets, root, UINT64_C(1) << root % WORD);

@@ -40,6 +40,10 @@ uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root);
  * to a multiple of 64, plus i. At least one bit is set. UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t first, uint64_t bits);
 
+/** Whether a set that is not empty is what bw_root_set_of_word() makes, and of what. */
+bool bw_root_set_is_word(const struct bw_root_sets *sets, uint32_t set, uint32_t *first,
+                         uint64_t *bits);
+
 /** The union of two sets; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
 
