@@ -76,9 +76,14 @@ void bw_root_sets_free(struct bw_root_sets *sets)
 
 uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t root, uint64_t bits)
 {
+    const struct bw_root_word word = {root / WORD, bits, 0};
+    if (sets->last.place == word.place && sets->last.bits == bits)
+        return sets->last.set;
     uint32_t node = node_of(sets, bits);
     for (unsigned height = 1; height <= sets->height; height++)
         node = root & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
+    sets->last = word;
+    sets->last.set = node;
     return node;
 }
 

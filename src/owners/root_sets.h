@@ -18,6 +18,13 @@ enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
 
 struct bw_root_union;
 
+/** A set that was made of a word. */
+struct bw_root_word {
+    uint32_t place; /**< of the word */
+    uint64_t bits;  /**< 0: none was made */
+    uint32_t set;
+};
+
 /** Private but for `count`. One thread at a time may use it. */
 struct bw_root_sets {
     uint64_t *nodes; /**< by number: 64 bits of a set, or the numbers of two halves */
@@ -27,6 +34,7 @@ struct bw_root_sets {
     unsigned height;                    /**< of all sets: how often they are halved */
     uint32_t full[BW_ROOT_SET_HEIGHTS]; /**< sets with everything, by height */
     struct bw_root_union *unions;       /**< some that were made lately */
+    struct bw_root_word last;           /**< made by bw_root_set_of_word() */
 };
 
 /** Begins with the empty set; subvolumes have numbers below `roots`. False if memory runs out. */

@@ -36,8 +36,8 @@ bool bw_tree_list_decode(const struct bw_item *item, struct bw_listed_tree *tree
         .drop_progress = bw_key_decode(&disk->drop_progress),
         .drop_level = disk->drop_level,
         .is_subvolume = is_subvolume_id(item->key.objectid),
-        .has_inodes = is_subvolume_id(item->key.objectid) ||
-                      item->key.objectid == BW_DATA_RELOC_TREE,
+        .has_inodes =
+            is_subvolume_id(item->key.objectid) || item->key.objectid == BW_DATA_RELOC_TREE,
     };
     return true;
 }
