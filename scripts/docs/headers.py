@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The records as a header for C, and the provider as DTrace would declare it."""
+from string import Template
+
 from docs.words import wrap
 
 C_TYPES = {"u64": "uint64_t ", "i64": "int64_t ", "text": "const char *",
            "bytes": "struct bw_bytes ", "stripes": "struct bw_stripes ",
            "names": "struct bw_names "}
 
-RECORDS_H = """\
+RECORDS_H = Template("""\
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The records as structures: what a consumer of a probe gets (struct bw_probe_event), and what arg0
- * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
- * lazy and nobody has selected it. Records only grow at their end; any other change raises their
- * version.
+ * $purpose
  *
  * Made by scripts/make-docs. Change src/record/records.def.
  */
-#ifndef BTRFS_WALK_RECORDS_H
-#define BTRFS_WALK_RECORDS_H
+#ifndef $guard
+#define $guard
 
 #include "btrfs-walk/record.h"
 
@@ -26,12 +25,19 @@ RECORDS_H = """\
 #ifdef __cplusplus
 extern "C" {
 #endif
-@
+$structures
 #ifdef __cplusplus
 }
 #endif
 #endif
-"""
+""")
+PROBE_RECORDS = """\
+The records of probes as structures: what a consumer gets (struct bw_probe_event), and what arg0
+ * of a USDT site points to. A member is zero if the probe has no translation for it, or if it is
+ * lazy and nobody has selected it. btrfs-walk/records.h tells how records may change."""
+ROW_RECORDS = """\
+The records of commands as structures: what rows are made of (btrfs-walk/rows.h), one each.
+ * btrfs-walk/records.h tells how records may change."""
 
 
 def comment(text, indent, short):
@@ -42,24 +48,32 @@ def comment(text, indent, short):
             + (indent + short + "\n" if short else ""))
 
 
-def records_header(records):
-    text = ""
-    for record in records:
-        text += "\n" + comment(f"Version {record['version']}, {record['stability']}: "
-                               f"{record['documentation']}.", "", "")
-        text += f"struct bw_{record['name']} {{\n"
-        for member in record["members"]:
-            text += comment(member["documentation"], "    ",
-                            f"{C_TYPES[member['type']]}{member['name']};")
-        text += "};\n"
-    return RECORDS_H.replace("@", text)
+def structure(record):
+    text = "\n" + comment(f"Version {record['version']}, {record['stability']}: "
+                          f"{record['documentation']}.", "", "")
+    text += f"struct bw_{record['name']} {{\n"
+    for member in record["members"]:
+        text += comment(member["documentation"], "    ",
+                        f"{C_TYPES[member['type']]}{member['name']};")
+    return text + "};\n"
+
+
+def records_headers(tables):
+    """The text of each header, by its name: what probes deliver, and all others."""
+    fired = {probe["record"] for probe in tables["probes"]}
+    return {name + ".h": RECORDS_H.substitute(
+                purpose=purpose, guard=f"BTRFS_WALK_{name.upper()}_H",
+                structures="".join(structure(record) for record in tables["records"]
+                                   if (record["name"] in fired) == of_probes))
+            for name, purpose, of_probes in (("probe_records", PROBE_RECORDS, True),
+                                             ("row_records", ROW_RECORDS, False))}
 
 
 D_HEAD = """\
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The provider btrfswalk in the language of DTrace. This is documentation: nothing is built from
- * this file. The records are structures of btrfs-walk/records.h (blockinfo_t is struct
+ * this file. The records are structures of btrfs-walk/probe_records.h (blockinfo_t is struct
  * bw_blockinfo). An argument is 0 if the probe has no translation for it.
  *
  * Made by scripts/make-docs. Change src/probe/probes.def and src/record/records.def.

@@ -26,12 +26,14 @@ golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
 holds "the files are made" make_docs
-holds "also the header" cmp "$ROOT/include/btrfs-walk/records.h" \
-    "$made/include/btrfs-walk/records.h"
+headers=(include/btrfs-walk/{probe,row}_records.h)
+for header in "${headers[@]}"; do
+    holds "also $header" cmp "$ROOT/$header" "$made/$header"
+done
 
 # The headers are C that needs nothing else, and have the offsets of the golden file.
 if have "${COMPILER[0]}"; then
-    for header in include/btrfs-walk/records.h scripts/bpftrace/btrfs-walk.bt.h; do
+    for header in "${headers[@]}" scripts/bpftrace/btrfs-walk.bt.h; do
         sed -n 's/^struct bw_\([a-z]*info\) {$/\1/p' "$ROOT/$header" > "$WORK/structures"
         awk 'NR == FNR { known[$1]; next }
             $1 in known {

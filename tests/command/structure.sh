@@ -48,9 +48,8 @@ rule "no printing and no exit below the commands" \
 rule "a licence line in every source file" \
     "$(grep -rL 'SPDX-License-Identifier: GPL-2.0-or-later' src include tests scripts bench .ci \
     --include=*.c --include=*.h --include=*.sh --include=*.bash 2> /dev/null)"
-# records.h is made from records.def, which may be as long.
 rule "no file of more than 450 lines" "$(find src include tests examples scripts -type f \
-    ! -name records.h \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' \) -exec wc -l {} + |
+    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' \) -exec wc -l {} + |
     awk '$2 != "total" && $1 > 450')"
 # What is generated, and what others have printed, is as long as it is.
 rule "no line of more than 100 columns in code" \

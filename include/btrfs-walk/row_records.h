@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The records of commands as structures: what rows are made of (btrfs-walk/rows.h), one each.
+ * btrfs-walk/records.h tells how records may change.
+ *
+ * Made by scripts/make-docs. Change src/record/records.def.
+ */
+#ifndef BTRFS_WALK_ROW_RECORDS_H
+#define BTRFS_WALK_ROW_RECORDS_H
+
+#include "btrfs-walk/record.h"
+
+/* clang-format off */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version 1, Evolving/Evolving/Common: a file of the listing. */
+struct bw_fileinfo {
+    struct bw_bytes path; /**< absolute path, starting at the top-level subvolume */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number, unique in its subvolume */
+    const char *type; /**< file, directory, symlink, ... */
+    uint64_t mode; /**< type and permissions, as in struct stat */
+    uint64_t uid; /**< owner */
+    uint64_t gid; /**< group */
+    uint64_t size; /**< size of the file */
+    uint64_t bytes; /**< bytes allocated for it, before compression */
+    uint64_t nlink; /**< number of hard links */
+    int64_t atime; /**< last access */
+    int64_t mtime; /**< last modification of the contents */
+    int64_t ctime; /**< last change of the inode */
+    int64_t otime; /**< creation */
+    uint64_t generation; /**< transaction that created it */
+    uint64_t transid; /**< transaction that changed it last */
+    uint64_t sequence; /**< counter of changes, for NFS */
+    /** BTRFS_INODE_* flags: 1 NODATASUM, 2 NODATACOW, 8 NOCOMPRESS, 800 COMPRESS, ... */
+    uint64_t flags;
+    /** property btrfs.compression; absent if it is not set, or lost */
+    struct bw_bytes compression;
+};
+
+/** Version 1, Evolving/Evolving/Common: a device of the file system. */
+struct bw_deviceinfo {
+    uint64_t id; /**< number of the device */
+    const char *state; /**< present, stale or missing */
+    uint64_t size; /**< its size, as the file system knows it */
+    uint64_t allocated; /**< bytes allocated to chunks */
+    uint64_t generation; /**< transaction that wrote its superblock; absent if it is missing */
+    struct bw_bytes uuid; /**< id of the device */
+    struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t partition; /**< number of the partition that it is; absent if the image is no disk */
+};
+
+/** Version 1, Evolving/Evolving/Common: a subvolume or snapshot. */
+struct bw_subvolinfo {
+    uint64_t id; /**< id of the subvolume, which is that of its tree */
+    uint64_t generation; /**< transaction that changed its tree last */
+    uint64_t parent; /**< id of the subvolume that it is in */
+    uint64_t top_level; /**< the same, under its name in `btrfs subvolume list` */
+    /** absolute path, starting at the top-level subvolume; absent if it has none */
+    struct bw_bytes path;
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    /** of default, ro, snapshot, received and deleted those that apply, with commas */
+    const char *attributes;
+    uint64_t ro; /**< whether it is read-only */
+    uint64_t snapshot; /**< whether it is a snapshot */
+    uint64_t is_default; /**< whether it is the one that is mounted by default */
+    uint64_t deleted; /**< whether it is being deleted */
+    struct bw_bytes uuid; /**< its own id */
+    struct bw_bytes parent_uuid; /**< id of what it is a snapshot of */
+    struct bw_bytes received_uuid; /**< id of what it was received from */
+    int64_t otime; /**< creation */
+    int64_t ctime; /**< last change */
+    int64_t stime; /**< when it was sent, at its sender */
+    int64_t rtime; /**< when it was received */
+    uint64_t otransid; /**< transaction of its creation */
+    uint64_t ctransid; /**< transaction of its last change */
+    uint64_t stransid; /**< transaction at its sender when it was sent */
+    uint64_t rtransid; /**< transaction in which it was received */
+    uint64_t flags; /**< BTRFS_ROOT_SUBVOL_* flags */
+    uint64_t bytes_used; /**< size of its tree blocks, those it shares included */
+    uint64_t level; /**< level of its root block */
+    uint64_t root; /**< logical address of its root block */
+    uint64_t last_snapshot; /**< transaction of the newest snapshot of it */
+    uint64_t directory; /**< inode of the directory in its parent that it is in */
+};
+
+/** Version 1, Evolving/Evolving/Common: a quota group. */
+struct bw_qgroupinfo {
+    const char *id; /**< LEVEL/NUMBER; at level 0 the number is that of a subvolume */
+    /** bytes that the group reaches; with simple quotas, those it has allocated */
+    uint64_t referenced;
+    uint64_t exclusive; /**< bytes that nothing else reaches; with simple quotas as referenced */
+    uint64_t max_referenced; /**< limit of the first; absent if there is none */
+    uint64_t max_exclusive; /**< limit of the second; absent if there is none */
+    const char *parents; /**< groups that it is in, with commas */
+    const char *children; /**< groups that are in it, with commas */
+    struct bw_bytes path; /**< of the subvolume; absent if that is gone */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t level; /**< 0 for subvolumes, more for groups of groups */
+    uint64_t number; /**< number in that level */
+    uint64_t generation; /**< transaction in which it was counted */
+    /** as stored, after compression; kernels do not tell them apart yet */
+    uint64_t referenced_compressed;
+    uint64_t exclusive_compressed; /**< the same of the exclusive bytes */
+    uint64_t limit_flags; /**< BTRFS_QGROUP_LIMIT_* flags */
+};
+
+/** Version 1, Evolving/Evolving/Common: what replaying the log changes of a file. */
+struct bw_logchange {
+    const char *change; /**< added, removed, renamed, linked, unlinked, data or attribute */
+    const char *type; /**< file, directory, symlink, ... */
+    struct bw_bytes path; /**< after the change; the old one of what is removed or unlinked */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t offset; /**< data: where the changed range begins in the file */
+    /** data: its length in bytes; of a file that is added or removed, its size */
+    uint64_t length;
+    /** size, mode, uid, gid, device, flags, atime, mtime, ctime, otime, or the name of an
+     *  extended attribute */
+    struct bw_bytes attribute;
+    /** value of the attribute, or path of what is renamed; absent if there was none */
+    struct bw_bytes before;
+    struct bw_bytes before_bytes; /**< the same in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes after; /**< value of the attribute; absent if it is removed */
+    struct bw_bytes after_bytes; /**< the same in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume */
+    uint64_t inode; /**< inode number */
+};
+
+/** Version 1, Evolving/Evolving/Common: the state of quotas. */
+struct bw_quotainfo {
+    const char *mode; /**< none, off, full or simple */
+    const char *state; /**< consistent, rescanning, inconsistent, or unknown */
+    uint64_t generation; /**< transaction that wrote the state */
+    uint64_t enable_generation; /**< simple quotas count what is as new as this */
+    uint64_t rescan; /**< logical address that a rescan has reached */
+    uint64_t flags; /**< BTRFS_QGROUP_STATUS_FLAG_* flags */
+    uint64_t version; /**< of the format */
+};
+
+/** Version 1, Evolving/Evolving/Common: a chunk and how much of it is used, or one of its
+ *  stripes, or what lies between stripes. */
+struct bw_spaceinfo {
+    uint64_t logical; /**< first logical address of the chunk */
+    uint64_t length; /**< length of the chunk in bytes */
+    /** Data, Metadata, System, ...; of a device also unallocated, and reserved: its first MiB */
+    const char *type;
+    const char *profile; /**< RAID profile */
+    /** bytes of the chunk in use, as its block group says; absent if that is lost */
+    uint64_t used;
+    struct bw_stripes stripes; /**< device and offset of each stripe; absent with --by device */
+    /** bytes that each stripe, or what lies between stripes, takes of its device */
+    uint64_t stripe_length;
+    uint64_t flags; /**< BTRFS_BLOCK_GROUP_* flags */
+    uint64_t devid; /**< number of the device; only with --by device */
+    uint64_t offset; /**< offset on the device; only with --by device */
+    uint64_t stripe; /**< which stripe of the chunk it is, counted from 0; only with --by device */
+};
+
+/** Version 1, Evolving/Evolving/Common: a subvolume, and how much it shares with others. */
+struct bw_shareinfo {
+    uint64_t id; /**< id of the subvolume */
+    /** bytes that it reaches: whole extents of data as they are stored, and tree blocks */
+    uint64_t referenced;
+    /** bytes of them that no other subvolume reaches; deleting it frees these */
+    uint64_t exclusive;
+    uint64_t shared; /**< bytes of them that others reach, too */
+    /** absolute path, starting at the top-level subvolume; absent if there is none */
+    struct bw_bytes path;
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    /** whether it is being deleted; then only what it does not share with those that stay is
+     *  counted */
+    uint64_t deleted;
+    /** tree blocks of it that cannot be read; if there are any, all sizes are lower bounds */
+    uint64_t lost_blocks;
+};
+
+/** Version 1, Evolving/Evolving/Common: subvolumes, and what deleting them would free. */
+struct bw_freeinfo {
+    const char *subvolumes; /**< ids of the subvolumes, with commas */
+    uint64_t referenced; /**< bytes that at least one of them reaches */
+    uint64_t freed; /**< bytes that nothing but them reaches: deleting all of them frees these */
+    /** tree blocks of them that cannot be read; if there are any, all sizes are lower bounds */
+    uint64_t lost_blocks;
+};
+
+/** Version 1, Evolving/Evolving/Common: subvolumes, and what exactly these share. */
+struct bw_sharedinfo {
+    uint64_t bytes; /**< bytes that each of them reaches, and no other subvolume does */
+    uint64_t count; /**< how many subvolumes they are */
+    /** their ids, with commas; FIRST-LAST: all that there are from one to the other */
+    const char *subvolumes;
+    uint64_t deleted; /**< whether they are being deleted */
+};
+
+/** Version 1, Evolving/Evolving/Common: a range of a device, and what lies there. */
+struct bw_placeinfo {
+    /** logical address; of P and Q, found by device, the lowest one of the bytes they protect;
+     *  absent if there is none */
+    uint64_t logical;
+    uint64_t length; /**< bytes from there on that lie in one piece */
+    /** copy; P, Q: parity; unused: of a chunk, but no data; superblock, reserved, unallocated,
+     *  outside */
+    const char *kind;
+    uint64_t copy; /**< number of the copy, counted from 1; absent if it is none */
+    uint64_t devid; /**< number of the device; absent if no chunk holds the address */
+    uint64_t offset; /**< offset on the device */
+    struct bw_bytes path; /**< image of the device; absent if it is missing */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+};
+
+/** Version 1, Evolving/Evolving/Common: what a range of addresses belongs to. */
+struct bw_ownerinfo {
+    /** data: of a file; metadata: a tree block that a file depends on; block: a tree block;
+     *  hidden: of an extent, but shown by no file; free, unused, outside; on a device
+     *  also superblock, reserved, unallocated, parity */
+    const char *kind;
+    uint64_t logical; /**< logical address; absent if there is none */
+    uint64_t length; /**< bytes from there on */
+    uint64_t extent; /**< address of the extent or tree block that this is part of */
+    uint64_t tree; /**< id of the subvolume or other tree */
+    uint64_t inode; /**< number of the file in the tree */
+    /** offset in the file; of compressed data, of all that is compressed together */
+    uint64_t offset;
+    uint64_t file_length; /**< bytes of the file from that offset on */
+    struct bw_bytes path; /**< one of the paths of the file; absent if it has none */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t level; /**< level of the tree block; 0 is a leaf */
+    const char *key; /**< first key of the tree block: (257 INODE_ITEM 0) */
+    uint64_t key_objectid; /**< objectid of that key */
+    uint64_t key_type; /**< type of that key */
+    uint64_t key_offset; /**< offset of that key */
+    uint64_t devid; /**< number of the device, of ranges that have no logical address */
+    uint64_t device_offset; /**< offset on that device */
+    /** of bad sectors: 1 if another copy, or parity, is not bad; absent if none are asked for */
+    uint64_t mendable;
+};
+
+/** Version 1, Evolving/Evolving/Common: a tree: how large it is, and how its blocks lie. */
+struct bw_treeinfo {
+    uint64_t tree; /**< id of the tree */
+    const char *name; /**< its name, as it was asked for */
+    uint64_t levels; /**< 1: the root is a leaf */
+    uint64_t blocks; /**< blocks read */
+    uint64_t leaves; /**< those that are leaves */
+    const char *on_levels; /**< blocks on each level, leaves first, with commas */
+    uint64_t lost; /**< blocks that cannot be read; what is below them is not counted */
+    uint64_t bytes; /**< size of the blocks read */
+    uint64_t inline_bytes; /**< contents of files in it, as stored */
+    uint64_t items; /**< items in its leaves */
+    uint64_t used_bytes; /**< bytes of its leaves that hold items and their keys */
+    uint64_t fill; /**< how much of its leaves that is, in percent */
+    uint64_t seeks; /**< children of nodes that do not lie behind the block before them */
+    uint64_t forward_seeks; /**< those to a higher address */
+    uint64_t backward_seeks; /**< those to a lower one */
+    uint64_t average_seek; /**< average distance of seeks */
+    uint64_t longest_seek; /**< greatest distance of a seek */
+    uint64_t clusters; /**< runs of several blocks that a seek ends */
+    uint64_t average_cluster; /**< average size of clusters */
+    uint64_t smallest_cluster; /**< size of the smallest cluster */
+    uint64_t largest_cluster; /**< size of the largest cluster */
+    uint64_t spread; /**< distance between the outermost blocks */
+    uint64_t read_ns; /**< estimate of how long a hard disk takes to read it in key order */
+};
+
+/** Version 1, Evolving/Evolving/Common: the items of one type in a tree. */
+struct bw_itemsinfo {
+    uint64_t tree; /**< id of the tree */
+    const char *type; /**< name of the type of their keys */
+    uint64_t number; /**< number of that type */
+    uint64_t items; /**< how many there are */
+    uint64_t bytes; /**< size of all of them, without their keys */
+};
+
+/** Version 1, Stable/Stable/Common: something that a check has found. */
+struct bw_findinginfo {
+    const char *severity; /**< error, warning or note */
+    const char *code; /**< word for what is wrong; docs/check.md has all of them */
+    const char *pass; /**< pass of the check that has found it */
+    uint64_t tree; /**< id of the tree it is in */
+    const char *tree_name; /**< name of that tree: FS_TREE; of a subvolume, its id */
+    /** key of the item, or the first one of the tree block: (257 INODE_ITEM 0) */
+    const char *key;
+    uint64_t key_objectid; /**< objectid of that key */
+    uint64_t key_type; /**< type of that key */
+    uint64_t key_offset; /**< offset of that key */
+    uint64_t logical; /**< logical address of the tree block or of the data */
+    uint64_t length; /**< bytes that are concerned */
+    uint64_t devid; /**< number of the device it lies on */
+    uint64_t offset; /**< offset on that device */
+    uint64_t copy; /**< copy of the block or the data, counted from 1 */
+    uint64_t inode; /**< number of the file in the tree */
+    uint64_t file_offset; /**< where in the file it begins */
+    uint64_t mendable; /**< 1 if another copy, or parity, is good */
+    struct bw_names paths; /**< paths of the files that it touches, all hard links */
+    uint64_t more_paths; /**< how many paths there are beyond those; absent: none */
+    /** how many subvolumes beyond those of the paths share it; absent: none */
+    uint64_t more_subvolumes;
+    const char *message; /**< what is wrong, in words */
+    uint64_t file_length; /**< bytes of the file from there on */
+};
+
+/** Version 1, Evolving/Evolving/Common: the space of the data of a file, or of all files in a
+ *  directory. */
+struct bw_duinfo {
+    struct bw_bytes path; /**< absolute path, starting at the top-level subvolume */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    const char *type; /**< file or directory */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number */
+    uint64_t depth; /**< how many directories below PATH it is; 0: it is PATH */
+    uint64_t files; /**< files that are counted in it; 1 for a file */
+    uint64_t total; /**< bytes of files that lie in extents */
+    uint64_t exclusive; /**< bytes of those that are not shared */
+    uint64_t shared; /**< bytes of those that are shared, with whatever it may be */
+    uint64_t set_shared; /**< of PATH: the same, each byte on disk counted once */
+};
+
+/** Version 1, Evolving/Evolving/Common: the extents of files with one type of compression. */
+struct bw_compressioninfo {
+    const char *type; /**< none, zlib, lzo, zstd or prealloc; total: all of them */
+    uint64_t percent; /**< disk as a percentage of uncompressed, rounded down */
+    uint64_t disk; /**< bytes that are stored, of each extent once */
+    uint64_t uncompressed; /**< bytes of the same extents, decompressed */
+    uint64_t referenced; /**< bytes of files that lie in them */
+    uint64_t files; /**< of the total: names of files */
+    uint64_t extents; /**< of the total: extents that lie outside the tree */
+    uint64_t references; /**< of the total: references to those */
+    uint64_t inlined; /**< of the total: extents that lie inside the tree */
+};
+
+/** Version 1, Evolving/Evolving/Common: a difference between two subvolumes. */
+struct bw_diffinfo {
+    const char *status; /**< Added, Deleted, Modified, Renamed, another Type, or ?: not known */
+    const char *type; /**< file, directory, symlink, ... */
+    struct bw_bytes path; /**< path in the subvolume; if renamed, the new one */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    struct bw_bytes old_path; /**< path before; absent unless renamed */
+    struct bw_bytes old_path_bytes; /**< that one in base64; in JSON only if it is not UTF-8 */
+    struct bw_names changes; /**< what differs: content size mode owner times xattrs links */
+    struct bw_names unknown; /**< what of that could not be compared */
+    uint64_t bytes; /**< bytes of content that differ, or were added or deleted */
+    uint64_t old_size; /**< size before; absent for directories */
+    uint64_t size; /**< size after; likewise */
+    const char *old_type; /**< type before; absent unless it changed */
+    uint64_t old_inode; /**< number of the inode before, if any */
+    uint64_t inode; /**< number of the inode after, if any */
+};
+
+/** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
+struct bw_headerinfo {
+    const char *record; /**< always "header" */
+    const char *tool; /**< name of the program */
+    const char *version; /**< version of the program */
+    uint64_t schema; /**< version of all records as a whole */
+    const char *of; /**< name of the record that follows */
+    uint64_t of_version; /**< version of that record */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif
