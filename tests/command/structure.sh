@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$ROOT" || exit 1
 
 order="base format record probe graph xlators btree fs replay recovery data select walk"
-order+=" owners diff check api export cmd"
+order+=" owners diff past check api export cmd"
 rank() {
     local n=0 folder
     for folder in $order; do
