@@ -57,7 +57,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --partition --offset --log --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -152,7 +152,7 @@ _btrfs_walk() {
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
-    *:-s | *:--super | *:--offset | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:-s | *:--super | *:--offset | *:--generation | *:--tree-root | *:--chunk-root | *:--backup | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
     *:--partition) _btrfs_walk_offer_partition "$1" "$word" ;;
     *:--log) mapfile -t COMPREPLY < <(compgen -W 'replay ignore' -- "$word") ;;
     *:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;

@@ -16,6 +16,7 @@
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/probe.h"
+#include "btrfs-walk/state.h"
 #include "btrfs-walk/subvolume.h"
 
 #ifdef __cplusplus
@@ -57,7 +58,11 @@ struct bw_fs_options {
     const char *partition;
     uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
                       */
-    enum bw_log_mode log;        /**< what to do about a log tree */
+    enum bw_log_mode log;         /**< what to do about a log tree */
+    struct bw_state_choice state; /**< which state is opened; an older one has no log tree */
+    /** If the superblocks, or the roots that they name, are lost: read the whole devices for what
+     * can stand in for them. */
+    bool scan;
 };
 
 /** The state of an open file system. */
@@ -77,8 +82,8 @@ struct bw_fs_status {
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
  * superblock; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is
  * chosen; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
- * neither the present chunk or root tree nor an older one can be read; BW_ERROR_USAGE if the
- * options are wrong or the graph cannot be built.
+ * neither the present chunk or root tree nor an older one can be read, or the state that was chosen
+ * cannot; BW_ERROR_USAGE if the options are wrong or the graph cannot be built.
  */
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs);
 

@@ -123,9 +123,11 @@ struct bw_error *bw_check_state(struct bw_check *check)
 {
     struct bw_fs *fs = check->fs;
     check_flags(check);
-    check_root(check, &fs->root_tree, &fs->superblock.root);
-    check_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
-    if (fs->superblock.log_root)
+    if (!fs->is_past) {
+        check_root(check, &fs->root_tree, &fs->superblock.root);
+        check_root(check, &fs->chunk_tree, &fs->superblock.chunk_root);
+    }
+    if (fs->superblock.log_root && !fs->is_past)
         bw_check_find(check, BW_CODE_log_present, &nothing,
                       "there is a log tree, which the next mount replays");
     BW_TRY(bw_fs_devices(fs, take_device, check));

@@ -93,6 +93,7 @@ struct cmd_common {
     uint64_t offset;               /**< of the images in their files */
     unsigned log;                  /**< enum bw_log_mode */
     bool log_given;                /**< --log was given */
+    struct bw_state_choice state;  /**< cmd_state_options */
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;
@@ -168,8 +169,9 @@ extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
 /** Options that several commands have: all that open a file system (the first), and all (the
  * second). */
 extern const struct cmd_option cmd_image_options[], cmd_common_options[];
-/** Among the first: the options for a struct cmd_probe_settings. */
-extern const struct cmd_option cmd_probe_options[];
+/** Among the first: the options for a struct cmd_probe_settings, and for a struct bw_state_choice.
+ */
+extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
 
 /** The record of the rows that a command writes. */
 const char *cmd_record_of(const struct command *command, const void *state);

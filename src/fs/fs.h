@@ -53,6 +53,7 @@ struct bw_table_visit {
 
 struct bw_fs {
     struct bw_graph *graph;
+    const struct bw_fs_hooks *hooks;
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */
     struct bw_block_memory memory; /**< tree blocks that replaying the log has changed */
@@ -71,9 +72,12 @@ struct bw_fs {
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs; /**< files that are read, also those that are not used: never written
                                   to */
-    struct bw_reporter reporter; /**< the user's */
-    struct bw_fs_status status;  /**< all but `damages` */
-    bool ignores_log;            /**< bw_fs_options.log */
+    struct bw_reporter reporter;   /**< the user's */
+    struct bw_fs_status status;    /**< all but `damages` */
+    bool ignores_log;              /**< bw_fs_options.log */
+    bool scan;                     /**< bw_fs_options.scan */
+    struct bw_state_choice choice; /**< which state is opened */
+    bool is_past;                  /**< it is not the present one */
     bool is_dump; /**< it is read from a dump of btrfs-image: see bw_image.is_dump */
     bool no_data; /**< that, or it was restored from one: inline data were overwritten, too */
     atomic_uint_fast64_t damages;
@@ -86,11 +90,27 @@ struct bw_fs {
     struct bw_map doubtful; /**< files of which bw_fs_first_doubt() was asked; under the lock */
 };
 
-/** Opens a file system, as bw_fs_open(). `attach` sets fs->recovery, once the subvolumes are
- * known. */
+struct bw_image_set;
+
+/** What the folders above do while a file system is opened. Any function may be NULL. */
+struct bw_fs_hooks {
+    /** Sets fs->recovery, once the subvolumes are known. */
+    struct bw_error *(*attach)(struct bw_fs *fs);
+    /** No image has a good superblock, and fs->scan is set: gives images one. */
+    struct bw_error *(*find_superblocks)(struct bw_fs *fs, struct bw_image_set *set);
+    /** No root of the chunk tree can be read: sets fs->chunk_tree. Takes `why`, and returns it if
+     * there is nothing to set. */
+    struct bw_error *(*find_chunks)(struct bw_fs *fs, struct bw_error *why);
+    /** The present root of the root tree cannot be read: sets fs->root_tree, likewise. */
+    struct bw_error *(*find_roots)(struct bw_fs *fs, struct bw_error *why);
+    /** fs->choice.generation is not one that the superblock names; the chunk map is that of the
+     * present: sets fs->choice.tree_root, and fs->choice.chunk_root if that differs. */
+    struct bw_error *(*find_generation)(struct bw_fs *fs);
+};
+
+/** Opens a file system, as bw_fs_open(). */
 struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
-                                 struct bw_error *(*attach)(struct bw_fs *fs),
-                                 struct bw_fs **result);
+                                 const struct bw_fs_hooks *hooks, struct bw_fs **result);
 
 /** Reports the loss of the block at `bytenr` unless that was done before, by whatever tree or
  * search; takes the error. Safe from any thread. */

@@ -42,15 +42,13 @@ uint64_t bw_fs_name_hash(const struct bw_fs *fs, uint64_t directory, const void 
     return XXH64(name, length, directory ^ fs->seed);
 }
 
-typedef struct bw_error *attach_recovery(struct bw_fs *fs);
-
-static struct bw_error *read_trees(struct bw_fs *fs, attach_recovery *attach)
+static struct bw_error *read_trees(struct bw_fs *fs)
 {
     BW_TRY(bw_bootstrap_chunks(fs));
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
-    BW_TRY(attach(fs));
+    BW_TRY(fs->hooks->attach(fs));
     fs->reader.adopter = &fs->recovery.adopter;
     return bw_stripe_tree_attach(fs);
 }
@@ -63,27 +61,38 @@ static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
     return bw_graph_create(registry, forward, &fs->graph);
 }
 
+static bool has_superblock(const struct bw_image_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (!set->images[i].bad)
+            return true;
+    return false;
+}
+
 /* How far a file system is opened. */
 enum depth { IMAGES, GRAPH, TREES };
 
 static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options *options,
-                                   enum depth depth, attach_recovery *attach)
+                                   enum depth depth)
 {
     struct bw_image_set set = {0};
     BW_TRY(make_graph(fs, options->graph->xlator_path));
     if (options->probes)
         fs->graph->probes = options->probes;
     struct bw_error *error = bw_wire_images(fs, options, &set);
+    if (!error && depth == TREES && fs->scan && fs->hooks->find_superblocks &&
+        !has_superblock(&set))
+        error = fs->hooks->find_superblocks(fs, &set);
     if (!error && depth >= GRAPH)
         error = bw_wire_graph(fs, &set);
     fs->images = set.images;
     fs->image_count = set.count;
-    return error || depth < TREES ? error : read_trees(fs, attach);
+    return error || depth < TREES ? error : read_trees(fs);
 }
 
 static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth depth,
-                                attach_recovery *attach, const struct bw_table_visit *tables,
-                                struct bw_fs **result)
+                                const struct bw_fs_hooks *hooks,
+                                const struct bw_table_visit *tables, struct bw_fs **result)
 {
     struct bw_fs_options options;
     struct bw_graph_options graph = {.struct_size = sizeof graph};
@@ -91,6 +100,7 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
     if (options.graph)
         BW_TRY(BW_TAKE_OPTIONS(&graph, options.graph));
     options.graph = &graph;
+    BW_TRY(bw_state_choice_check(&options.state));
     if (!options.path_count && !graph.file)
         return bw_error_create(BW_ERROR_USAGE, "no image given");
     struct bw_fs *fs = calloc(1, sizeof *fs);
@@ -98,10 +108,13 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
         return bw_error_no_memory();
     fs->reporter = options.reporter;
     fs->ignores_log = options.log == BW_LOG_IGNORE;
+    fs->scan = options.scan;
+    fs->choice = options.state;
+    fs->hooks = hooks;
     fs->tables = tables;
     fs->seed = make_seed(fs);
     pthread_mutex_init(&fs->lost_lock, NULL);
-    struct bw_error *error = open_steps(fs, &options, depth, attach);
+    struct bw_error *error = open_steps(fs, &options, depth);
     if (error)
         bw_fs_close(fs);
     else
@@ -115,10 +128,10 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
     return error;
 }
 
-struct bw_error *bw_fs_open_with(const struct bw_fs_options *options, attach_recovery *attach,
-                                 struct bw_fs **fs)
+struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
+                                 const struct bw_fs_hooks *hooks, struct bw_fs **fs)
 {
-    return open_fs(options, TREES, attach, NULL, fs);
+    return open_fs(options, TREES, hooks, NULL, fs);
 }
 
 struct bw_error *bw_partition_tables(const struct bw_fs_options *options, bw_table_taker *take,

@@ -37,10 +37,20 @@ struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk
 /** Which of the trees that only the superblock knows. */
 enum bw_super_root { BW_SUPER_CHUNK_ROOT, BW_SUPER_TREE_ROOT };
 
+/** Refuses a choice of several states at once, and one that there cannot be. (state.c) */
+struct bw_error *bw_state_choice_check(const struct bw_state_choice *choice);
+
+/** The root of one of these trees in the state that was chosen; `root->bytenr` is 0 if that is the
+ * present one. Sets fs->is_past with the root tree. BW_ERROR_NOT_FOUND if there is no such state.
+ */
+struct bw_error *bw_state_root(struct bw_fs *fs, enum bw_super_root which,
+                               struct bw_root_pointer *root);
+
 /**
- * Finds the newest chunk tree or root tree whose root block can be read, and says so if it is not
- * the present one: the superblock names those of older transactions, too. The error is that of the
- * present root if there is none. (roots.c)
+ * Finds the chunk tree or root tree of the state that was chosen. Of the present state it is the
+ * newest one whose root block can be read, or what the hooks put in its place, and that is said if
+ * it is not the present one: the superblock names those of older transactions, too. The error is
+ * that of the root that was wanted if there is none. (roots.c)
  */
 struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,
                                     struct bw_tree *tree);

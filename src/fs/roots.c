@@ -36,29 +36,60 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
     return best;
 }
 
-struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,
-                                    struct bw_tree *tree)
+/* Sets the newest older root that can be read; takes the error of the present one, and returns it
+ * if there is none. */
+static struct bw_error *fall_back(struct bw_fs *fs, enum bw_super_root which, struct bw_tree *tree,
+                                  uint8_t *block, struct bw_error *why)
 {
-    bool chunks = which == BW_SUPER_CHUNK_ROOT;
-    *tree = (struct bw_tree){.id = chunks ? BW_CHUNK_TREE : BW_ROOT_TREE,
-                             .root = chunks ? fs->superblock.chunk_root : fs->superblock.root};
-    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
-    if (!block)
-        return bw_error_no_memory();
     bool tried[BW_BACKUP_ROOTS] = {false};
-    struct bw_error *error = try_root(fs, tree, block);
-    while (error) {
+    for (;;) {
         const struct bw_root_pointer *backup = next_backup(fs, which, tried);
         if (!backup)
-            return error;
+            return why;
         tree->root = *backup;
         BW_AUTO_ERROR struct bw_error *again = try_root(fs, tree, block);
         if (!again)
             break;
     }
-    if (error)
-        bw_fs_report(fs, BW_DAMAGE,
-                     bw_error_prefix(error, "using the %s tree of generation %" PRIu64 " instead",
-                                     chunks ? "chunk" : "root", tree->root.generation));
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_prefix(why, "using the %s tree of generation %" PRIu64 " instead",
+                                 which == BW_SUPER_CHUNK_ROOT ? "chunk" : "root",
+                                 tree->root.generation));
     return NULL;
+}
+
+/* The tree of the present state, or what stands in for it. */
+static struct bw_error *find_present(struct bw_fs *fs, enum bw_super_root which,
+                                     struct bw_tree *tree, uint8_t *block)
+{
+    const bool chunks = which == BW_SUPER_CHUNK_ROOT;
+    struct bw_error *(*find)(struct bw_fs * fs, struct bw_error * why) =
+        chunks ? fs->hooks->find_chunks : fs->hooks->find_roots;
+    tree->root = chunks ? fs->superblock.chunk_root : fs->superblock.root;
+    struct bw_error *error = try_root(fs, tree, block);
+    if (error && find)
+        error = find(fs, error);
+    return error ? fall_back(fs, which, tree, block, error) : NULL;
+}
+
+struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,
+                                    struct bw_tree *tree)
+{
+    *tree = (struct bw_tree){.id = which == BW_SUPER_CHUNK_ROOT ? BW_CHUNK_TREE : BW_ROOT_TREE};
+    BW_TRY(bw_state_root(fs, which, &tree->root));
+    BW_AUTO_FREE uint8_t *block = bw_block_buffer(&fs->reader, 1);
+    if (!block)
+        return bw_error_no_memory();
+    if (!tree->root.bytenr)
+        return find_present(fs, which, tree, block);
+    struct bw_error *error = try_root(fs, tree, block);
+    if (!error || which != BW_SUPER_CHUNK_ROOT || fs->choice.chunk_root)
+        return error;
+    /* Chunks seldom move. What tree blocks and checksums cannot prove may be wrong, though. */
+    bw_fs_report(fs, BW_DAMAGE,
+                 bw_error_prefix(error,
+                                 "using the present chunk tree with a state of generation "
+                                 "%" PRIu64,
+                                 tree->root.generation));
+    return find_present(fs, which, tree, block);
 }

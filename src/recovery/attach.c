@@ -23,5 +23,6 @@ static struct bw_error *attach(struct bw_fs *fs)
 
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
-    return bw_fs_open_with(options, attach, fs);
+    static const struct bw_fs_hooks hooks = {.attach = attach};
+    return bw_fs_open_with(options, &hooks, fs);
 }

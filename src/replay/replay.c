@@ -258,7 +258,7 @@ static const char *reason_against(const struct bw_fs *fs)
 
 struct bw_error *bw_replay(struct bw_fs *fs)
 {
-    if (!fs->superblock.log_root)
+    if (!fs->superblock.log_root || fs->is_past)
         return NULL;
     const char *against = reason_against(fs);
     fs->status.log_tree = true;

@@ -92,6 +92,7 @@ const struct cmd_option cmd_image_options[] = {
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
      .take = take_log, .words = log_modes},
+    CMD_GROUP(cmd_state_options, struct cmd_common, state),
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},

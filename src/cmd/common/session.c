@@ -109,6 +109,7 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .partition = common->partition,
         .offset = common->offset,
         .log = (enum bw_log_mode)common->log,
+        .state = common->state,
     };
 }
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Older states of a file system, chosen by their roots: --generation, --backup, --tree-root and
+# --chunk-root of every command.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" || exit 1
+image=$BUILD/fixtures/deletion-begun/dev1.img
+now='docs empty source top-file '
+before='docs empty source top-file volume-3 '
+entries() { tr '\n' ' ' < "$WORK/out"; }
+
+expect "the present" 0 - ls "$image"
+is "its entries" "$(entries)" "$now"
+for state in --generation=13 --backup=0 --tree-root=46239744 --tree-root=0x2c19000@13; do
+    expect "$state" 0 - ls $state "$image"
+    is "entries with $state" "$(entries)" "$before"
+done
+expect "an older chunk tree" 0 - ls --backup=0 --chunk-root=22024192 "$image"
+is "its entries" "$(entries)" "$before"
+expect "the present by its number" 0 - ls --generation=15 "$image"
+is "entries by the number" "$(entries)" "$now"
+expect "check" 0 '0 errors, 0 warnings' check --backup=0 "$image"
+expect "no log of the present" 0 - ls --backup=1 "$BUILD/fixtures/log-tree/dev1.img"
+
+expect "another generation" 2 'has generation 13' ls --tree-root=46239744@12 "$image"
+expect "a block of another tree" 2 'belongs to tree 3, not to tree 1' \
+    ls --tree-root=22024192 "$image"
+expect "no block" 2 'there is no tree block at 65536|no chunk holds' ls --tree-root=65536 "$image"
+expect "no chunk tree" 2 'no chunk holds logical address 46239744' ls --chunk-root=46239744 "$image"
+expect "two states" 2 'more than one state' ls --backup=0 --generation=13 "$image"
+for bad in --backup=4 --generation=0 --tree-root=x --tree-root=1@ --chunk-root=1x; do
+    expect "$bad" 2 "invalid argument of ${bad%=*}" ls "$bad" "$image"
+done
+finish
