@@ -183,24 +183,28 @@ static struct bw_item item_at(const struct bw_node *leaf, uint32_t slot)
     return item;
 }
 
-struct bw_error *bw_edit_find(struct bw_tree_editor *editor, const struct bw_key *key,
-                              struct bw_item *item)
+/* The item at a key, or if that need not be `exact`, the last one up to it. */
+static struct bw_error *find(struct bw_tree_editor *editor, const struct bw_key *key, bool exact,
+                             struct bw_item *item)
 {
     struct path path;
     BW_TRY(descend(editor, key, &path));
     const struct bw_node leaf = view(editor, path.at[0].block);
-    *item = path.exact ? item_at(&leaf, path.at[0].slot) : (struct bw_item){.data = NULL};
+    const bool found = exact ? path.exact : !path.before_all;
+    *item = found ? item_at(&leaf, path.at[0].slot) : (struct bw_item){.data = NULL};
     return NULL;
+}
+
+struct bw_error *bw_edit_find(struct bw_tree_editor *editor, const struct bw_key *key,
+                              struct bw_item *item)
+{
+    return find(editor, key, true, item);
 }
 
 struct bw_error *bw_edit_last(struct bw_tree_editor *editor, const struct bw_key *key,
                               struct bw_item *item)
 {
-    struct path path;
-    BW_TRY(descend(editor, key, &path));
-    const struct bw_node leaf = view(editor, path.at[0].block);
-    *item = path.before_all ? (struct bw_item){.data = NULL} : item_at(&leaf, path.at[0].slot);
-    return NULL;
+    return find(editor, key, false, item);
 }
 
 struct bw_error *bw_edit_first(struct bw_tree_editor *editor, const struct bw_key *key,

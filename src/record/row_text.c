@@ -118,16 +118,23 @@ static char *write_raw(const struct bw_rows *rows, const struct bw_column *colum
     return at + bytes->length;
 }
 
-static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column,
-                           const void *value, char *at, struct bw_buffer *buffer)
+/* Bytes in a form whose length is known only afterwards. */
+static char *write_formed(const struct bw_rows *rows, const struct bw_column *column,
+                          const struct bw_bytes *bytes, char *at, struct bw_buffer *buffer,
+                          void (*append)(struct bw_buffer *, const void *, size_t))
 {
-    const struct bw_bytes *bytes = value;
     if (!bytes->data)
         return bw_absent_write(rows, column, at);
     at = bw_lead_write(at, &column->lead);
     buffer->length = (size_t)(at - buffer->data);
-    bw_escape_append(buffer, bytes->data, bytes->length);
+    append(buffer, bytes->data, bytes->length);
     return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+}
+
+static char *write_escaped(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    return write_formed(rows, column, value, at, buffer, bw_escape_append);
 }
 
 /* The same for text that ends with NUL. */
@@ -146,11 +153,10 @@ static char *write_escaped_text(const struct bw_rows *rows, const struct bw_colu
 }
 
 /* One word: quoted if it is empty or holds spaces or quotes, with unprintable bytes escaped. */
-static void append_word(struct bw_buffer *text, const struct bw_bytes *bytes)
+static void append_word(struct bw_buffer *text, const void *bytes, size_t length)
 {
-    const char *next = bytes->data, *end = next + bytes->length;
-    bool quoted =
-        !bytes->length || memchr(next, ' ', bytes->length) || memchr(next, '"', bytes->length);
+    const char *next = bytes, *end = next + length;
+    bool quoted = !length || memchr(next, ' ', length) || memchr(next, '"', length);
     if (quoted)
         bw_buffer_append_byte(text, '"');
     for (const char *run = next; next < end; next = run) {
@@ -167,13 +173,7 @@ static void append_word(struct bw_buffer *text, const struct bw_bytes *bytes)
 static char *write_word(const struct bw_rows *rows, const struct bw_column *column,
                         const void *value, char *at, struct bw_buffer *buffer)
 {
-    const struct bw_bytes *bytes = value;
-    if (!bytes->data)
-        return bw_absent_write(rows, column, at);
-    at = bw_lead_write(at, &column->lead);
-    buffer->length = (size_t)(at - buffer->data);
-    append_word(buffer, bytes);
-    return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
+    return write_formed(rows, column, value, at, buffer, append_word);
 }
 
 static char *write_word_text(const struct bw_rows *rows, const struct bw_column *column,

@@ -40,13 +40,6 @@ void expect_output(const struct memory_output *output, const char *wanted)
     free(text);
 }
 
-struct bw_xlator *add_fake_device(struct bw_graph *graph, struct fake_layer *fake)
-{
-    struct bw_xlator *made = add_layer(graph, "test/device", NULL, NULL);
-    made->state = fake;
-    return made;
-}
-
 struct bw_error *try_option(struct bw_graph *graph, const char *type, struct bw_xlator *child,
                             const char *key, const char *value)
 {

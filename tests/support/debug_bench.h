@@ -19,8 +19,6 @@ char *output_text(const struct memory_output *output);
 /** Fails unless it holds exactly this. */
 void expect_output(const struct memory_output *output, const char *wanted);
 
-/** Adds a device in memory, the counterpart of add_fake(). */
-struct bw_xlator *add_fake_device(struct bw_graph *graph, struct fake_layer *fake);
 /** Tries to add a layer above `child`; what it is told by `key` is refused. The answer is the
  * error. */
 struct bw_error *try_option(struct bw_graph *graph, const char *type, struct bw_xlator *child,

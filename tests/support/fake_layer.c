@@ -52,12 +52,18 @@ static void fake_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
         fake->hints[fake->hint_count++] = ranges[i];
 }
 
+static uint64_t fake_size(struct bw_xlator *xlator)
+{
+    const struct fake_layer *fake = bw_xlator_private(xlator);
+    return fake ? fake->size : 0;
+}
+
 const struct bw_xlator_class fake_device_class = {
     .type = "test/device",
     .description = "a device in memory",
     .above = BW_ADDRESS_DEVICE,
     .below = BW_ADDRESS_NONE,
-    .operations = {.read = fake_read_all, .advise = fake_advise},
+    .operations = {.size = fake_size, .read = fake_read_all, .advise = fake_advise},
 };
 
 const struct bw_xlator_class fake_logical_class = {
@@ -139,6 +145,13 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
 struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake)
 {
     struct bw_xlator *made = add_layer(graph, "test/logical", NULL, NULL);
+    made->state = fake;
+    return made;
+}
+
+struct bw_xlator *add_fake_device(struct bw_graph *graph, struct fake_layer *fake)
+{
+    struct bw_xlator *made = add_layer(graph, "test/device", NULL, NULL);
     made->state = fake;
     return made;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A layer that answers from memory and writes down what it is asked: the bottom for tests of single
- * layers. After making one, give it a struct fake_layer with fake_set().
+ * layers. add_fake() and add_fake_device() make one.
  */
 #ifndef BW_TESTS_FAKE_LAYER_H
 #define BW_TESTS_FAKE_LAYER_H
@@ -33,8 +33,8 @@ struct fake_layer {
     size_t hint_calls;
 };
 
-/** "test/device": devices below nothing. "test/logical": logical addresses, `map` tells the copies.
- * "test/pass": one logical child, no operation of its own. */
+/** "test/device": devices below nothing, with a size. "test/logical": logical addresses, `map`
+ * tells the copies. "test/pass": one logical child, no operation of its own. */
 extern const struct bw_xlator_class fake_device_class, fake_logical_class, fake_pass_class;
 
 /** An option of a layer. */
@@ -66,6 +66,8 @@ struct bw_xlator *add_layer(struct bw_graph *graph, const char *type, struct bw_
                             const struct option_value *options);
 /** Adds a "test/logical" with this state. */
 struct bw_xlator *add_fake(struct bw_graph *graph, struct fake_layer *fake);
+/** The same with a "test/device". */
+struct bw_xlator *add_fake_device(struct bw_graph *graph, struct fake_layer *fake);
 
 /** Gives messages to all layers of the graph that a layer is in; the answer is the error. */
 struct bw_error *tell_chunk(struct bw_xlator *layer, const struct bw_chunk *chunk);

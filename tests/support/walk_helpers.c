@@ -75,6 +75,34 @@ struct bw_error *open_image(const struct iw_image *image, struct report_log *log
     return open_paths(paths, iw_paths_of(image, paths), BW_ANY_SUPERBLOCK_COPY, log, fs);
 }
 
+/* Images that are opened. */
+
+struct fixture make_fixture(void)
+{
+    return (struct fixture){.image = iw_create(&(struct iw_options){.nodesize = 4096})};
+}
+
+void open_fixture(struct fixture *fixture)
+{
+    iw_write_memory(fixture->image);
+    open_written(fixture);
+}
+
+void open_written(struct fixture *fixture)
+{
+    expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
+    fixture->top = bw_subvolume_by_id(fixture->fs, FS);
+}
+
+void close_fixture(struct fixture *fixture)
+{
+    bw_fs_close(fixture->fs);
+    report_log_free(&fixture->log);
+    iw_destroy(fixture->image);
+}
+
+/* Graphs that are changed. */
+
 static void add_change(struct graph_changes *changes, enum bw_graph_edit_kind kind,
                        const char *format, va_list arguments)
 {
@@ -281,6 +309,17 @@ struct iw_image *sample_image(const struct iw_options *options)
     fill_sample(image);
     iw_write_memory(image);
     return image;
+}
+
+struct iw_image *spread_image(struct iw_options options)
+{
+    static const uint64_t devids[] = {4, 2, 9, 1, 77, 3, 5};
+    options.devids = devids;
+    options.nodesize = 8192;
+    options.items_per_leaf = options.pointers_per_node = 6;
+    options.block_step = 5;
+    options.chunk_gap = options.device_extent_length = 1 << 20;
+    return sample_image(&options);
 }
 
 /* Limits. */

@@ -19,6 +19,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/fs.h"
 #include "btrfs-walk/graph.h"
+#include "btrfs-walk/subvolume.h"
 #include "btrfs-walk/walk.h"
 #include "image_writer.h"
 
@@ -51,6 +52,22 @@ struct bw_error *open_paths(const char *const *paths, size_t count, int superblo
 /** Opens all devices of an image that were not removed. */
 struct bw_error *open_image(const struct iw_image *image, struct report_log *log,
                             struct bw_fs **fs);
+
+/** An image, opened. Starts as zeros, but for the image. */
+struct fixture {
+    struct iw_image *image;
+    struct report_log log;
+    struct bw_fs *fs;
+    const struct bw_subvolume *top;
+};
+
+/** An empty image with small blocks, not open yet. */
+struct fixture make_fixture(void);
+/** Writes the image to memory, and opens it. */
+void open_fixture(struct fixture *fixture);
+/** Opens an image that has been written. */
+void open_written(struct fixture *fixture);
+void close_fixture(struct fixture *fixture);
 
 /** Changes of the default graph, as they are given in arguments. Starts as zeros. */
 struct graph_changes {
@@ -104,6 +121,8 @@ void check_walk(const struct iw_image *image, struct report_log *log);
 void fill_sample(struct iw_image *image);
 /** An image with that content, written to memory. */
 struct iw_image *sample_image(const struct iw_options *options);
+/** The same with blocks in every stripe of the chunks, over several rows. */
+struct iw_image *spread_image(struct iw_options options);
 
 /** The paths that can still be told without the leaves below `lost`: see recoverable.c. */
 struct iw_paths recoverable_paths(const struct iw_image *image, const struct iw_block *lost);

@@ -6,33 +6,6 @@
 #include "format/items.h"
 #include "support/walk_helpers.h"
 
-struct fixture {
-    struct iw_image *image;
-    struct report_log log;
-    struct bw_fs *fs;
-    const struct bw_subvolume *top;
-};
-
-static struct fixture make(void)
-{
-    return (struct fixture){.image = iw_create(&(struct iw_options){.nodesize = 4096})};
-}
-
-static void open_fixture(struct fixture *fixture)
-{
-    iw_write_memory(fixture->image);
-    expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
-    fixture->top = bw_subvolume_by_id(fixture->fs, FS);
-    assert_non_null(fixture->top);
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    bw_fs_close(fixture->fs);
-    report_log_free(&fixture->log);
-    iw_destroy(fixture->image);
-}
-
 /* Names of a listing, each with a '\n' after it. */
 static void list(const struct fixture *fixture, const char *path, uint64_t position,
                  unsigned at_most, struct bw_buffer *names, uint64_t *end)
@@ -85,7 +58,7 @@ static void compare_listings(const struct fixture *fixture, unsigned step, size_
 
 static void test_directory(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     (void)state;
     fill_directory(fixture.image, 1500);
     open_fixture(&fixture);
@@ -105,7 +78,7 @@ static void test_directory(void **state)
  */
 static void test_lost_directory(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     (void)state;
     fill_directory(fixture.image, 300);
     iw_write_memory(fixture.image);
@@ -140,7 +113,7 @@ static void expect_path(const struct fixture *fixture, const struct bw_place *pl
 
 static void test_inodes(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     struct bw_buffer names = {0};
     struct bw_place place;
@@ -179,7 +152,7 @@ static void test_inodes(void **state)
 
 static void test_subvolumes(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     const struct bw_subvolume *found = NULL;
     struct bw_subvolume_info info, original;
@@ -229,7 +202,7 @@ static struct bw_error *append_entry(void *context, const struct bw_entry *entry
 
 static void test_visitor(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct bw_buffer text = {0};
     struct bw_walk_options options = {
         .struct_size = sizeof options, .visit = append_entry, .context = &text};
@@ -254,7 +227,7 @@ static void test_visitor(void **state)
 /* Options of older and newer callers. */
 static void test_struct_size(void **state)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct {
         struct bw_walk_options options;
         uint64_t later;

@@ -4,24 +4,11 @@
 #include "format/items.h"
 #include "support/walk_helpers.h"
 
-struct fixture {
-    struct iw_image *image;
-    struct report_log log;
-    struct bw_fs *fs;
-};
-
 static struct fixture make(const struct iw_options *options)
 {
     struct fixture fixture = {.image = sample_image(options)};
-    expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));
+    open_written(&fixture);
     return fixture;
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    bw_fs_close(fixture->fs);
-    report_log_free(&fixture->log);
-    iw_destroy(fixture->image);
 }
 
 /* Counts the items of a tree in a range of keys; each must be found where its location says. */

@@ -44,22 +44,13 @@ static struct walk_result walk_changed(const struct iw_image *image, unsigned mi
     return result;
 }
 
-/* Blocks in every stripe of the chunks, over several rows. All 32 bytes of a sha256 are compared,
- * so that no flipped bit goes unnoticed. */
+/* All 32 bytes of a sha256 are compared, so that no flipped bit goes unnoticed. */
 static struct subject make_subject(const struct profile *profile, uint64_t device_size)
 {
-    static const uint64_t devids[] = {4, 2, 9, 1, 77, 3, 5};
-    struct iw_image *image = sample_image(&(struct iw_options){.profile = profile->flag,
-                                                               .checksum_type = BW_CHECKSUM_SHA256,
-                                                               .device_count = profile->devices,
-                                                               .devids = devids,
-                                                               .device_size = device_size,
-                                                               .nodesize = 8192,
-                                                               .items_per_leaf = 6,
-                                                               .pointers_per_node = 6,
-                                                               .block_step = 5,
-                                                               .chunk_gap = 1 << 20,
-                                                               .device_extent_length = 1 << 20});
+    struct iw_image *image = spread_image((struct iw_options){.profile = profile->flag,
+                                                              .checksum_type = BW_CHECKSUM_SHA256,
+                                                              .device_count = profile->devices,
+                                                              .device_size = device_size});
     struct subject subject = {profile, image, walk_changed(image, 0, NULL, 1, NULL)};
     expect_paths(image, &subject.healthy);
     return subject;

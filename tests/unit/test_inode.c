@@ -8,37 +8,6 @@
 #include "fs/lookup.h"
 #include "support/walk_helpers.h"
 
-struct fixture {
-    struct iw_image *image;
-    struct report_log log;
-    struct bw_fs *fs;
-    const struct bw_subvolume *subvolume;
-};
-
-static struct fixture make(void)
-{
-    return (struct fixture){.image = iw_create(&(struct iw_options){.nodesize = 4096})};
-}
-
-static void open_written(struct fixture *fixture)
-{
-    expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
-    fixture->subvolume = bw_subvolume_by_id(fixture->fs, FS);
-}
-
-static void open_fixture(struct fixture *fixture)
-{
-    iw_write_memory(fixture->image);
-    open_written(fixture);
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    bw_fs_close(fixture->fs);
-    report_log_free(&fixture->log);
-    iw_destroy(fixture->image);
-}
-
 /* Spoils the leaf that holds a key. */
 static void lose_leaf_of(const struct fixture *fixture, struct bw_key key)
 {
@@ -49,7 +18,7 @@ static void lose_leaf_of(const struct fixture *fixture, struct bw_key key)
 static void test_inodes(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     iw_shape(fixture.image, FS, 3, 0, 0);
     struct bw_wanted_inode wanted[40] = {0};
     char name[16];
@@ -66,11 +35,11 @@ static void test_inodes(void **state)
     wanted[39].number = wanted[38].number + 100;
     open_fixture(&fixture);
     struct bw_inode inode;
-    expect_success(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[1].number, &inode));
+    expect_success(bw_inode_read(fixture.fs, &fixture.top->tree, wanted[1].number, &inode));
     assert_int_equal(inode.mode & 0170000, 010000);
-    expect_error(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[39].number, &inode),
+    expect_error(bw_inode_read(fixture.fs, &fixture.top->tree, wanted[39].number, &inode),
                  BW_ERROR_NOT_FOUND, "there is no inode");
-    expect_success(bw_inodes_get(fixture.fs, fixture.subvolume, wanted, COUNT(wanted), true));
+    expect_success(bw_inodes_get(fixture.fs, fixture.top, wanted, COUNT(wanted), true));
     for (size_t i = 0; i < 39; i++) {
         assert_true(wanted[i].found);
         assert_int_equal(wanted[i].has_acl, i % 5 == 0);
@@ -83,7 +52,7 @@ static void test_inodes(void **state)
 static void test_lost_inodes(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct bw_wanted_inode wanted[40] = {0};
     char name[16];
     iw_shape(fixture.image, FS, 4, 0, 0);
@@ -94,7 +63,7 @@ static void test_lost_inodes(void **state)
     iw_write_memory(fixture.image);
     lose_leaf_of(&fixture, (struct bw_key){wanted[20].number, BW_INODE_ITEM, 0});
     open_written(&fixture);
-    expect_success(bw_inodes_get(fixture.fs, fixture.subvolume, wanted, COUNT(wanted), false));
+    expect_success(bw_inodes_get(fixture.fs, fixture.top, wanted, COUNT(wanted), false));
     size_t found = 0;
     for (size_t i = 0; i < COUNT(wanted); i++)
         found += wanted[i].found;
@@ -102,7 +71,7 @@ static void test_lost_inodes(void **state)
     assert_false(wanted[20].found);
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 1);
     struct bw_inode inode;
-    expect_error(bw_inode_read(fixture.fs, &fixture.subvolume->tree, wanted[20].number, &inode),
+    expect_error(bw_inode_read(fixture.fs, &fixture.top->tree, wanted[20].number, &inode),
                  BW_ERROR_CORRUPT, NULL);
     close_fixture(&fixture);
 }
@@ -142,7 +111,7 @@ static void expect_names(struct fixture *fixture, const struct bw_place *directo
 static void test_directory(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     iw_file(fixture.image, FS, TOP, "z");
     iw_directory(fixture.image, FS, TOP, "y");
     iw_subvolume(fixture.image, 256, FS, TOP, "sub", 0);
@@ -181,7 +150,7 @@ static void count_name(void *context, const struct bw_directory_entry *entry)
 /* Each name once, although leaves are gone: of the indexes, or of both kinds of items. */
 static void check_lost(bool both)
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     char name[32];
     size_t counts[60] = {0};
     iw_shape(fixture.image, FS, 10, 0, 0);
@@ -238,7 +207,7 @@ static void expect_target(struct fixture *fixture, uint64_t inode, const char *e
 {
     struct bw_buffer target = {0};
     bw_buffer_append(&target, "=", 1);
-    expect_success(bw_symlink_read(fixture->fs, &fixture->subvolume->tree, inode, &target));
+    expect_success(bw_symlink_read(fixture->fs, &fixture->top->tree, inode, &target));
     assert_int_equal(target.length, 1 + strlen(expected));
     assert_memory_equal(target.data + 1, expected, strlen(expected));
     bw_buffer_free(&target);
@@ -250,7 +219,7 @@ static void test_symlinks(void **state)
     /* "compressed" as zlib stores it, without compressing it. */
     static const uint8_t zlib[] = {0x78, 0x01, 0x01, 0x0a, 0x00, 0xf5, 0xff, 'c', 'o', 'm', 'p',
                                    'r',  'e',  's',  's',  'e',  'd',  0,    0,   0,   0};
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t plain = iw_symlink(fixture.image, FS, TOP, "plain", "../a b/\xff");
     uint64_t cut = iw_make(fixture.image, FS, TOP, "cut", BW_FILE_SYMLINK);
     iw_inline_data(fixture.image, FS, cut, "to\0rest", 7);
@@ -266,11 +235,11 @@ static void test_symlinks(void **state)
     expect_target(&fixture, cut, "to");
     expect_target(&fixture, packed, "compressed");
     struct bw_buffer target = {0};
-    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, broken, &target),
-                 BW_ERROR_CORRUPT, "zstd");
-    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, regular, &target),
+    expect_error(bw_symlink_read(fixture.fs, &fixture.top->tree, broken, &target), BW_ERROR_CORRUPT,
+                 "zstd");
+    expect_error(bw_symlink_read(fixture.fs, &fixture.top->tree, regular, &target),
                  BW_ERROR_CORRUPT, "not inline");
-    expect_error(bw_symlink_read(fixture.fs, &fixture.subvolume->tree, empty, &target),
+    expect_error(bw_symlink_read(fixture.fs, &fixture.top->tree, empty, &target),
                  BW_ERROR_NOT_FOUND, "no target");
     assert_int_equal(target.length, 0);
     bw_buffer_free(&target);
@@ -290,7 +259,7 @@ static struct bw_error *append_xattr(void *context, const struct bw_xattr *xattr
 static void test_xattrs(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file"),
              other = iw_file(fixture.image, FS, TOP, "other");
     /* The same hash: one item. */
@@ -306,22 +275,22 @@ static void test_xattrs(void **state)
     iw_item(fixture.image, FS, key, copy, size - 1); /* cut off */
     open_fixture(&fixture);
     struct bw_buffer text = {0};
-    expect_success(bw_inode_xattrs(
-        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = file}, append_xattr,
-        &text));
+    expect_success(bw_inode_xattrs(fixture.fs,
+                                   &(struct bw_place){.subvolume = fixture.top, .inode = file},
+                                   append_xattr, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data, "081763fa5c=one;fff22fd34c=;");
     assert_int_equal(fixture.log.counts[BW_DAMAGE], 0);
     text.length = 0;
-    expect_success(bw_inode_xattrs(
-        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = other},
-        append_xattr, &text));
+    expect_success(bw_inode_xattrs(fixture.fs,
+                                   &(struct bw_place){.subvolume = fixture.top, .inode = other},
+                                   append_xattr, &text));
     bw_buffer_append_byte(&text, '\0');
     assert_string_equal(text.data, "user.a=whole;");
     assert_int_equal(report_log_count(&fixture.log, "attribute is cut off"), 1);
     text.length = 0;
     expect_success(bw_inode_xattrs(fixture.fs,
-                                   &(struct bw_place){.subvolume = fixture.subvolume, .inode = TOP},
+                                   &(struct bw_place){.subvolume = fixture.top, .inode = TOP},
                                    append_xattr, &text));
     assert_int_equal(text.length, 0);
     bw_buffer_free(&text);
@@ -331,7 +300,7 @@ static void test_xattrs(void **state)
 static void test_extent_count(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file");
     put_extent(&fixture, file, 0, BW_FILE_EXTENT_REGULAR, BW_COMPRESS_ZSTD, NULL, 4096, 8192);
     put_extent(&fixture, file, 8192, BW_FILE_EXTENT_REGULAR, BW_COMPRESS_NONE, NULL, 4096, 4096);
@@ -341,7 +310,7 @@ static void test_extent_count(void **state)
     open_fixture(&fixture);
     struct bw_extent_count count;
     expect_success(bw_file_count_extents(
-        fixture.fs, &(struct bw_place){.subvolume = fixture.subvolume, .inode = file}, &count));
+        fixture.fs, &(struct bw_place){.subvolume = fixture.top, .inode = file}, &count));
     assert_int_equal(count.total, 4);
     assert_int_equal(count.regular, 2);
     assert_int_equal(count.unwritten, 1);

@@ -9,18 +9,10 @@ static const uint64_t sizes[PARTS] = {3000, 0, 1, 6999};
 
 struct bench {
     struct fake_layer fakes[PARTS];
-    struct bw_xlator_class device;
-    const struct bw_xlator_class *classes[2];
     uint8_t bytes[WHOLE];
     struct bw_graph *graph;
     struct bw_xlator *parts[PARTS], *concat;
 };
-
-static uint64_t tell_size(struct bw_xlator *xlator)
-{
-    const struct fake_layer *fake = bw_xlator_private(xlator);
-    return fake->size;
-}
 
 static struct bw_error *try_concat(struct bench *bench)
 {
@@ -35,14 +27,10 @@ static struct bench *make_parts(void)
     uint64_t begin = 0;
     for (size_t i = 0; i < WHOLE; i++)
         bench->bytes[i] = (uint8_t)(i * 2654435761u >> 13);
-    bench->device = fake_device_class;
-    bench->device.operations.size = tell_size;
-    bench->classes[0] = &bench->device;
-    bench->graph = graph_of(bench->classes, NULL);
+    bench->graph = fake_graph(NULL);
     for (size_t i = 0; i < PARTS; begin += sizes[i++]) {
         bench->fakes[i] = (struct fake_layer){.copies = {bench->bytes + begin}, .size = sizes[i]};
-        bench->parts[i] = add_layer(bench->graph, "test/device", NULL, NULL);
-        bench->parts[i]->state = &bench->fakes[i];
+        bench->parts[i] = add_fake_device(bench->graph, &bench->fakes[i]);
     }
     return bench;
 }

@@ -9,18 +9,8 @@
 
 enum { BLOCK = 1024, ROOM = 64 * BLOCK, HEADER = 21, ENTRY = 12 };
 
-static uint64_t device_size;
-
-static uint64_t tell_size(struct bw_xlator *xlator)
-{
-    (void)xlator;
-    return device_size;
-}
-
 struct bench {
     struct fake_layer fake;
-    struct bw_xlator_class device; /* the fake device, with a size */
-    const struct bw_xlator_class *classes[2];
     uint8_t bytes[ROOM];
     size_t cluster, end; /* where the last cluster begins, and its pieces end */
     struct report_log log;
@@ -79,14 +69,9 @@ static struct bench *make_bench(void)
 
 static struct bw_error *open_dump(struct bench *bench)
 {
-    bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = ROOM};
-    device_size = bench->end;
-    bench->device = fake_device_class;
-    bench->device.operations.size = tell_size;
-    bench->classes[0] = &bench->device;
-    bench->graph = graph_of(bench->classes, &bench->log);
-    bench->below = add_layer(bench->graph, "test/device", NULL, NULL);
-    bench->below->state = &bench->fake;
+    bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = bench->end};
+    bench->graph = fake_graph(&bench->log);
+    bench->below = add_fake_device(bench->graph, &bench->fake);
     const struct layer layer = {
         .type = "layout/metadump", .name = "dump", .children = &bench->below, .child_count = 1};
     return graph_add(bench->graph, &layer, &bench->dump);

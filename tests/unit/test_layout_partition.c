@@ -12,31 +12,19 @@ enum { SIZE = 3 << 20, ENTRY = 128, ENTRIES = 128 };
 
 struct bench {
     struct fake_layer fake;
-    struct bw_xlator_class device;
-    const struct bw_xlator_class *classes[2];
     uint8_t *bytes;
     struct report_log log;
     struct bw_graph *graph;
     struct bw_xlator *disk;
 };
 
-static uint64_t tell_size(struct bw_xlator *xlator)
-{
-    const struct fake_layer *fake = bw_xlator_private(xlator);
-    return fake->size;
-}
-
 static struct bench *make_bench(void)
 {
     struct bench *bench = calloc(1, sizeof *bench);
     bench->bytes = calloc(1, SIZE);
     bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = SIZE};
-    bench->device = fake_device_class;
-    bench->device.operations.size = tell_size;
-    bench->classes[0] = &bench->device;
-    bench->graph = graph_of(bench->classes, &bench->log);
-    bench->disk = add_layer(bench->graph, "test/device", NULL, NULL);
-    bench->disk->state = &bench->fake;
+    bench->graph = fake_graph(&bench->log);
+    bench->disk = add_fake_device(bench->graph, &bench->fake);
     return bench;
 }
 

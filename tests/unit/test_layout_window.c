@@ -10,18 +10,8 @@
 
 enum { SIZE = 100000 };
 
-static uint64_t device_size; /* of the fake, which has to be known when the window is made */
-
-static uint64_t tell_size(struct bw_xlator *xlator)
-{
-    (void)xlator;
-    return device_size;
-}
-
 struct bench {
     struct fake_layer fake;
-    struct bw_xlator_class device; /* the fake device, with a size */
-    const struct bw_xlator_class *classes[3];
     uint8_t bytes[SIZE];
     struct bw_graph *graph;
     struct bw_xlator *below;
@@ -32,14 +22,9 @@ static struct bench *make_bench(uint64_t size)
     struct bench *bench = calloc(1, sizeof *bench);
     for (size_t i = 0; i < SIZE; i++)
         bench->bytes[i] = (uint8_t)(i * 2654435761u >> 13);
-    bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = SIZE};
-    device_size = size;
-    bench->device = fake_device_class;
-    bench->device.operations.size = tell_size;
-    bench->classes[0] = &bench->device;
-    bench->graph = graph_of(bench->classes, NULL);
-    bench->below = add_layer(bench->graph, "test/device", NULL, NULL);
-    bench->below->state = &bench->fake;
+    bench->fake = (struct fake_layer){.copies = {bench->bytes}, .size = size};
+    bench->graph = fake_graph(NULL);
+    bench->below = add_fake_device(bench->graph, &bench->fake);
     return bench;
 }
 

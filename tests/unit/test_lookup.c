@@ -9,30 +9,6 @@
 /* Two pairs of names that have the same hash. */
 static const char *const collisions[] = {"081763fa5c", "fff22fd34c", "3519a2105c", "a06ea6bb7a"};
 
-struct fixture {
-    struct iw_image *image;
-    struct report_log log;
-    struct bw_fs *fs;
-};
-
-static struct fixture make(void)
-{
-    return (struct fixture){.image = iw_create(&(struct iw_options){.nodesize = 4096})};
-}
-
-static void open_fixture(struct fixture *fixture)
-{
-    iw_write_memory(fixture->image);
-    expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    bw_fs_close(fixture->fs);
-    report_log_free(&fixture->log);
-    iw_destroy(fixture->image);
-}
-
 static void expect_place(const struct fixture *fixture, const char *path, bool follow,
                          uint64_t subvolume, uint64_t inode, uint8_t type)
 {
@@ -55,7 +31,7 @@ static void expect_nothing(const struct fixture *fixture, const char *path, cons
 static void test_names(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t a = iw_directory(fixture.image, FS, TOP, "a"),
              b = iw_directory(fixture.image, FS, a, "b");
     uint64_t file = iw_file(fixture.image, FS, b, "file");
@@ -89,7 +65,7 @@ static void test_names(void **state)
 static void test_equal_hashes(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t inodes[COUNT(collisions)];
     for (size_t i = 0; i < COUNT(collisions); i++)
         inodes[i] = iw_file(fixture.image, FS, TOP, collisions[i]);
@@ -106,7 +82,7 @@ static void test_equal_hashes(void **state)
 static void test_subvolumes(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     uint64_t home = iw_directory(image, FS, TOP, "users");
     iw_subvolume(image, 256, FS, home, "me", 0);
@@ -144,7 +120,7 @@ static void test_subvolumes(void **state)
 static void test_inode_of_stale_entry(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     iw_subvolume(fixture.image, 256, FS, TOP, "one", 0);
     uint64_t around = iw_directory(fixture.image, 256, TOP, "around");
     iw_subvolume(fixture.image, 257, 256, around, "nest", 0);
@@ -175,7 +151,7 @@ static void test_inode_of_stale_entry(void **state)
 static void test_links(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     struct iw_image *image = fixture.image;
     uint64_t a = iw_directory(image, FS, TOP, "a"), b = iw_directory(image, FS, a, "b");
     uint64_t file = iw_file(image, FS, b, "file");
@@ -204,7 +180,7 @@ static void test_links(void **state)
 static void test_loops(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     char name[16], target[16];
     iw_symlink(fixture.image, FS, TOP, "self", "self");
     iw_symlink(fixture.image, FS, TOP, "ping", "pong");
@@ -228,7 +204,7 @@ static void test_loops(void **state)
 static void test_odd_entries(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     static const struct bw_key locations[] = {
         {300, BW_INODE_REF, 0}, {0, BW_INODE_ITEM, 0}, {BW_EMPTY_DIRECTORY, BW_INODE_ITEM, 0}};
     char name[2] = "a";
@@ -256,7 +232,7 @@ static void test_odd_entries(void **state)
 static void test_entry_without_item(void **state)
 {
     (void)state;
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     uint64_t file = iw_file(fixture.image, FS, TOP, "file");
     iw_entry(fixture.image, FS,
              &(struct iw_entry){.directory = TOP,
@@ -274,7 +250,7 @@ enum { MANY = 60 };
 /* A directory whose items and indexes fill several leaves each. */
 static struct fixture make_many(uint64_t inodes[static MANY])
 {
-    struct fixture fixture = make();
+    struct fixture fixture = make_fixture();
     char name[32];
     iw_shape(fixture.image, FS, 10, 0, 0);
     for (int i = 0; i < MANY; i++) {

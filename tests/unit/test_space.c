@@ -6,28 +6,9 @@
 #include "support/image_writer_internal.h"
 #include "support/walk_helpers.h"
 
-struct fixture {
-    struct iw_image *image;
-    struct report_log log;
-    struct bw_fs *fs;
-};
-
 static struct fixture make(const struct iw_options *options)
 {
     return (struct fixture){.image = iw_create(options)};
-}
-
-static void open_fixture(struct fixture *fixture)
-{
-    iw_write_memory(fixture->image);
-    expect_success(open_image(fixture->image, &fixture->log, &fixture->fs));
-}
-
-static void close_fixture(struct fixture *fixture)
-{
-    bw_fs_close(fixture->fs);
-    report_log_free(&fixture->log);
-    iw_destroy(fixture->image);
 }
 
 /* Where chunks will lie: data chunks come first, whatever the trees hold. */

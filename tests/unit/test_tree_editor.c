@@ -43,6 +43,31 @@ static struct bw_tree tree_of(const struct iw_image *image)
     return (struct bw_tree){TREE, {root->logical, root->generation, (uint8_t)root->level}, 0};
 }
 
+/* The tree of an image, to be changed. */
+struct bench {
+    struct iw_image *image;
+    struct bw_fs *fs;
+    struct bw_tree tree;
+    struct bw_block_memory memory;
+    struct bw_tree_editor editor;
+};
+
+static void make_bench(struct bench *bench, struct iw_image *image)
+{
+    *bench = (struct bench){.image = image, .tree = tree_of(image), .memory = {.nodesize = 4096}};
+    expect_success(open_image(image, NULL, &bench->fs));
+    expect_success(
+        bw_editor_create(&bench->editor, &bench->fs->reader, &bench->memory, &bench->tree, 77));
+}
+
+static void free_bench(struct bench *bench)
+{
+    bw_editor_destroy(&bench->editor);
+    bw_memory_free(&bench->memory);
+    bw_fs_close(bench->fs);
+    iw_destroy(bench->image);
+}
+
 /* Reads the tree as everybody does. */
 static void check_tree(const struct bw_tree_reader *reader, const struct bw_tree *tree,
                        const struct model *model)
@@ -112,81 +137,58 @@ static void change(struct bw_tree_editor *editor, struct model *model, uint32_t 
 static void test_changes(void **state)
 {
     (void)state;
+    struct bench bench;
     struct model model, before;
-    struct iw_image *image = make_image(&model);
-    struct bw_fs *fs;
-    struct bw_block_memory memory = {.nodesize = 4096};
-    struct bw_tree_editor editor;
-    const struct bw_tree tree = tree_of(image);
     uint32_t seed = 1;
+    make_bench(&bench, make_image(&model));
     before = model;
-    expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_editor_create(&editor, &fs->reader, &memory, &tree, 77));
-    check_tree(&fs->reader, &tree, &model);
+    check_tree(&bench.fs->reader, &bench.tree, &model);
     for (size_t step = 0; step < 20000; step++) {
-        change(&editor, &model, &seed, step % 10000 > 6000);
-        check_key(&editor, &model, next_random(&seed) % KEYS);
+        change(&bench.editor, &model, &seed, step % 10000 > 6000);
+        check_key(&bench.editor, &model, next_random(&seed) % KEYS);
         if (step % 500 == 0)
-            check_tree(&editor.reader, &editor.tree, &model);
+            check_tree(&bench.editor.reader, &bench.editor.tree, &model);
     }
-    assert_in_range(editor.tree.root.level, 2, 4);
-    check_tree(&fs->reader, &tree, &before); /* the image is as it was */
+    assert_in_range(bench.editor.tree.root.level, 2, 4);
+    check_tree(&bench.fs->reader, &bench.tree, &before); /* the image is as it was */
     for (size_t number = 0; number < KEYS; number++) {
         const struct bw_key key = key_of(number);
-        expect_success(bw_edit_remove(&editor, &key));
+        expect_success(bw_edit_remove(&bench.editor, &key));
     }
-    check_tree(&editor.reader, &editor.tree, &(struct model){{0}});
-    bw_editor_destroy(&editor);
-    bw_memory_free(&memory);
-    bw_fs_close(fs);
-    iw_destroy(image);
+    check_tree(&bench.editor.reader, &bench.editor.tree, &(struct model){{0}});
+    free_bench(&bench);
 }
 
 /* Only the blocks that a key leads to are copied. */
 static void test_cost(void **state)
 {
     (void)state;
+    struct bench bench;
     struct model model;
-    struct iw_image *image = make_image(&model);
-    struct bw_fs *fs;
-    struct bw_block_memory memory = {.nodesize = 4096};
-    struct bw_tree_editor editor;
-    const struct bw_tree tree = tree_of(image);
     const struct bw_key key = key_of(1);
-    expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_editor_create(&editor, &fs->reader, &memory, &tree, 77));
-    expect_success(bw_edit_put(&editor, &key, "new", 3));
-    assert_int_equal(memory.count, tree.root.level + 1);
-    const struct bw_item too_large = {key, bytes_of(1, 1), bw_edit_room(&editor) + 1};
-    expect_error(bw_edit_put(&editor, &key, too_large.data, too_large.size), BW_ERROR_CORRUPT,
+    make_bench(&bench, make_image(&model));
+    expect_success(bw_edit_put(&bench.editor, &key, "new", 3));
+    assert_int_equal(bench.memory.count, bench.tree.root.level + 1);
+    const struct bw_item too_large = {key, bytes_of(1, 1), bw_edit_room(&bench.editor) + 1};
+    expect_error(bw_edit_put(&bench.editor, &key, too_large.data, too_large.size), BW_ERROR_CORRUPT,
                  "fits no leaf");
-    bw_editor_destroy(&editor);
-    bw_memory_free(&memory);
-    bw_fs_close(fs);
-    iw_destroy(image);
+    free_bench(&bench);
 }
 
 /* A lost leaf cannot be changed; the others can. */
 static void test_loss(void **state)
 {
     (void)state;
+    struct bench bench;
     struct model model;
     struct iw_image *image = make_image(&model);
-    struct bw_fs *fs;
-    struct bw_block_memory memory = {.nodesize = 4096};
-    struct bw_tree_editor editor;
-    const struct bw_tree tree = tree_of(image);
     const struct bw_key first = key_of(0), last = key_of(KEYS - 1);
     const struct iw_block *leaf = iw_block_of_key(image, TREE, first);
     iw_corrupt(image, leaf->logical, IW_ALL_COPIES, 200, 1, IW_FLIP);
-    expect_success(open_image(image, NULL, &fs));
-    expect_success(bw_editor_create(&editor, &fs->reader, &memory, &tree, 77));
-    expect_error(bw_edit_put(&editor, &first, "new", 3), BW_ERROR_CORRUPT, "checksum");
-    expect_success(bw_edit_put(&editor, &last, "new", 3));
-    bw_editor_destroy(&editor);
-    bw_memory_free(&memory);
-    bw_fs_close(fs);
-    iw_destroy(image);
+    make_bench(&bench, image);
+    expect_error(bw_edit_put(&bench.editor, &first, "new", 3), BW_ERROR_CORRUPT, "checksum");
+    expect_success(bw_edit_put(&bench.editor, &last, "new", 3));
+    free_bench(&bench);
 }
 
 int main(void)

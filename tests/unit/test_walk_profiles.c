@@ -31,19 +31,10 @@ static const struct profile {
     {BW_GROUP_RAID6, 7, 2},
 };
 
-/* Blocks in every stripe of the chunks, over several rows. */
-static struct iw_image *spread_image(const struct profile *profile)
+static struct iw_image *make_image(const struct profile *profile)
 {
-    static const uint64_t devids[] = {4, 2, 9, 1, 77, 3, 5};
-    return sample_image(&(struct iw_options){.profile = profile->flag,
-                                             .device_count = profile->devices,
-                                             .devids = devids,
-                                             .nodesize = 8192,
-                                             .items_per_leaf = 6,
-                                             .pointers_per_node = 6,
-                                             .block_step = 5,
-                                             .chunk_gap = 1 << 20,
-                                             .device_extent_length = 1 << 20});
+    return spread_image(
+        (struct iw_options){.profile = profile->flag, .device_count = profile->devices});
 }
 
 /* Walks without the devices of a bit mask. */
@@ -61,7 +52,7 @@ static void test_healthy(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
-        struct iw_image *image = spread_image(&profiles[i]);
+        struct iw_image *image = make_image(&profiles[i]);
         struct report_log log = {0};
         check_walk(image, &log);
         assert_int_equal(log.text.length, 0);
@@ -73,7 +64,7 @@ static void test_missing_devices(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
-        struct iw_image *image = spread_image(&profiles[i]);
+        struct iw_image *image = make_image(&profiles[i]);
         for (unsigned missing = 1; missing + 1 < 1u << profiles[i].devices; missing++) {
             struct report_log log = {0};
             unsigned count = (unsigned)__builtin_popcount(missing);
@@ -99,7 +90,7 @@ static void test_bad_copies(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT(profiles); i++) {
-        struct iw_image *image = spread_image(&profiles[i]);
+        struct iw_image *image = make_image(&profiles[i]);
         unsigned copies = iw_copies(image, iw_block(image, 0)->logical);
         for (unsigned copy = 1; copies > 1 && copy <= copies; copy++) {
             struct report_log log = {0};
@@ -139,7 +130,7 @@ static void test_bad_blocks_under_parity(void **state)
     for (size_t i = 0; i < COUNT(profiles); i++) {
         if (!(profiles[i].flag & (BW_GROUP_RAID5 | BW_GROUP_RAID6)))
             continue;
-        struct iw_image *image = spread_image(&profiles[i]);
+        struct iw_image *image = make_image(&profiles[i]);
         for (size_t at = 0; at < iw_block_count(image); at += 3)
             check_bad_block(image, iw_block(image, at), profiles[i].flag == BW_GROUP_RAID6);
         iw_destroy(image);
