@@ -2,8 +2,17 @@
 # Builds the library, the program and the tests. `make help` lists the targets.
 
 VERSION  := 0.1.0
-PREFIX   ?= /usr/local
-DESTDIR  ?=
+# Where `make install` puts things: below DESTDIR, which is not part of any path in the files.
+PREFIX     ?= /usr/local
+BINDIR     ?= $(PREFIX)/bin
+LIBDIR     ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+DATADIR    ?= $(PREFIX)/share
+MANDIR     ?= $(DATADIR)/man
+BASHCOMPLETIONDIR ?= $(DATADIR)/bash-completion/completions
+ZSHCOMPLETIONDIR  ?= $(DATADIR)/zsh/site-functions
+FISHCOMPLETIONDIR ?= $(DATADIR)/fish/vendor_completions.d
+DESTDIR    ?=
 BUILD    ?= build
 ifeq ($(origin CC),default)
   CC := gcc
@@ -75,7 +84,7 @@ MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 \
 
 # Layers in shared objects are looked for here, and find in the program what the public headers
 # declare.
-XLATOR_DIRECTORY := $(PREFIX)/lib/btrfs-walk/xlator
+XLATOR_DIRECTORY := $(LIBDIR)/btrfs-walk/xlator
 EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlator_*,\
     -Wl,--export-dynamic-symbol='$(symbols)')
 
@@ -159,7 +168,7 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
     $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES) -lcmocka
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)
@@ -212,43 +221,46 @@ analyze: ## run clang-tidy, cppcheck and gcc -fanalyzer over src
 check-valgrind: all $(TESTS) ## run all commands and the unit tests under valgrind
 	BUILD=$(BUILD) scripts/check-valgrind
 
-install: all ## install under DESTDIR and PREFIX
-	install -D -m 755 $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/btrfs-walk
-	install -D -m 644 $(STATIC) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
-	install -D -m 755 $(SHARED) $(DESTDIR)$(PREFIX)/lib/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
-	install -d $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' \
-	    -e 's|@PACKAGES@|$(PACKAGES)|' src/btrfs-walk.pc.in \
-	    > $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
-	install -d $(DESTDIR)$(PREFIX)/include/btrfs-walk
-	install -m 644 include/btrfs-walk/*.h $(DESTDIR)$(PREFIX)/include/btrfs-walk
-	install -D -m 644 completions/btrfs-walk.bash \
-	    $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
-	install -D -m 644 completions/_btrfs-walk $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
-	install -D -m 644 completions/btrfs-walk.fish \
-	    $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
-	install -D -m 644 $(BUILD)/man/btrfs-walk.1 $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1
-	install -D -m 644 $(BUILD)/man/btrfs-walk-xlators.7 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
-	install -D -m 644 $(BUILD)/man/btrfs-walk-probes.7 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7
-	install -d $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
-	install -m 644 scripts/bpftrace/*.bt scripts/bpftrace/*.h \
-	    $(DESTDIR)$(PREFIX)/share/btrfs-walk/bpftrace
+# The files of the installation, each as SOURCE:DIRECTORY; those of the build are there after `all`.
+INSTALLED := $(PROGRAM):$(BINDIR) $(STATIC):$(LIBDIR) $(SHARED):$(LIBDIR) \
+    $(BUILD)/btrfs-walk.pc:$(LIBDIR)/pkgconfig \
+    $(HEADERS:%=%:$(INCLUDEDIR)/btrfs-walk) \
+    $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(patsubst .%,%,$(suffix $(page)))) \
+    completions/btrfs-walk.bash:$(BASHCOMPLETIONDIR) \
+    completions/_btrfs-walk:$(ZSHCOMPLETIONDIR) completions/btrfs-walk.fish:$(FISHCOMPLETIONDIR) \
+    $(patsubst %,%:$(DATADIR)/btrfs-walk/bpftrace,$(wildcard scripts/bpftrace/*.bt \
+        scripts/bpftrace/*.h))
+mode = $(if $(filter $(PROGRAM):% $(SHARED):%,$(1))$(findstring .bt:,$(1)),755,644)
+installed_path = $(DESTDIR)$(lastword $(subst :, ,$(1)))/$(notdir $(firstword $(subst :, ,$(1))))
+
+# Relative to its prefix, so that pkg-config can be told another one.
+in_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
+$(BUILD)/btrfs-walk.pc: src/btrfs-walk.pc.in Makefile FORCE
+	@sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(call in_prefix,$(LIBDIR))|' \
+	    -e 's|@INCLUDEDIR@|$(call in_prefix,$(INCLUDEDIR))|' -e 's|@VERSION@|$(VERSION)|' \
+	    -e 's|@PACKAGES@|$(PACKAGES)|' $< > $@
+
+# The program itself is linked to the static library.
+install: all $(BUILD)/btrfs-walk.pc ## install under DESTDIR and PREFIX (BINDIR=, LIBDIR=, ...)
+	@$(foreach file,$(INSTALLED),install -D -m $(call mode,$(file)) \
+	    $(firstword $(subst :, ,$(file))) $(call installed_path,$(file)) &&) :
+	@ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libbtrfs-walk.so
+	@install -d $(DESTDIR)$(XLATOR_DIRECTORY)
+	@echo 'Installed. Programs that use the shared library may need ldconfig.'
 
 uninstall: ## remove what install has put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/btrfs-walk $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.a
-	rm -f $(DESTDIR)$(PREFIX)/lib/$(SONAME) $(DESTDIR)$(PREFIX)/lib/libbtrfs-walk.so
-	rm -f $(DESTDIR)$(PREFIX)/lib/pkgconfig/btrfs-walk.pc
-	rm -rf $(DESTDIR)$(PREFIX)/include/btrfs-walk
-	rmdir $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(dir $(XLATOR_DIRECTORY)) 2> /dev/null || true
-	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/btrfs-walk
-	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_btrfs-walk
-	rm -f $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/btrfs-walk.fish
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/btrfs-walk.1 \
-	    $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-xlators.7
-	rm -rf $(DESTDIR)$(PREFIX)/share/man/man7/btrfs-walk-probes.7 $(DESTDIR)$(PREFIX)/share/btrfs-walk
+	rm -f $(foreach file,$(INSTALLED),$(call installed_path,$(file))) \
+	    $(DESTDIR)$(LIBDIR)/libbtrfs-walk.so
+	rmdir $(DESTDIR)$(XLATOR_DIRECTORY) $(DESTDIR)$(dir $(XLATOR_DIRECTORY)) \
+	    $(DESTDIR)$(INCLUDEDIR)/btrfs-walk $(DESTDIR)$(DATADIR)/btrfs-walk/bpftrace \
+	    $(DESTDIR)$(DATADIR)/btrfs-walk 2> /dev/null || true
+
+# The same bytes whenever and by whomever it is made.
+DIST := $(BUILD)/btrfs-walk-$(VERSION).tar.gz
+dist: ## pack the sources of the last commit
+	@mkdir -p $(BUILD)
+	git archive --format=tar --prefix=btrfs-walk-$(VERSION)/ HEAD | gzip -9n > $(DIST)
+	@echo $(DIST)
 
 clean: ## remove the build folder
 	rm -rf $(BUILD)
@@ -257,7 +269,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
 .PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz coverage mutate analyze \
-    check-valgrind install uninstall clean help
+    check-valgrind install uninstall dist clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What distributions get: one version everywhere, and an archive of the sources that does not depend
+# on when it is made.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+cd "$ROOT" || exit 1
+version=$(sed -n 's/^VERSION *:= *//p' Makefile)
+is "the program" "$("$PROGRAM" --version)" "btrfs-walk $version"
+is "the Debian package" "$(sed -n '1s/.*(\(.*\)-[0-9.]*).*/\1/p' packaging/debian/changelog)" \
+    "$version"
+is "the RPM" "$(sed -n 's/^Version: *//p' packaging/rpm/btrfs-walk.spec)" "$version"
+is "the APK" "$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" "$version"
+holds "the list of changes has it" grep -q "^## $version\$" CHANGELOG.md
+
+if have git && git rev-parse HEAD > /dev/null 2>&1; then
+    for folder in one two; do
+        make -s dist BUILD="$WORK/$folder" > /dev/null 2>&1
+    done
+    name=btrfs-walk-$version.tar.gz
+    holds "an archive" tar -tzf "$WORK/one/$name" "btrfs-walk-$version/Makefile"
+    holds "the same twice" cmp "$WORK/one/$name" "$WORK/two/$name"
+else
+    skip "make dist: this is no git repository"
+fi
+
+# Every directory of the installation can be chosen.
+make -s install BUILD="$BUILD" DESTDIR="$WORK/stage" PREFIX=/usr LIBDIR=/usr/lib/machine \
+    BINDIR=/opt/bin INCLUDEDIR=/opt/include DATADIR=/opt/share MANDIR=/opt/man -o all \
+    > "$WORK/log" 2>&1 || cat "$WORK/log"
+for file in /opt/bin/btrfs-walk /usr/lib/machine/libbtrfs-walk.so /opt/include/btrfs-walk/fs.h \
+    /opt/man/man1/btrfs-walk.1 /opt/man/man7/btrfs-walk-probes.7 \
+    /opt/share/zsh/site-functions/_btrfs-walk; do
+    holds "$file" [ -e "$WORK/stage$file" ]
+done
+holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
+    "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
+is "the manual has no other place" "$(find "$WORK/stage" -name '*.1' | wc -l)" 1
+finish
