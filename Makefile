@@ -35,11 +35,15 @@ SANDBOX  ?= $(if $(SANITIZE)$(filter --coverage -fprofile%,$(CFLAGS) $(LDFLAGS))
 SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(shell \
     $(PKG_CONFIG) --exists 'libseccomp >= 2.5' && echo 1),0)
 
+# The mount command needs libfuse 3; without it, that command says so.
+FUSE     ?= $(if $(shell $(PKG_CONFIG) --exists 'fuse3 >= 3.8' && echo 1),1,0)
+
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
     -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' \
     $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) \
-    $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) -Iinclude -Isrc
+    $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) $(if $(filter 1,$(FUSE)),-DBW_FUSE) \
+    -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -52,16 +56,23 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
   ifeq ($(SECCOMP),1)
-    SANDBOX_LIBRARIES := $(shell $(PKG_CONFIG) --libs libseccomp)
+    PROGRAM_LIBRARIES := $(shell $(PKG_CONFIG) --libs libseccomp)
+  endif
+  ifeq ($(FUSE),1)
+    override CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
+    PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs fuse3)
   endif
 endif
 
-EXPORT_SOURCES  := $(wildcard src/export/*.c)
-LIBRARY_SOURCES := $(filter-out src/cmd/% $(EXPORT_SOURCES),$(shell find src -name '*.c' | sort))
-PROGRAM_SOURCES := $(shell find src/cmd -name '*.c' | sort)
+NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cmd/mount/keeper.c \
+    tests/unit/test_mount*.c))
+EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/mount/*.c))
+LIBRARY_SOURCES := $(filter-out src/cmd/% src/export/% src/mount/%,\
+    $(shell find src -name '*.c' | sort))
+PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cmd -name '*.c' | sort))
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
-TEST_SOURCES    := $(wildcard tests/unit/test_*.c)
+TEST_SOURCES    := $(filter-out $(NEED_FUSE),$(wildcard tests/unit/test_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))
@@ -98,7 +109,7 @@ $(BUILD)/%.o: %.c $(BUILD)/features
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # With or without: all objects alike.
-FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP)
+FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP) fuse=$(FUSE)
 $(BUILD)/features: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FEATURES)' | cmp -s - $@ || echo '$(FEATURES)' > $@
@@ -131,7 +142,7 @@ $(EXPORT): $(EXPORT_OBJECTS)
 	$(call quiet,AR)$(AR) rcs $@ $^
 
 $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
 # Made from the tables of the program. A pattern, because one run makes all pages.
 $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs \
@@ -145,7 +156,7 @@ $(BUILD)/tests/unit/%.o: override CFLAGS += -O0
 TESTED := $(BUILD)/tests/libtested.so
 $(TESTED): $(SUPPORT_OBJECTS) $(EXPORT_OBJECTS) $(LIBRARY_OBJECTS)
 	@mkdir -p $(@D)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -shared -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
 $(BUILD)/tests/%: $(BUILD)/tests/unit/%.o $(TESTED)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN' -o $@ $^ $(LIBRARIES) -lcmocka
@@ -166,7 +177,7 @@ $(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(TESTED)
 # One of the targets is the program, whose main() it includes.
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
     $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(SANDBOX_LIBRARIES) -lcmocka
+	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
 

@@ -43,6 +43,10 @@ struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *plac
 struct bw_error *bw_directory_next(struct bw_directory *directory,
                                    const struct bw_directory_entry **entry);
 
+/** After the last entry: whether that were all of them. False if there may be entries whose names
+ * are lost, or which lead nowhere. */
+bool bw_directory_is_complete(const struct bw_directory *directory);
+
 /** Closes it; NULL is allowed. */
 void bw_directory_close(struct bw_directory *directory);
 

@@ -130,6 +130,11 @@ struct bw_place bw_place_top(const struct bw_subvolume *subvolume);
 struct bw_error *bw_lookup(const struct bw_fs *fs, const struct bw_subvolume *from,
                            const char *path, bool follow, struct bw_place *place);
 
+/** Finds one name in a directory, `length` raw bytes. Symbolic links are not followed. Errors as of
+ * bw_lookup(). */
+struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *directory,
+                                const char *name, size_t length, struct bw_place *place);
+
 /** Finds an inode by its number. Its type is taken from the inode. Errors as bw_inode_get(). */
 struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   uint64_t number, struct bw_place *place);

@@ -41,8 +41,14 @@ struct bw_stream_file {
     void *user;              /**< the caller's; handed to all functions */
 };
 
-/** Reads files for `work`. */
+/** Reads files one after another; a stream hands one to `work`. One thread at a time may use it. */
 struct bw_data_reader;
+
+/** Creates one, which the caller owns. The file system must outlive it. */
+struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader **reader);
+
+/** Frees it; NULL is allowed. */
+void bw_data_reader_destroy(struct bw_data_reader *reader);
 
 /** What to read, and who receives it. Members that may be NULL or 0 say so. */
 struct bw_stream {
@@ -87,7 +93,7 @@ struct bw_stream {
  * is delivered as bad parts. */
 struct bw_error *bw_stream_run(struct bw_fs *fs, const struct bw_stream *stream);
 
-/** Reads a range of a file, as bw_file_read_parts(), in a `work` function. */
+/** Reads a range of a file, as bw_file_read_parts(). */
 struct bw_error *bw_data_read(struct bw_data_reader *reader, const struct bw_data_file *file,
                               uint64_t offset, uint64_t length, bw_data_taker *take, void *context);
 

@@ -103,6 +103,7 @@ struct cmd_common {
     /** Whether a message of the library is printed; NULL: it is. For commands that tell by
      * themselves what is damaged. */
     bool (*wants)(enum bw_severity severity, const struct bw_error *error);
+    bool serves;        /**< the command answers the kernel: see mount.c */
     const char *folder; /**< of a command that makes files: in which; NULL: it makes none */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
@@ -164,7 +165,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression;
 extern const struct command cmd_diff;
 
-extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile;
+extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 
 /** Options that several commands have: all that open a file system (the first), and all (the
  * second). */

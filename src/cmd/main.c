@@ -32,6 +32,7 @@ const struct command *const cmd_table[] = {
     &cmd_tar,
     &cmd_extract,
     &cmd_bodyfile,
+    &cmd_mount,
     &cmd_info,
     &cmd_check,
     &cmd_owner,

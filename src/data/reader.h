@@ -51,11 +51,6 @@ void bw_data_block_join(struct bw_data_block *block, size_t first);
 /** Cuts parts, from part `first` on, to a range of the file. */
 void bw_data_block_trim(struct bw_data_block *block, size_t first, uint64_t start, uint64_t end);
 
-/** Makes a reader. The file system must outlive it. */
-struct bw_error *bw_data_reader_create(struct bw_fs *fs, struct bw_data_reader **result);
-/** Frees it; NULL is allowed. */
-void bw_data_reader_destroy(struct bw_data_reader *reader);
-
 /**
  * Adds the parts of a range to a block until it is full: in file order, without a gap, cut at the
  * file's size. `end` is set to where it stopped; that is the end of the range if at most

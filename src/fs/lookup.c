@@ -147,6 +147,22 @@ static struct bw_error *find_name(struct search *search)
     return NULL;
 }
 
+struct bw_error *bw_lookup_name(const struct bw_fs *fs, const struct bw_place *directory,
+                                const char *name, size_t length, struct bw_place *place)
+{
+    struct search search = {.fs = fs,
+                            .directory = directory,
+                            .name = name,
+                            .name_length = length,
+                            .place = place};
+    BW_TRY(find_name(&search));
+    return search.found ? NULL
+                        : bw_error_create(BW_ERROR_NOT_FOUND,
+                                          "tree %" PRIu64 ": directory inode %" PRIu64
+                                          " has no entry of this name",
+                                          directory->subvolume->tree.id, directory->inode);
+}
+
 /* A look-up under way. */
 struct walk {
     const struct bw_fs *fs;

@@ -33,6 +33,7 @@ struct bw_directory {
     struct bw_cursor cursor; /* in the present item */
     bool in_item;
     bool lost;              /* something of this source */
+    bool incomplete;        /* something of all sources */
     uint64_t start;         /* position it began at */
     uint64_t rest;          /* how many entries came from other sources than the index */
     struct bw_map told;     /* hashes of the names of entries, for those sources */
@@ -83,6 +84,11 @@ struct bw_error *bw_directory_open(struct bw_fs *fs, const struct bw_place *plac
     if (directory->source == FROM_INDEX && position < REST)
         begin_range(directory, BW_DIR_INDEX, position, UINT64_MAX);
     return NULL;
+}
+
+bool bw_directory_is_complete(const struct bw_directory *directory)
+{
+    return !directory->incomplete;
 }
 
 void bw_directory_close(struct bw_directory *directory)
@@ -186,6 +192,7 @@ static struct bw_error *next_source(struct bw_directory *directory)
 {
     const struct bw_recovery *recovery = &directory->fs->recovery;
     BW_TRY(end_range(directory));
+    directory->incomplete |= directory->source == FROM_HASH && directory->lost;
     if (directory->source == FROM_INDEX && !directory->lost && directory->start &&
         directory->start < REST)
         BW_TRY(check_before_start(directory));
@@ -223,6 +230,7 @@ static bool set_entry(struct bw_directory *directory, const struct bw_dir_entry 
     struct bw_directory_entry *listed = &directory->entry;
     struct bw_error *error = bw_place_of_entry(directory->fs, directory->place.subvolume,
                                                directory->place.inode, entry, &listed->place);
+    directory->incomplete |= error != NULL;
     if (error)
         bw_fs_report(directory->fs, BW_DAMAGE, error);
     listed->name = (const char *)entry->name;

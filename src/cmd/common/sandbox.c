@@ -171,7 +171,8 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
 {
     static bool entered; /* by the process */
-    struct files files = {.rules = -1, .calls.folder = common->folder};
+    struct files files = {.rules = -1, .calls.folder = common->folder,
+                          .calls.serves = common->serves};
     const char *reason = lacks_sandbox(common);
     if (entered)
         return NULL;

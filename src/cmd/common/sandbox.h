@@ -22,6 +22,7 @@ struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct
 struct cmd_system_calls {
     bool outputs; /**< opening files for writing */
     bool folder;  /**< making and changing files and directories */
+    bool serves;  /**< answering the kernel through a descriptor that another process hands over */
 };
 
 /** Allows the system calls that the program needs from now on, and no others, in all threads.

@@ -135,6 +135,9 @@ static const char *const folder[] = {
 /* Of a command that opens files for writing. */
 static const char *const outputs[] = {"open", "openat", NULL};
 
+/* Of a command that answers the kernel. */
+static const char *const serving[] = {"chdir", "recvmsg", NULL};
+
 /* Calls that are allowed if one argument is right. */
 struct limited {
     const char *name;
@@ -215,6 +218,8 @@ static int fill(scmp_filter_ctx filter, struct cmd_system_calls wanted)
         problem = allow_all(filter, folder);
     if (!problem && wanted.folder)
         problem = allow_all_limited(filter, folder_limited);
+    if (!problem && wanted.serves)
+        problem = allow_all(filter, serving);
     if (!problem && (wanted.folder || wanted.outputs))
         problem = allow_all(filter, outputs);
     if (!problem)

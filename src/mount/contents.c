@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Data of files, and where they have any. An answer is always as long as the request, up to the end
+ * of the file: the kernel takes a short one for the end. If any of it cannot be read, the request
+ * fails; the kernel then asks again for each page by itself, so that no more is lost than is bad.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "mount/internal.h"
+#include "mount/windows.h"
+
+enum {
+    NEAR = 512 << 10,     /* requests of one reader may come in another order */
+    SEQUENTIAL = 256 << 10, /* read in a row: more of it will follow */
+    LARGE = 64 << 10,       /* a first request for so much is made by a reader of all */
+    AHEAD = 2,              /* windows */
+};
+
+/* A file that is open. Several threads may read it at once. */
+struct open_file {
+    struct bw_data_file data;
+    atomic_uint_fast64_t next; /* where the last request ended */
+    atomic_uint_fast64_t run;  /* bytes that were read near to each other */
+};
+
+static struct open_file *file_of(const struct fuse_file_info *file)
+{
+    return (struct open_file *)(uintptr_t)file->fh;
+}
+
+static struct bw_error *make_file(const struct bw_mount *mount, fuse_ino_t node,
+                                  struct open_file **result)
+{
+    struct bw_place place;
+    struct bw_inode inode;
+    if (!bw_mount_place(mount, node, &place))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no such file");
+    BW_TRY(bw_inode_get(mount->fs, &place, &inode));
+    struct open_file *file = *result = calloc(1, sizeof *file);
+    if (!file)
+        return bw_error_no_memory();
+    file->data = bw_data_file_of(&place, &inode);
+    return NULL;
+}
+
+static void open_file(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info)
+{
+    struct open_file *file;
+    struct bw_error *error = make_file(bw_mount_of(request), node, &file);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    info->fh = (uintptr_t)file;
+    info->keep_cache = 1;
+    if (fuse_reply_open(request, info))
+        free(file);
+}
+
+static void release(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *info)
+{
+    (void)node;
+    free(file_of(info));
+    fuse_reply_err(request, 0);
+}
+
+/* Whether somebody reads the file from front to back. */
+static bool is_sequential(struct open_file *file, uint64_t offset, size_t size)
+{
+    const uint64_t next = atomic_exchange(&file->next, offset + size);
+    if ((next > offset ? next - offset : offset - next) > NEAR)
+        atomic_store(&file->run, 0);
+    const uint64_t run = atomic_fetch_add(&file->run, size) + size;
+    return run >= SEQUENTIAL || (!offset && size >= LARGE && size < file->data.size);
+}
+
+/* Answers from windows: a request touches two of them at most. False if that is not possible. */
+static bool read_windows(fuse_req_t request, const struct open_file *file, uint64_t offset,
+                         size_t size)
+{
+    struct bw_windows *windows = bw_mount_of(request)->windows;
+    struct bw_window *taken[2] = {0};
+    struct iovec parts[2];
+    size_t count = 0, got = 0;
+    for (unsigned i = 1; i <= AHEAD; i++)
+        bw_windows_ahead(windows, &file->data, offset + (uint64_t)i * BW_WINDOW_BYTES);
+    for (; got < size && count < 2; count++) {
+        const size_t inside = (offset + got) % BW_WINDOW_BYTES, room = BW_WINDOW_BYTES - inside;
+        taken[count] = bw_windows_take(windows, &file->data, offset + got);
+        if (!taken[count])
+            break;
+        parts[count].iov_base = (void *)(uintptr_t)(bw_window_bytes(taken[count]) + inside);
+        parts[count].iov_len = room < size - got ? room : size - got;
+        got += parts[count].iov_len;
+    }
+    if (got == size)
+        fuse_reply_iov(request, parts, (int)count);
+    for (size_t i = 0; i < 2 && taken[i]; i++)
+        bw_windows_give(windows, taken[i]);
+    return got == size;
+}
+
+static void read_exactly(fuse_req_t request, const struct open_file *file, uint64_t offset,
+                         size_t size)
+{
+    struct bw_readers *readers = bw_windows_readers(bw_mount_of(request)->windows);
+    struct bw_reader *reader;
+    struct bw_error *error = bw_readers_take(readers, &reader);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    reader->bytes.length = 0;
+    error = bw_buffer_reserve(&reader->bytes, size)
+                ? bw_reader_read(reader, &file->data, offset, size, (uint8_t *)reader->bytes.data)
+                : bw_error_no_memory();
+    reader->bytes.failed = false;
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_buf(request, reader->bytes.data, size);
+    bw_readers_give(readers, reader);
+}
+
+static void read_file(fuse_req_t request, fuse_ino_t node, size_t size, off_t from,
+                      struct fuse_file_info *info)
+{
+    struct open_file *file = file_of(info);
+    const uint64_t offset = (uint64_t)from, end = file->data.size;
+    (void)node;
+    if (offset >= end || !size) {
+        fuse_reply_buf(request, NULL, 0);
+        return;
+    }
+    if (size > end - offset)
+        size = (size_t)(end - offset);
+    if (!is_sequential(file, offset, size) || !read_windows(request, file, offset, size))
+        read_exactly(request, file, offset, size);
+}
+
+/* Whether an extent is something to be read, or an error to be met. */
+static bool is_data(const struct bw_extent *extent)
+{
+    return extent->kind != BW_EXTENT_HOLE && extent->kind != BW_EXTENT_UNWRITTEN;
+}
+
+/* Finds where data or a hole begins, from `*offset` on; the end of the file if neither comes. */
+static struct bw_error *seek(struct bw_reader *reader, const struct bw_data_file *file, bool data,
+                             uint64_t *offset)
+{
+    struct bw_extent extent;
+    bool got;
+    bw_extent_reader_seek(reader->extents, file, *offset, file->size);
+    for (;;) {
+        BW_TRY(bw_extent_reader_next(reader->extents, &extent, &got));
+        if (!got || extent.offset >= file->size) {
+            *offset = file->size;
+            return NULL;
+        }
+        if (is_data(&extent) == data) {
+            *offset = extent.offset > *offset ? extent.offset : *offset;
+            return NULL;
+        }
+    }
+}
+
+static void seek_file(fuse_req_t request, fuse_ino_t node, off_t from, int whence,
+                      struct fuse_file_info *info)
+{
+    struct bw_readers *readers = bw_windows_readers(bw_mount_of(request)->windows);
+    const struct open_file *file = file_of(info);
+    uint64_t offset = (uint64_t)from;
+    struct bw_reader *reader;
+    (void)node;
+    if (from < 0 || offset >= file->data.size) {
+        fuse_reply_err(request, ENXIO);
+        return;
+    }
+    struct bw_error *error = bw_readers_take(readers, &reader);
+    if (!error) {
+        error = seek(reader, &file->data, whence == SEEK_DATA, &offset);
+        bw_readers_give(readers, reader);
+    }
+    if (error)
+        bw_mount_reply(request, error);
+    else if (whence == SEEK_DATA && offset == file->data.size)
+        fuse_reply_err(request, ENXIO);
+    else
+        fuse_reply_lseek(request, (off_t)offset);
+}
+
+void bw_mount_add_contents(struct fuse_lowlevel_ops *operations)
+{
+    operations->open = open_file;
+    operations->read = read_file;
+    operations->lseek = seek_file;
+    operations->release = release;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What the files of this folder share. */
+#ifndef BW_MOUNT_INTERNAL_H
+#define BW_MOUNT_INTERNAL_H
+
+#define FUSE_USE_VERSION 32
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "base/map.h"
+#include "btrfs-walk/inode.h"
+#include "mount/mount.h"
+
+struct bw_windows;
+
+struct bw_mount {
+    struct bw_fs *fs;
+    struct bw_mount_options options;
+    const struct bw_subvolume **subvolumes; /* ascending by id */
+    size_t subvolume_count;
+    uint32_t sectorsize;
+    struct bw_windows *windows;
+    pthread_mutex_t lock; /* of what follows */
+    struct bw_map told;   /* hashes of the messages that were reported */
+    struct statvfs space;
+    bool has_space;
+};
+
+/** How long the kernel may remember what it was told, in seconds: nothing changes. */
+#define BW_MOUNT_FOREVER (365.0 * 24 * 60 * 60)
+
+/** Operations on an open directory and on an open file, for the table of operations. */
+void bw_mount_add_directories(struct fuse_lowlevel_ops *operations);
+void bw_mount_add_contents(struct fuse_lowlevel_ops *operations);
+
+/** The mount that a request is for. */
+static inline struct bw_mount *bw_mount_of(fuse_req_t request)
+{
+    return fuse_req_userdata(request);
+}
+
+/** The file that the kernel means by a number; false if there can be none. Its type is not known. */
+bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place);
+
+/** The number for a file; 0 if it cannot be expressed. */
+fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *place);
+
+/** The inode number that programs see: the real one in the subvolume at the top. */
+uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place);
+
+/** Sets the attributes of a file as they are shown. */
+void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
+                         const struct bw_inode *inode, struct stat *status);
+
+/** Sets what the kernel gets to know of a name; false if the file cannot be shown. */
+bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
+                    const struct bw_inode *inode, struct fuse_entry_param *entry);
+
+/** The number of errno for an error, which it takes, and reports unless that was done already. */
+int bw_mount_problem(struct bw_mount *mount, struct bw_error *error);
+
+/** Answers a request with an error, which it takes; NULL: with success. */
+void bw_mount_reply(fuse_req_t request, struct bw_error *error);
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Listing directories. Entries are read in batches, since the attributes of many inodes cost hardly
+ * more than those of one; each batch is larger than the one before. The offset of an entry is its
+ * number in the directory, after "." and "..", so that it does not depend on what an image says.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btrfs-walk/directory.h"
+#include "mount/internal.h"
+
+enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024 };
+
+/* An entry of the present batch. */
+struct entry {
+    size_t name; /* where it begins in `names`; ends with NUL */
+    struct bw_place place;
+};
+
+/* A directory that is open. */
+struct listing {
+    pthread_mutex_t lock;
+    struct bw_mount *mount;
+    struct bw_place place;
+    uint64_t parent; /* the inode number of "..", once it was asked for */
+    struct bw_directory *directory;
+    bool ended;
+    struct entry *entries; /* the batch */
+    size_t count, wanted;  /* entries in it, and how many there should be */
+    uint64_t first;        /* the offset of its first entry */
+    struct bw_buffer names;
+    struct bw_wanted_inode *inodes; /* ascending by number */
+    size_t inode_count;
+    bool has_inodes; /* those of the batch */
+};
+
+static struct listing *listing_of(const struct fuse_file_info *file)
+{
+    return (struct listing *)(uintptr_t)file->fh;
+}
+
+static struct bw_error *begin(struct listing *listing)
+{
+    bw_directory_close(BW_TAKE(listing->directory));
+    listing->count = 0;
+    listing->wanted = FIRST_BATCH;
+    listing->first = DOTS;
+    listing->ended = false;
+    return bw_directory_open(listing->mount->fs, &listing->place, BW_DIRECTORY_START,
+                             &listing->directory);
+}
+
+static void free_listing(struct listing *listing)
+{
+    bw_directory_close(listing->directory);
+    bw_buffer_free(&listing->names);
+    pthread_mutex_destroy(&listing->lock);
+    free(listing->entries);
+    free(listing->inodes);
+    free(listing);
+}
+
+static struct bw_error *make_listing(struct bw_mount *mount, fuse_ino_t node,
+                                     struct listing **result)
+{
+    struct bw_place place;
+    if (!bw_mount_place(mount, node, &place))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "there is no such directory");
+    place.type = BW_FILE_DIRECTORY; /* the kernel opens nothing else as a directory */
+    struct listing *listing = calloc(1, sizeof *listing);
+    if (!listing)
+        return bw_error_no_memory();
+    *listing = (struct listing){.mount = mount, .place = place};
+    pthread_mutex_init(&listing->lock, NULL);
+    listing->entries = calloc(LARGEST_BATCH, sizeof *listing->entries);
+    struct bw_error *error = listing->entries ? begin(listing) : bw_error_no_memory();
+    if (error)
+        free_listing(listing);
+    else
+        *result = listing;
+    return error;
+}
+
+static void opendir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    struct listing *listing;
+    struct bw_error *error = make_listing(bw_mount_of(request), node, &listing);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    file->fh = (uintptr_t)listing;
+    file->keep_cache = file->cache_readdir = 1;
+    if (fuse_reply_open(request, file))
+        free_listing(listing);
+}
+
+static void releasedir(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    (void)node;
+    free_listing(listing_of(file));
+    fuse_reply_err(request, 0);
+}
+
+/* Reads the next batch. */
+static struct bw_error *read_batch(struct listing *listing)
+{
+    const struct bw_directory_entry *entry;
+    listing->first += listing->count;
+    listing->count = listing->names.length = 0;
+    listing->has_inodes = false;
+    while (!listing->ended && listing->count < listing->wanted) {
+        BW_TRY(bw_directory_next(listing->directory, &entry));
+        listing->ended = !entry;
+        if (!entry)
+            break;
+        listing->entries[listing->count++] = (struct entry){listing->names.length, entry->place};
+        bw_buffer_append(&listing->names, entry->name, entry->name_length);
+        bw_buffer_append_byte(&listing->names, '\0');
+    }
+    if (listing->wanted < LARGEST_BATCH)
+        listing->wanted *= 2;
+    return listing->names.failed ? bw_error_no_memory() : NULL;
+}
+
+/* Makes the batch that holds an offset the present one; at the end, an empty one. */
+static struct bw_error *go_to(struct listing *listing, uint64_t offset)
+{
+    if (offset < listing->first)
+        BW_TRY(begin(listing));
+    while (offset >= listing->first + listing->count && !listing->ended)
+        BW_TRY(read_batch(listing));
+    if (offset >= listing->first + listing->count) {
+        listing->first += listing->count;
+        listing->count = 0;
+    }
+    return NULL;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const struct bw_wanted_inode *a = left, *b = right;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+/* Whether the inode of an entry is among those that are read together. */
+static bool is_ordinary(const struct listing *listing, const struct bw_place *place)
+{
+    return place->subvolume == listing->place.subvolume && place->inode != BW_EMPTY_DIRECTORY;
+}
+
+/* Reads the inodes of the batch. */
+static struct bw_error *read_inodes(struct listing *listing)
+{
+    struct bw_wanted_inode *inodes = listing->inodes;
+    size_t count = 0, kept = 0;
+    if (!inodes)
+        inodes = listing->inodes = calloc(LARGEST_BATCH, sizeof *inodes);
+    if (!inodes)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < listing->count; i++)
+        if (is_ordinary(listing, &listing->entries[i].place))
+            inodes[count++].number = listing->entries[i].place.inode;
+    qsort(inodes, count, sizeof *inodes, by_number);
+    for (size_t i = 0; i < count; i++) /* hard links are there once */
+        if (!i || inodes[i].number != inodes[kept - 1].number)
+            inodes[kept++].number = inodes[i].number;
+    listing->inode_count = kept;
+    listing->has_inodes = true;
+    return kept ? bw_inodes_get(listing->mount->fs, listing->place.subvolume, inodes, kept, false)
+                : NULL;
+}
+
+/* The inode of an entry; false if it cannot be read, which the look-up of the name will report. */
+static bool inode_of(const struct listing *listing, const struct bw_place *place,
+                     struct bw_inode *inode)
+{
+    if (!is_ordinary(listing, place)) {
+        BW_AUTO_ERROR struct bw_error *error = bw_inode_get(listing->mount->fs, place, inode);
+        return !error;
+    }
+    const size_t i = BW_FIRST_INDEX(k, listing->inode_count,
+                                    listing->inodes[k].number >= place->inode);
+    if (i == listing->inode_count || listing->inodes[i].number != place->inode ||
+        !listing->inodes[i].found)
+        return false;
+    *inode = listing->inodes[i].inode;
+    return true;
+}
+
+static mode_t mode_of_type(uint8_t type)
+{
+    static const mode_t modes[] = {0,       S_IFREG, S_IFDIR,  S_IFCHR,
+                                   S_IFBLK, S_IFIFO, S_IFSOCK, S_IFLNK};
+    return type < sizeof modes / sizeof *modes ? modes[type] : 0;
+}
+
+/* An answer that is being put together. */
+struct answer {
+    fuse_req_t request;
+    char *bytes;
+    size_t used, size;
+    bool plus; /* with attributes */
+};
+
+/* Adds an entry whose attributes, or at least number and type, are known; false if it does not fit.
+ */
+static bool add(struct answer *answer, const char *name, const struct fuse_entry_param *entry,
+                uint64_t next)
+{
+    char *to = answer->bytes + answer->used;
+    const size_t room = answer->size - answer->used;
+    const size_t length =
+        answer->plus
+            ? fuse_add_direntry_plus(answer->request, to, room, name, entry, (off_t)next)
+            : fuse_add_direntry(answer->request, to, room, name, &entry->attr, (off_t)next);
+    if (length > room)
+        return false;
+    answer->used += length;
+    return true;
+}
+
+static struct bw_error *take_parent(void *context, const struct bw_inode_name *name)
+{
+    *(uint64_t *)context = name->directory;
+    return bw_error_create(BW_ERROR_STOPPED, "a directory has one name");
+}
+
+/* The inode number of "..", or that of the directory itself at the top and where it is lost. */
+static uint64_t parent_of(const struct listing *listing)
+{
+    const struct bw_mount *mount = listing->mount;
+    const struct bw_place top = bw_place_top(listing->place.subvolume);
+    struct bw_place parent = {top.subvolume, listing->place.directory, BW_FILE_DIRECTORY, 0};
+    struct bw_subvolume_info info = {0};
+    if (listing->place.inode == top.inode && top.subvolume != mount->options.top) {
+        BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(mount->fs, top.subvolume, &info);
+        parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
+        parent.inode = info.directory;
+    } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_inode_names(mount->fs, &listing->place, take_parent, &parent.inode);
+    }
+    return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
+}
+
+static bool add_dots(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    struct fuse_entry_param entry = {.attr.st_mode = S_IFDIR};
+    entry.attr.st_ino = bw_mount_number(listing->mount, &listing->place);
+    if (offset < 1 && !add(answer, ".", &entry, 1))
+        return false;
+    if (!listing->parent)
+        listing->parent = parent_of(listing);
+    entry.attr.st_ino = listing->parent;
+    return add(answer, "..", &entry, DOTS);
+}
+
+static bool add_entry(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    const struct entry *entry = &listing->entries[offset - listing->first];
+    struct fuse_entry_param shown = {0};
+    struct bw_inode inode;
+    if (!answer->plus || !inode_of(listing, &entry->place, &inode) ||
+        !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
+        shown.ino = 0; /* says that there are no attributes */
+        shown.attr.st_ino = bw_mount_number(listing->mount, &entry->place);
+        shown.attr.st_mode = mode_of_type(entry->place.type);
+    }
+    return add(answer, listing->names.data + entry->name, &shown, offset + 1);
+}
+
+/* The end of a directory of which something is lost is an error, so that nobody takes the list for
+ * a complete one. */
+static struct bw_error *at_end(const struct listing *listing, const struct answer *answer)
+{
+    return answer->used || bw_directory_is_complete(listing->directory)
+               ? NULL
+               : bw_error_create(BW_ERROR_CORRUPT, "inode %llu of tree %llu: entries are lost",
+                                 (unsigned long long)listing->place.inode,
+                                 (unsigned long long)bw_subvolume_id(listing->place.subvolume));
+}
+
+static struct bw_error *fill(struct listing *listing, struct answer *answer, uint64_t offset)
+{
+    if (offset < DOTS) {
+        if (!add_dots(listing, answer, offset))
+            return NULL;
+        offset = DOTS;
+    }
+    for (;; offset++) {
+        BW_TRY(go_to(listing, offset));
+        if (!listing->count)
+            return at_end(listing, answer);
+        if (answer->plus && !listing->has_inodes)
+            BW_TRY(read_inodes(listing));
+        if (!add_entry(listing, answer, offset))
+            return NULL;
+    }
+}
+
+static void reply(fuse_req_t request, size_t size, off_t offset, const struct fuse_file_info *file,
+                  bool plus)
+{
+    struct listing *listing = listing_of(file);
+    BW_AUTO_FREE char *bytes = malloc(size);
+    struct answer answer = {.request = request, .bytes = bytes, .size = size, .plus = plus};
+    pthread_mutex_lock(&listing->lock);
+    struct bw_error *error =
+        bytes ? fill(listing, &answer, (uint64_t)offset) : bw_error_no_memory();
+    pthread_mutex_unlock(&listing->lock);
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_buf(request, bytes, answer.used);
+}
+
+static void readdir(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                    struct fuse_file_info *file)
+{
+    (void)node;
+    reply(request, size, offset, file, false);
+}
+
+static void readdirplus(fuse_req_t request, fuse_ino_t node, size_t size, off_t offset,
+                        struct fuse_file_info *file)
+{
+    (void)node;
+    reply(request, size, offset, file, true);
+}
+
+void bw_mount_add_directories(struct fuse_lowlevel_ops *operations)
+{
+    operations->opendir = opendir;
+    operations->readdir = readdir;
+    operations->readdirplus = readdirplus;
+    operations->releasedir = releasedir;
+}

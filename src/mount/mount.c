@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Making a mount; what becomes of inodes and of errors on their way to the kernel. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <sys/sysmacros.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "mount/internal.h"
+#include "mount/windows.h"
+
+/* Messages are remembered so that each is reported once. More of them are not reported at all. */
+enum { MOST_MESSAGES = 10000 };
+
+static struct bw_error *list_subvolumes(struct bw_mount *mount)
+{
+    const struct bw_subvolume *next = NULL;
+    size_t capacity = 0;
+    while ((next = bw_subvolume_next(mount->fs, next))) {
+        if (!BW_ARRAY_RESERVE(mount->subvolumes, mount->subvolume_count, capacity))
+            return bw_error_no_memory();
+        mount->subvolumes[mount->subvolume_count++] = next;
+    }
+    return NULL;
+}
+
+struct bw_error *bw_mount_create(struct bw_fs *fs, const struct bw_mount_options *options,
+                                 struct bw_mount **result)
+{
+    struct bw_superblock_info superblock;
+    struct bw_mount *mount = calloc(1, sizeof *mount);
+    if (!mount)
+        return bw_error_no_memory();
+    bw_fs_superblock(fs, &superblock);
+    *mount = (struct bw_mount){.fs = fs, .options = *options, .sectorsize = superblock.sectorsize};
+    pthread_mutex_init(&mount->lock, NULL);
+    struct bw_error *error = list_subvolumes(mount);
+    if (!error)
+        error = bw_windows_create(fs, &mount->windows);
+    if (error)
+        bw_mount_destroy(mount);
+    else
+        *result = mount;
+    return error;
+}
+
+void bw_mount_destroy(struct bw_mount *mount)
+{
+    if (!mount)
+        return;
+    bw_windows_destroy(mount->windows);
+    pthread_mutex_destroy(&mount->lock);
+    bw_map_free(&mount->told);
+    free(mount->subvolumes);
+    free(mount);
+}
+
+void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
+                         const struct bw_inode *inode, struct stat *status)
+{
+    const struct bw_mount_options *options = &mount->options;
+    const uint64_t allocated = inode->bytes + mount->sectorsize - 1;
+    *status = (struct stat){
+        .st_ino = bw_mount_number(mount, place),
+        .st_mode = inode->mode,
+        .st_nlink = inode->link_count,
+        .st_uid = options->squash_user ? options->user : inode->uid,
+        .st_gid = options->squash_group ? options->group : inode->gid,
+        .st_rdev = makedev(bw_inode_major(inode), bw_inode_minor(inode)),
+        .st_size = (off_t)inode->size,
+        .st_blksize = (blksize_t)mount->sectorsize,
+        .st_blocks = (blkcnt_t)(allocated / mount->sectorsize * (mount->sectorsize / 512)),
+        .st_atim = inode->atime,
+        .st_mtim = inode->mtime,
+        .st_ctim = inode->ctime,
+    };
+}
+
+bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
+                    const struct bw_inode *inode, struct fuse_entry_param *entry)
+{
+    *entry = (struct fuse_entry_param){.ino = bw_mount_node(mount, place),
+                                       .attr_timeout = BW_MOUNT_FOREVER,
+                                       .entry_timeout = BW_MOUNT_FOREVER};
+    bw_mount_attributes(mount, place, inode, &entry->attr);
+    return entry->ino != 0;
+}
+
+/* Whether a message is new. Programs ask for the same again and again. */
+static bool is_news(struct bw_mount *mount, const char *message)
+{
+    uint64_t hash = 1;
+    for (; *message; message++)
+        hash = (hash ^ (unsigned char)*message) * UINT64_C(0x100000001b3);
+    pthread_mutex_lock(&mount->lock);
+    bool news = mount->told.count < MOST_MESSAGES &&
+                bw_map_get(&mount->told, hash) == UINT32_MAX && bw_map_put(&mount->told, hash, 1);
+    pthread_mutex_unlock(&mount->lock);
+    return news;
+}
+
+int bw_mount_problem(struct bw_mount *mount, struct bw_error *error)
+{
+    const enum bw_error_code code = error->code;
+    const bool damage = code != BW_ERROR_NOT_FOUND && code != BW_ERROR_NO_MEMORY;
+    if (damage && is_news(mount, error->message))
+        bw_fs_report(mount->fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error);
+    return damage ? EIO : code == BW_ERROR_NOT_FOUND ? ENOENT : ENOMEM;
+}
+
+void bw_mount_reply(fuse_req_t request, struct bw_error *error)
+{
+    fuse_reply_err(request, error ? bw_mount_problem(bw_mount_of(request), error) : 0);
+}

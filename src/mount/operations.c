@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Names, attributes, links, extended attributes, and the space of the file system. */
+#include "mount/operations.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "base/buffer.h"
+#include "base/cleanup.h"
+#include "btrfs-walk/space.h"
+
+static void init(void *context, struct fuse_conn_info *connection)
+{
+    const struct bw_mount *mount = context;
+    const bool lists = mount->options.checks_permissions && !mount->options.squash_user &&
+                       !mount->options.squash_group;
+    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS |
+                            FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
+                            FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR |
+                            (lists ? FUSE_CAP_POSIX_ACL : 0U);
+    connection->want = wanted & connection->capable;
+}
+
+static struct bw_error *no_such_node(fuse_ino_t node)
+{
+    return bw_error_create(BW_ERROR_NOT_FOUND, "there is no file %llu", (unsigned long long)node);
+}
+
+static struct bw_error *find_node(const struct bw_mount *mount, fuse_ino_t node,
+                                  struct bw_place *place)
+{
+    return bw_mount_place(mount, node, place) ? NULL : no_such_node(node);
+}
+
+/* What is not there although something refers to it is damage. */
+static struct bw_error *lost(struct bw_error *error)
+{
+    if (!error || error->code != BW_ERROR_NOT_FOUND)
+        return error;
+    struct bw_error *damage = bw_error_create(BW_ERROR_CORRUPT, "%s", error->message);
+    bw_error_free(error);
+    return damage;
+}
+
+static void reply_nothing(fuse_req_t request)
+{
+    const struct fuse_entry_param none = {.entry_timeout = BW_MOUNT_FOREVER};
+    fuse_reply_entry(request, &none);
+}
+
+static struct bw_error *look_up(const struct bw_mount *mount, fuse_ino_t parent, const char *name,
+                                struct bw_place *place, struct bw_inode *inode)
+{
+    struct bw_place directory;
+    BW_TRY(find_node(mount, parent, &directory));
+    BW_TRY(bw_lookup_name(mount->fs, &directory, name, strlen(name), place));
+    return lost(bw_inode_get(mount->fs, place, inode));
+}
+
+static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
+{
+    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_place place;
+    struct bw_inode inode;
+    struct fuse_entry_param entry;
+    struct bw_error *error = look_up(mount, parent, name, &place, &inode);
+    if (error && error->code == BW_ERROR_NOT_FOUND) {
+        bw_error_free(error);
+        reply_nothing(request);
+    } else if (error) {
+        bw_mount_reply(request, error);
+    } else if (!bw_mount_entry(mount, &place, &inode, &entry)) {
+        fuse_reply_err(request, EOVERFLOW);
+    } else {
+        fuse_reply_entry(request, &entry);
+    }
+}
+
+/* The kernel forgets; there is nothing to forget here. */
+static void forget(fuse_req_t request, fuse_ino_t node, uint64_t count)
+{
+    (void)node, (void)count;
+    fuse_reply_none(request);
+}
+
+static void forget_many(fuse_req_t request, size_t count, struct fuse_forget_data *forgets)
+{
+    (void)count, (void)forgets;
+    fuse_reply_none(request);
+}
+
+static void getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *file)
+{
+    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_place place;
+    struct bw_inode inode;
+    struct stat status;
+    (void)file;
+    struct bw_error *error = find_node(mount, node, &place);
+    if (!error)
+        error = bw_inode_get(mount->fs, &place, &inode);
+    if (error) {
+        bw_mount_reply(request, error);
+        return;
+    }
+    bw_mount_attributes(mount, &place, &inode, &status);
+    fuse_reply_attr(request, &status, BW_MOUNT_FOREVER);
+}
+
+static void readlink(fuse_req_t request, fuse_ino_t node)
+{
+    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_place place;
+    BW_AUTO_FREE char *target = NULL;
+    struct bw_error *error = find_node(mount, node, &place);
+    if (!error)
+        error = lost(bw_inode_readlink(mount->fs, &place, &target, NULL));
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_readlink(request, target);
+}
+
+/* Extended attributes. */
+
+/* A search for one, or a list of all names. */
+struct attributes {
+    const char *name; /* NULL: all names are wanted */
+    size_t name_length;
+    struct bw_buffer bytes; /* its value, or the names, each with a NUL after it */
+    bool found;
+};
+
+static struct bw_error *take_attribute(void *context, const struct bw_xattr *xattr)
+{
+    struct attributes *attributes = context;
+    if (memchr(xattr->name, '\0', xattr->name_length)) /* which no system call can name */
+        return NULL;
+    if (!attributes->name) {
+        bw_buffer_append(&attributes->bytes, xattr->name, xattr->name_length);
+        bw_buffer_append_byte(&attributes->bytes, '\0');
+    } else if (!attributes->found && xattr->name_length == attributes->name_length &&
+               memcmp(xattr->name, attributes->name, xattr->name_length) == 0) {
+        attributes->found = true;
+        bw_buffer_append(&attributes->bytes, xattr->value, xattr->value_length);
+    }
+    return attributes->bytes.failed ? bw_error_no_memory() : NULL;
+}
+
+/* `size` 0 asks how many bytes there are. */
+static void reply_bytes(fuse_req_t request, const struct bw_buffer *bytes, size_t size)
+{
+    if (!size)
+        fuse_reply_xattr(request, bytes->length);
+    else if (bytes->length > size)
+        fuse_reply_err(request, ERANGE);
+    else
+        fuse_reply_buf(request, bytes->data, bytes->length);
+}
+
+static void reply_attributes(fuse_req_t request, fuse_ino_t node, struct attributes *attributes,
+                             size_t size)
+{
+    const struct bw_mount *mount = bw_mount_of(request);
+    struct bw_place place;
+    struct bw_error *error = find_node(mount, node, &place);
+    if (!error && place.inode != BW_EMPTY_DIRECTORY)
+        error = bw_inode_xattrs(mount->fs, &place, take_attribute, attributes);
+    if (error)
+        bw_mount_reply(request, error);
+    else if (attributes->name && !attributes->found)
+        fuse_reply_err(request, ENODATA);
+    else
+        reply_bytes(request, &attributes->bytes, size);
+    bw_buffer_free(&attributes->bytes);
+}
+
+static void getxattr(fuse_req_t request, fuse_ino_t node, const char *name, size_t size)
+{
+    struct attributes attributes = {.name = name, .name_length = strlen(name)};
+    reply_attributes(request, node, &attributes, size);
+}
+
+static void listxattr(fuse_req_t request, fuse_ino_t node, size_t size)
+{
+    struct attributes attributes = {0};
+    reply_attributes(request, node, &attributes, size);
+}
+
+/* Space. */
+
+/* As statfs(2) on a mount: what fits, copies counted. The kernel also takes a reserve off what is
+ * free, which is known to it alone. */
+static struct bw_error *sum_space(struct bw_mount *mount)
+{
+    struct bw_usage *usage;
+    BW_TRY(bw_fs_usage(mount->fs, &usage));
+    const uint64_t block = mount->sectorsize;
+    const double ratio = usage->data_ratio > 1 ? usage->data_ratio : 1;
+    const uint64_t size = (uint64_t)((double)usage->device_size / ratio),
+                   used = (uint64_t)((double)usage->used / ratio);
+    mount->space = (struct statvfs){
+        .f_bsize = block,
+        .f_frsize = block,
+        .f_blocks = size / block,
+        .f_bfree = (size > used ? size - used : 0) / block,
+        .f_bavail = usage->free_estimated / block,
+        .f_namemax = 255,
+    };
+    mount->has_space = true;
+    bw_usage_free(usage);
+    return NULL;
+}
+
+static void statfs(fuse_req_t request, fuse_ino_t node)
+{
+    struct bw_mount *mount = bw_mount_of(request);
+    struct bw_error *error = NULL;
+    (void)node;
+    pthread_mutex_lock(&mount->lock);
+    if (!mount->has_space)
+        error = sum_space(mount);
+    pthread_mutex_unlock(&mount->lock);
+    if (error)
+        bw_mount_reply(request, error);
+    else
+        fuse_reply_statfs(request, &mount->space);
+}
+
+struct fuse_lowlevel_ops bw_mount_operations(void)
+{
+    struct fuse_lowlevel_ops operations = {
+        .init = init,
+        .lookup = lookup,
+        .forget = forget,
+        .forget_multi = forget_many,
+        .getattr = getattr,
+        .readlink = readlink,
+        .getxattr = getxattr,
+        .listxattr = listxattr,
+        .statfs = statfs,
+    };
+    bw_mount_add_directories(&operations);
+    bw_mount_add_contents(&operations);
+    return operations;
+}
