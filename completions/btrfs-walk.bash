@@ -59,7 +59,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -102,6 +102,8 @@ _btrfs_walk() {
     extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
     bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
+    mount:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    mount:--uid | mount:--gid) : ;;
     check:--tolerate) mapfile -t COMPREPLY < <(compgen -W 'nothing mendable' -- "$word") ;;
     check:--manifest | check:--report) _btrfs_walk_offer_file "$1" "$word" ;;
     check:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
@@ -239,6 +241,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    mount:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--subvol --background --allow-other --uid --gid $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     info:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--json $image $common" -- "$word")
@@ -349,7 +357,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

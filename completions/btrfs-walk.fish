@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -275,6 +275,12 @@ complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l perm -x -d 'only these p
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l links -x -d 'only this number of hard links; +N: more, -N: fewer'
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l inum -x -d 'only this inode number; +N: greater, -N: less'
 complete -c btrfs-walk -n '__btrfs_walk_is bodyfile' -l maxdepth -x -d 'at most N directories below the start; 0: only the start itself'
+complete -c btrfs-walk -n __fish_is_first_arg -a mount -d 'Mounts an image read-only at a directory, without root.'
+complete -c btrfs-walk -n '__btrfs_walk_is mount' -l subvol -x -a '(__btrfs_walk_subvolume)' -d 'show this subvolume at DIR: its path, its id, or \'default\' (default: the top-level one)'
+complete -c btrfs-walk -n '__btrfs_walk_is mount' -l background -d 'return when the mount is there, and go on until it is unmounted'
+complete -c btrfs-walk -n '__btrfs_walk_is mount' -l allow-other -d 'other users may use the mount, within the permissions of the files; needs root, or user_allow_other in /etc/fuse.conf'
+complete -c btrfs-walk -n '__btrfs_walk_is mount' -l uid -x -d 'show all files as those of this user'
+complete -c btrfs-walk -n '__btrfs_walk_is mount' -l gid -x -d 'show all files as those of this group'
 complete -c btrfs-walk -n __fish_is_first_arg -a info -d 'Prints what a file system is: size, profiles, features, devices, state.'
 complete -c btrfs-walk -n '__btrfs_walk_is info' -l json -d 'one object'
 complete -c btrfs-walk -n __fish_is_first_arg -a check -d 'Checks a file system, all copies of it, and tells which files are hit.'

@@ -14,7 +14,7 @@
 #include "mount/windows.h"
 
 enum {
-    NEAR = 512 << 10,     /* requests of one reader may come in another order */
+    NEAR = 512 << 10,       /* requests of one reader may come in another order */
     SEQUENTIAL = 256 << 10, /* read in a row: more of it will follow */
     LARGE = 64 << 10,       /* a first request for so much is made by a reader of all */
     AHEAD = 2,              /* windows */

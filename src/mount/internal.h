@@ -40,7 +40,8 @@ static inline struct bw_mount *bw_mount_of(fuse_req_t request)
     return fuse_req_userdata(request);
 }
 
-/** The file that the kernel means by a number; false if there can be none. Its type is not known. */
+/** The file that the kernel means by a number; false if there can be none. Its type is not known.
+ */
 bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place);
 
 /** The number for a file; 0 if it cannot be expressed. */

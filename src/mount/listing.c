@@ -183,8 +183,8 @@ static bool inode_of(const struct listing *listing, const struct bw_place *place
         BW_AUTO_ERROR struct bw_error *error = bw_inode_get(listing->mount->fs, place, inode);
         return !error;
     }
-    const size_t i = BW_FIRST_INDEX(k, listing->inode_count,
-                                    listing->inodes[k].number >= place->inode);
+    const size_t i =
+        BW_FIRST_INDEX(k, listing->inode_count, listing->inodes[k].number >= place->inode);
     if (i == listing->inode_count || listing->inodes[i].number != place->inode ||
         !listing->inodes[i].found)
         return false;

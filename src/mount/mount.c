@@ -95,8 +95,8 @@ static bool is_news(struct bw_mount *mount, const char *message)
     for (; *message; message++)
         hash = (hash ^ (unsigned char)*message) * UINT64_C(0x100000001b3);
     pthread_mutex_lock(&mount->lock);
-    bool news = mount->told.count < MOST_MESSAGES &&
-                bw_map_get(&mount->told, hash) == UINT32_MAX && bw_map_put(&mount->told, hash, 1);
+    bool news = mount->told.count < MOST_MESSAGES && bw_map_get(&mount->told, hash) == UINT32_MAX &&
+                bw_map_put(&mount->told, hash, 1);
     pthread_mutex_unlock(&mount->lock);
     return news;
 }

@@ -18,8 +18,8 @@ struct bw_mount;
 /** What is shown, and how. */
 struct bw_mount_options {
     const struct bw_subvolume *top; /**< whose top directory is the top of the mount */
-    bool checks_permissions;        /**< the kernel decides who may read what, as on any mount, lists
-                                         for access control included; otherwise nobody does */
+    bool checks_permissions; /**< the kernel decides who may read what, as on any mount, lists
+                                  for access control included; otherwise nobody does */
     bool squash_user, squash_group; /**< show all files as those of... */
     uint32_t user, group;           /**< ...these */
 };

@@ -18,8 +18,8 @@
 
 enum { INODE_BITS = 40, SUBVOLUME_BITS = 23 };
 
-#define EMPTY         (UINT64_C(1) << 63)
-#define INODE_MASK    ((UINT64_C(1) << INODE_BITS) - 1)
+#define EMPTY           (UINT64_C(1) << 63)
+#define INODE_MASK      ((UINT64_C(1) << INODE_BITS) - 1)
 #define MOST_SUBVOLUMES (UINT64_C(1) << SUBVOLUME_BITS)
 
 bool bw_mount_place(const struct bw_mount *mount, fuse_ino_t node, struct bw_place *place)
@@ -48,8 +48,8 @@ fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *pl
     const uint64_t id = bw_subvolume_id(place->subvolume);
     const uint64_t empty = place->inode == BW_EMPTY_DIRECTORY ? EMPTY : 0;
     const uint64_t inode = empty ? place->directory : place->inode;
-    const uint64_t subvolume = BW_FIRST_INDEX(
-        i, mount->subvolume_count, bw_subvolume_id(mount->subvolumes[i]) >= id);
+    const uint64_t subvolume =
+        BW_FIRST_INDEX(i, mount->subvolume_count, bw_subvolume_id(mount->subvolumes[i]) >= id);
     if (is_top(mount, place))
         return FUSE_ROOT_ID;
     if (inode > INODE_MASK || subvolume >= MOST_SUBVOLUMES)

@@ -15,10 +15,9 @@ static void init(void *context, struct fuse_conn_info *connection)
     const struct bw_mount *mount = context;
     const bool lists = mount->options.checks_permissions && !mount->options.squash_user &&
                        !mount->options.squash_group;
-    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS |
-                            FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO |
-                            FUSE_CAP_CACHE_SYMLINKS | FUSE_CAP_IOCTL_DIR |
-                            (lists ? FUSE_CAP_POSIX_ACL : 0U);
+    const unsigned wanted = FUSE_CAP_ASYNC_READ | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_READDIRPLUS |
+                            FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_CACHE_SYMLINKS |
+                            FUSE_CAP_IOCTL_DIR | (lists ? FUSE_CAP_POSIX_ACL : 0U);
     connection->want = wanted & connection->capable;
 }
 

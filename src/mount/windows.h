@@ -36,7 +36,6 @@ const uint8_t *bw_window_bytes(const struct bw_window *window);
 
 /** Has the window that holds an offset read, so that it is there when it is wanted. Returns at
  * once. */
-void bw_windows_ahead(struct bw_windows *windows, const struct bw_data_file *file,
-                      uint64_t offset);
+void bw_windows_ahead(struct bw_windows *windows, const struct bw_data_file *file, uint64_t offset);
 
 #endif

@@ -57,6 +57,13 @@ change() {
 # have TOOL...: whether all of these programs are installed.
 have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; done; }
 
+# have_mount IMAGE DIR: whether `mount` can be used here; says why not.
+have_mount() {
+    grep -q fuse=1 "$BUILD/features" || { echo 'built without libfuse 3'; return 1; }
+    [ -w /dev/fuse ] && have fusermount3 || { echo 'no /dev/fuse, or no fusermount3'; return 1; }
+    timeout 20 "$PROGRAM" mount --background "$1" "$2" 2>&1 < /dev/null && fusermount3 -u "$2"
+}
+
 # have_terminal: whether script(1) can give a program a terminal.
 have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; }
 

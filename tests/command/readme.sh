@@ -23,8 +23,14 @@ for table in gpt:whole-disk:2 two:two:1 two:two:130; do
 done
 split -b 100M -d -a 3 --numeric-suffixes=1 whole-disk.img whole-disk.img.
 zstd -q -d "$ROOT/fixtures/metadumps/raid10-4.bti.zst" -o dump.bti
-mkdir bin && ln -s "$PROGRAM" bin/btrfs-walk
+mkdir MNT COPY bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
+
+no_mount=
+if ! why=$(have_mount disk.img MNT); then
+    no_mount=1
+    skip "commands that mount: $why"
+fi
 
 commands() {
     awk -v quote="'" '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } !inside { next }
@@ -44,8 +50,9 @@ while IFS= read -r -d '' line; do
     sudo*'&& '*) command=${line#*&& } ;;
     sudo*) continue ;;
     *'| jq '*) have jq || continue ;;
+    *MNT*) [ -z "$no_mount" ] || continue ;;
     esac
-    for tool in jq sqlite3 duckdb; do
+    for tool in jq sqlite3 duckdb rsync; do
         if grep -qE "(^|[| ])$tool " <<< "$command" && ! have "$tool"; then
             skip "$tool is not installed: ${line%%$'\n'*}"
             continue 2

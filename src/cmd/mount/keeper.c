@@ -120,9 +120,8 @@ struct bw_error *mount_keeper_start(const char *directory, const char *options, 
 struct bw_error *mount_keeper_mount(int keeper, const char *directory, int *descriptor)
 {
     *descriptor = write(keeper, "", 1) == 1 ? receive_descriptor(keeper) : -1;
-    return *descriptor >= 0
-               ? NULL
-               : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
+    return *descriptor >= 0 ? NULL
+                            : bw_error_create(BW_ERROR_SYSTEM, "cannot mount on %s", directory);
 }
 
 void mount_keeper_end(int keeper)

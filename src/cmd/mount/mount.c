@@ -109,8 +109,7 @@ static struct bw_error *find_top(const struct mounting *mounting, struct bw_fs *
     if (name)
         return bw_subvolume_by_name(fs, name, top);
     *top = bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME);
-    return *top ? NULL
-                : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
+    return *top ? NULL : bw_error_create(BW_ERROR_NOT_FOUND, "there is no top-level subvolume");
 }
 
 static struct bw_error *mount_image(struct mounting *mounting, struct bw_fs *fs)
@@ -198,9 +197,9 @@ static struct bw_error *take_options(struct mounting *mounting)
     mounting->directory = realpath(common->paths[0], NULL);
     if (!mounting->directory || stat(mounting->directory, &status))
         return bw_error_from_errno(errno, "cannot mount on %s", common->paths[0]);
-    return S_ISDIR(status.st_mode) ? NULL
-                                   : bw_error_create(BW_ERROR_USAGE, "%s is not a directory",
-                                                     common->paths[0]);
+    return S_ISDIR(status.st_mode)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "%s is not a directory", common->paths[0]);
 }
 
 static int run(const struct cmd_common *common, void *settings)

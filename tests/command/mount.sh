@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The mount command: what programs see, damage, and how it ends. It needs /dev/fuse and, without
+# root, fusermount3; scripts/check-mount compares much more with the kernel's mount.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+mnt=$WORK/mnt
+mkdir "$mnt"
+"$ROOT/scripts/unpack-fixtures" "$WORK/fx" plain default-subvolume bad-data > /dev/null
+image=$WORK/fx/plain/dev1.img
+
+expect "mount without a directory" 2 'DIR is missing' mount "$image"
+if ! grep -q fuse=1 "$BUILD/features"; then
+    expect "mount without libfuse" 2 'built without libfuse 3' mount "$image" "$mnt"
+    finish
+fi
+expect "a directory that is not there" 2 'cannot mount on' mount "$image" "$mnt/none"
+expect "a file as directory" 2 'is not a directory' mount "$image" "$image"
+expect "two directories" 2 'one DIR' mount "$image" "$mnt" "$mnt"
+expect "a wrong user" 2 "takes a number, not 'me'" mount --uid me "$image" "$mnt"
+
+# mount OPTION... IMAGE: in the background.
+mount() {
+    timeout 20 "$PROGRAM" mount --background "$@" "$mnt" 2> "$WORK/messages" < /dev/null
+}
+unmount() { fusermount3 -u "$@" "$mnt"; }
+# gone: whether the mount is, after a while.
+gone() {
+    local i
+    for ((i = 0; i < 100; i++)); do
+        grep -q " $mnt " /proc/mounts || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+if ! why=$(have_mount "$image" "$mnt") || ! gone; then
+    skip "the mount: $why"
+    finish
+fi
+trap 'fusermount3 -uqz "$mnt"; rm -rf "$WORK"' EXIT
+holds "mount" mount "$image"
+
+list() { zstd -qdc "$ROOT/fixtures/plain/$1.zst" | LC_ALL=C sort -z; }
+holds "all files are listed" cmp <(list paths0) \
+    <(cd "$mnt" && find . -type f -printf '/%P\0' | LC_ALL=C sort -z)
+holds "contents" cmp <(list sums0) \
+    <(cd "$mnt" && find . -type f -printf '%P\0' | xargs -0 sha256sum -z |
+        sed -z 's|  |  /|' | LC_ALL=C sort -z)
+is "inode number" "$(stat -c %i "$mnt/docs/letters/01.txt")" 262
+is "a link" "$(readlink "$mnt/docs/symbolic-link")" ../source
+is "a name that is not there" "$(stat "$mnt/nothing" 2>&1 | grep -c 'No such file')" 1
+is "read-only" "$(touch "$mnt/new" 2>&1 | grep -c 'Read-only')" 1
+holds "space" test "$(stat -f -c %b "$mnt")" -gt 0
+exec 3< "$mnt/top-file"
+is "busy: not unmounted" "$(unmount 2>&1 | grep -c busy)" 1
+is "busy: still read" "$(cat <&3 | wc -c)" 11
+exec 3<&-
+holds "unmount" unmount
+holds "unmounted" gone
+
+# Subvolumes have inode numbers that no other file has.
+holds "mount of subvolumes" mount "$WORK/fx/default-subvolume/dev1.img"
+is "files with the same number" "$(find "$mnt" -links 1 ! -type d -printf '%i\n' | sort |
+    uniq -d | wc -l)" 0
+unmount && gone
+holds "mount of one" mount --subvol default --uid 12 --gid 34 "$WORK/fx/default-subvolume/dev1.img"
+is "its owner" "$(stat -c %u:%g "$mnt")" 12:34
+is "its top" "$(stat -c %i "$mnt")" 256
+unmount && gone
+
+# In the foreground: damage, and a signal while it is in use.
+"$PROGRAM" mount "$WORK"/fx/bad-data/dev1.img "$mnt" 2> "$WORK/err" < /dev/null &
+program=$!
+for ((i = 0; i < 100; i++)); do
+    grep -q " $mnt " /proc/mounts && break
+    sleep 0.02
+done
+find "$mnt" -type f -exec cat {} + > "$WORK/all" 2> "$WORK/errors"
+is "lost data are errors" "$(grep -vc 'Input/output error' "$WORK/errors")" 0
+holds "some are lost" test -s "$WORK/errors"
+holds "and reported" grep -qi 'checksum' "$WORK/err"
+exec 3< "$mnt"
+kill -TERM $program
+wait $program
+is "status after damage" $? 1
+holds "unmounted by a signal" gone
+exec 3<&-
+finish
