@@ -112,10 +112,9 @@ static bool sums_in(const struct bw_replay *replay, const struct bw_item *item, 
 {
     const uint64_t sectorsize = replay->fs->superblock.sectorsize;
     const uint64_t from = item->key.offset, sectors = item->size / sum_size(replay);
-    if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM ||
-        from > UINT64_MAX - sectors * sectorsize)
+    if (item->key.objectid != BW_EXTENT_CSUM_OBJECT || item->key.type != BW_EXTENT_CSUM)
         return false;
-    const uint64_t to = from + sectors * sectorsize;
+    const uint64_t to = from + sectors * sectorsize; /* before `from` if it does not fit */
     *sums = (struct sums){item->data, from > start ? from : start, to < end ? to : end};
     if (sums->start >= sums->end || (sums->start - from) % sectorsize)
         return false;

@@ -277,6 +277,20 @@ static void change_superblocks(struct mutation *mutation)
     }
 }
 
+/* A number anywhere: what is no superblock and no tree block, such as the pieces of a dump and the
+ * tables of partitions. */
+static void change_page(struct mutation *mutation)
+{
+    struct packed_image *image = mutation->image;
+    if (!image->page_count)
+        return;
+    const struct packed_place *page = &image->pages[below(mutation, image->page_count)];
+    change_number(mutation,
+                  image->devices[page->device].bytes + page->offset +
+                      below(mutation, PACKED_PAGE - 8),
+                  1 + below(mutation, 8));
+}
+
 size_t packed_mutate(uint8_t *data, size_t size, size_t room, unsigned seed)
 {
     struct mutation mutation = {.image = packed_image(), .random = seed};
@@ -288,6 +302,8 @@ size_t packed_mutate(uint8_t *data, size_t size, size_t room, unsigned seed)
     for (size_t left = 1 + below(&mutation, 4); left > 0; left--) {
         if (mutation.block_count && below(&mutation, 40))
             change_block(&mutation);
+        else if (!mutation.block_count || below(&mutation, 4) == 0)
+            change_page(&mutation);
         else
             change_superblocks(&mutation);
     }

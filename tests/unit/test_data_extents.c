@@ -327,6 +327,38 @@ static void test_lost_checksum_leaf(void **state)
     data_image_free(image);
 }
 
+static void cut_checksum_root(uint8_t *block, uint32_t nodesize, void *closure)
+{
+    struct bw_disk_item *item = (void *)(block + sizeof(struct bw_disk_header));
+    (void)nodesize, (void)closure;
+    while (bw_get64(item->key.objectid) != BW_CSUM_TREE)
+        item++;
+    item->size = bw_put32(8);
+}
+
+static void spoil_checksum_root(struct data_image *image)
+{
+    const struct bw_key key = {BW_CSUM_TREE, BW_ROOT_ITEM, 0};
+    iw_rewrite_block(image->image, iw_block_of_key(image->image, 1, key)->logical,
+                     cut_checksum_root, NULL, true);
+}
+
+/* A checksum tree whose root item makes no sense is none: it has no block that could be lost. */
+static void test_no_checksum_tree(void **state)
+{
+    (void)state;
+    struct data_image *image = data_image_begin();
+    struct data_result result;
+    data_image_plain(image, 0, 0, 2 * SECTOR);
+    data_image_inode(image, 2 * SECTOR, 0);
+    data_image_open(image, spoil_checksum_root);
+    const struct bw_data_file file = data_image_file(image, 2 * SECTOR, false);
+    data_image_read(image, &file, 0, 2 * SECTOR, &result);
+    data_expect_all(&result, 0, '!', 2 * SECTOR);
+    assert_non_null(strstr(result.first_error, "the checksum tree has no checksum"));
+    data_image_finish(image, &result);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_lost_leaf),
         cmocka_unit_test(test_lost_checksums),
         cmocka_unit_test(test_lost_checksum_leaf),
+        cmocka_unit_test(test_no_checksum_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
