@@ -83,10 +83,9 @@ static bool has_whole_partitions(struct bw_xlator *storage)
     struct bw_partition_table table;
     BW_AUTO_ERROR struct bw_error *none = bw_partition_table_read(NULL, storage, &table);
     bool whole = !none;
-    for (size_t i = 0; !none && i < table.count; i++)
+    for (size_t i = 0; i < table.count; i++)
         whole &= table.partitions[i].room == table.partitions[i].length;
-    if (!none)
-        bw_partition_table_free(&table);
+    bw_partition_table_free(&table);
     return whole;
 }
 

@@ -41,7 +41,7 @@ static bool read_device(struct packed_image *image, unsigned number, const char 
     int file = open(path, O_RDONLY | O_CLOEXEC);
     bool done = file >= 0 && fstat(file, &status) == 0;
     if (done) {
-        device->size = (uint64_t)status.st_size - (uint64_t)status.st_size % PACKED_PAGE;
+        device->size = ((uint64_t)status.st_size + PACKED_PAGE - 1) / PACKED_PAGE * PACKED_PAGE;
         done = device->size <= (uint64_t)PACKED_PAGES * PACKED_PAGE &&
                ftruncate(device->file, 0) == 0 &&
                ftruncate(device->file, (off_t)device->size) == 0 &&

@@ -10,7 +10,7 @@
 #include "btrfs-walk/xlator.h"
 
 /** Reads the table of a disk, without the path and what is in the partitions. BW_ERROR_NOT_FOUND if
- * there is none. Free with bw_partition_table_free(). */
+ * there is none. Free with bw_partition_table_free(); after an error it is empty. */
 struct bw_error *bw_partition_table_read(const struct bw_frame *frame, struct bw_xlator *disk,
                                          struct bw_partition_table *table);
 
