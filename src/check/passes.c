@@ -51,9 +51,7 @@ static struct bw_error *run_passes(struct bw_check *check, unsigned count)
         if (!bw_check_goes_on(check, 0))
             return bw_error_create(BW_ERROR_STOPPED, "the check was stopped");
         struct bw_error *error = passes[i].run(check);
-        struct bw_error *later = bw_findings_flush(check);
-        bw_error_add_cause(error, later);
-        BW_TRY(error ? error : later);
+        BW_TRY(bw_error_first(error, bw_findings_flush(check)));
         left |= passes[i].leaves;
     }
     return check->stopped ? bw_error_create(BW_ERROR_STOPPED, "the check was stopped") : NULL;

@@ -47,6 +47,9 @@ for usage in '' --no-such-option '--tolerate all x' '--report html=x x' '--repor
 done
 "$PROGRAM" check "$half" > /dev/full 2> "$WORK/err"
 is "findings on a full disk" $? 12
+"$PROGRAM" check --insert debug/delay-gen@device-1,delay=5ms "$half" > /dev/full 2> "$WORK/err"
+is "and found before the last pass" $? 12
+holds "and told" grep -q 'cannot write to stdout' "$WORK/err"
 "$PROGRAM" check --help > /dev/full 2> "$WORK/err"
 is "help on a full disk" $? 8
 
