@@ -301,9 +301,9 @@ struct bw_xlator_operations {
     struct bw_error *(*map)(const struct bw_frame *frame, struct bw_xlator *xlator,
                             uint64_t address, uint32_t length, unsigned copy,
                             struct bw_map_reply *reply);
-    /** Says that ranges will be read soon. A hint: it cannot fail. */
+    /** Says that ranges will be read soon, in this copy (0: any). A hint: it cannot fail. */
     void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count);
+                   const struct bw_range *ranges, size_t count, unsigned copy);
     /** For layers with device addresses above: how many bytes there are. A storage layer must have
      * it. */
     uint64_t (*size)(struct bw_xlator *xlator);
@@ -373,7 +373,7 @@ struct bw_xlator_class {
 
 /** Raised with every change to this header, error.h, json.h or key.h that a layer would have to be
  * rebuilt for. */
-#define BW_XLATOR_ABI 5
+#define BW_XLATOR_ABI 6
 
 /** What a shared object exports under the name bw_xlator_api. Its first two members never change.
  */
@@ -418,7 +418,7 @@ void bw_wind_copies(const struct bw_frame *parent, struct bw_xlator *xlator,
                                    struct bw_request *request, struct bw_request *copy));
 /** Gives a hint to a layer (or the first below it that takes hints). */
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
-                    const struct bw_range *ranges, size_t count);
+                    const struct bw_range *ranges, size_t count, unsigned copy);
 
 /** Private state: `private_size` bytes, aligned to cache lines. */
 void *bw_xlator_private(const struct bw_xlator *xlator);

@@ -127,7 +127,7 @@ void bw_blocks_advise(const struct bw_tree_reader *reader, const struct bw_range
         for (end = i; end < count && !bw_memory_block(reader->memory, ranges[end].address); end++)
             continue;
         if (end > i)
-            bw_wind_advise(&frame, reader->top, ranges + i, end - i);
+            bw_wind_advise(&frame, reader->top, ranges + i, end - i, 0);
     }
 }
 

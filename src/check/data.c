@@ -26,7 +26,8 @@ enum {
     PIECE_SECTORS = 64,      /* and sectors: bits of a mask */
     BATCH = 512 << 10,       /* bytes read at once: they are still in the cache when compared */
     TASK = 4 << 20,          /* bytes of a task */
-    WINDOW = 256 << 20,      /* bytes of a window */
+    TASKS_AHEAD = 2,         /* of each worker: announced */
+    WINDOW = 1 << 30,        /* bytes of a window */
     WINDOW_PIECES = 1 << 16, /* and pieces: data may lie scattered */
 };
 
@@ -240,10 +241,36 @@ static size_t read_batch(struct bw_data_check *data, struct worker *worker, size
     return wanted;
 }
 
+/* Tells the layers what a task is going to read, so that the devices have work while the tasks
+ * before it compare. */
+static void announce(const struct bw_data_check *data, size_t index)
+{
+    const struct task *task = &data->tasks[index];
+    struct bw_xlator *top = data->check->fs->reader.top;
+    struct bw_range ranges[BW_BATCH];
+    size_t count = 0;
+    for (size_t i = 0; i < task->count; i++) {
+        const struct piece *piece = &data->pieces[task->first + i];
+        if (i && piece[-1].logical + piece[-1].length == piece->logical) {
+            ranges[count - 1].length += piece->length;
+            continue;
+        }
+        if (count == BW_BATCH) {
+            bw_wind_advise(NULL, top, ranges, count, task->copy);
+            count = 0;
+        }
+        ranges[count++] = (struct bw_range){piece->logical, piece->length};
+    }
+    bw_wind_advise(NULL, top, ranges, count, task->copy);
+}
+
 static void run_task(void *context, unsigned number, size_t index)
 {
     struct bw_data_check *data = context;
     const struct task *task = &data->tasks[index];
+    const size_t ahead = index + (size_t)TASKS_AHEAD * data->check->workers;
+    if (ahead < data->task_count)
+        announce(data, ahead);
     for (size_t done = 0; done < task->count && bw_check_goes_on(data->check, number);)
         done += read_batch(data, &data->workers[number], task->first + done, task->count - done,
                            task->copy);

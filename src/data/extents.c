@@ -329,6 +329,6 @@ struct bw_error *bw_data_advise(struct bw_data_advisor *advisor, const struct bw
     }
     advisor->done = cursor->offset;
     if (count)
-        bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count);
+        bw_wind_advise(NULL, cursor->fs->reader.top, ranges, count, 0);
     return NULL;
 }

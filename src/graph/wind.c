@@ -207,7 +207,7 @@ struct bw_error *bw_wind_map(const struct bw_frame *parent, struct bw_xlator *xl
 }
 
 void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
-                    const struct bw_range *ranges, size_t total)
+                    const struct bw_range *ranges, size_t total, unsigned copy)
 {
     struct call call;
     while (!xlator->type->operations.advise) {
@@ -220,7 +220,7 @@ void bw_wind_advise(const struct bw_frame *parent, struct bw_xlator *xlator,
             .operation = "advise", .count = total, .address = total ? ranges->address : 0};
         watch_call(&call, parent, xlator);
     }
-    xlator->type->operations.advise(&call.frame, xlator, ranges, total);
+    xlator->type->operations.advise(&call.frame, xlator, ranges, total, copy);
     end_call(&call, parent, NULL);
 }
 

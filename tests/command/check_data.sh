@@ -59,6 +59,13 @@ for profile in $profiles; do
     rm "${images[@]}"
 done
 
+# What the next tasks are going to read is announced, in the copy that they read.
+set -- "$fixtures"/raid1c4-4/dev*.img
+expect "a check with hints" 0 'btrfs-walk: checked: ' check --data -j1 \
+    --insert "debug/trace@verify,operations=all,file=$WORK/trace" $(others "$@") "$1"
+is "hints" "copy 3 copy 4 " \
+    "$(sed -n 's/.*> advise .* \(copy .\)$/\1/p' "$WORK/trace" | tr '\n' ' ')"
+
 # Several bad sectors that follow each other are one finding. The other device mends them, and if it
 # is missing nothing does.
 mirror=$fixtures/bad-copy-raid1

@@ -156,7 +156,7 @@ void expect_passes(struct bw_xlator *top, const struct fake_layer *fake)
     assert_int_equal(reply.location.devid, 3);
     assert_int_equal(reply.location.offset, 8192);
     assert_int_equal(reply.length, 512);
-    bw_wind_advise(NULL, top, &range, 1);
+    bw_wind_advise(NULL, top, &range, 1, 0);
     assert_int_equal(fake->hint_calls, calls + 1);
     assert_int_equal(fake->hints[fake->hint_count - 1].address, 4096);
     assert_int_equal(fake->hints[fake->hint_count - 1].length, 100);

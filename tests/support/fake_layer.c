@@ -43,11 +43,12 @@ static struct bw_error *fake_map(const struct bw_frame *frame, struct bw_xlator 
 }
 
 static void fake_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                        const struct bw_range *ranges, size_t count)
+                        const struct bw_range *ranges, size_t count, unsigned copy)
 {
     (void)frame;
     struct fake_layer *fake = bw_xlator_private(xlator);
     fake->hint_calls++;
+    fake->hint_copy = copy;
     for (size_t i = 0; i < count && fake->hint_count < FAKE_HINTS; i++)
         fake->hints[fake->hint_count++] = ranges[i];
 }

@@ -29,6 +29,7 @@ struct fake_layer {
     size_t read_count;
     size_t calls;
     struct bw_range hints[FAKE_HINTS];
+    unsigned hint_copy; /**< of the last one */
     size_t hint_count;
     size_t hint_calls;
 };

@@ -89,28 +89,59 @@ static void test_overlapping_chunks(void **state)
     bw_graph_destroy(graph);
 }
 
+/* A chunk map above two devices. */
+static struct bw_xlator *add_map(struct bw_graph *graph, struct fake_layer fakes[2],
+                                 const struct chunk_bench *bench)
+{
+    struct bw_xlator *const children[] = {add_fake_device(graph, &fakes[0]),
+                                          add_fake_device(graph, &fakes[1])};
+    const struct layer layer = {
+        .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
+    struct bw_xlator *map = NULL;
+    expect_success(graph_add(graph, &layer, &map));
+    chunk_bench_describe(map, bench->image, 0, 0);
+    return map;
+}
+
 static void test_hints_go_to_the_devices(void **state)
 {
     (void)state;
     struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID0, 2, 0});
     struct fake_layer fakes[2] = {0};
     struct bw_graph *graph = fake_graph(NULL);
-    struct bw_xlator *children[2], *map = NULL;
-    for (size_t i = 0; i < 2; i++) {
-        children[i] = add_layer(graph, "test/device", NULL, NULL);
-        children[i]->state = &fakes[i];
-    }
-    const struct layer layer = {
-        .type = "cluster/chunk-map", .name = "map", .children = children, .child_count = 2};
-    expect_success(graph_add(graph, &layer, &map));
-    chunk_bench_describe(map, bench.image, 0, 0);
+    struct bw_xlator *map = add_map(graph, fakes, &bench);
     const struct bw_range ranges[] = {{bench.start + 60000, 80000},
                                       {0, 4096},
                                       {bench.start, UINT64_MAX},
                                       {bench.start + 4096, 0}};
-    bw_wind_advise(NULL, map, ranges, 1);
+    bw_wind_advise(NULL, map, ranges, 1, 0);
     assert_int_equal(fakes[0].hint_count + fakes[1].hint_count, 3);
-    bw_wind_advise(NULL, map, ranges, COUNT(ranges));
+    bw_wind_advise(NULL, map, ranges, COUNT(ranges), 0);
+    bw_graph_destroy(graph);
+    chunk_bench_free(&bench);
+}
+
+/* A hint for a copy goes to its device, and one for a copy that is not stored to none. */
+static void test_hints_for_copies(void **state)
+{
+    (void)state;
+    struct chunk_bench bench = chunk_bench_make(&(struct chunk_shape){BW_GROUP_RAID1, 2, 1});
+    struct fake_layer fakes[2] = {0};
+    struct bw_graph *graph = fake_graph(NULL);
+    struct bw_xlator *map = add_map(graph, fakes, &bench);
+    const struct bw_range range = {bench.start, 4096};
+    for (unsigned copy = 1; copy <= 3; copy++) {
+        const size_t before[] = {fakes[0].hint_count, fakes[1].hint_count};
+        struct bw_map_reply reply = {0};
+        expect_success(bw_wind_map(NULL, map, bench.start, 4096, copy < 3 ? copy : 1, &reply));
+        bw_wind_advise(NULL, map, &range, 1, copy);
+        for (unsigned i = 0; i < 2; i++) {
+            bool own = fakes[i].hint_count > before[i];
+            assert_int_equal(own, copy < 3 && reply.location.devid == iw_devid(bench.image, i));
+            if (own)
+                assert_int_equal(fakes[i].hints[before[i]].address, reply.location.offset);
+        }
+    }
     bw_graph_destroy(graph);
     chunk_bench_free(&bench);
 }
@@ -118,10 +149,9 @@ static void test_hints_go_to_the_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_length_of_nowhere),
-        cmocka_unit_test(test_copies_that_are_none),
-        cmocka_unit_test(test_overlapping_chunks),
-        cmocka_unit_test(test_hints_go_to_the_devices),
+        cmocka_unit_test(test_length_of_nowhere),  cmocka_unit_test(test_copies_that_are_none),
+        cmocka_unit_test(test_overlapping_chunks), cmocka_unit_test(test_hints_go_to_the_devices),
+        cmocka_unit_test(test_hints_for_copies),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }

@@ -116,8 +116,9 @@ static void test_map_and_hints(void **state)
     assert_int_equal(reply.location.offset, 4000);
     assert_int_equal(reply.length, 96);
     const struct bw_range range = {4096, 4096};
-    bw_wind_advise(NULL, bench->top, &range, 1);
+    bw_wind_advise(NULL, bench->top, &range, 1, 2);
     assert_int_equal(bench->fake.hints[0].address, 32768);
+    assert_int_equal(bench->fake.hint_copy, 2);
     free_bench(bench);
 }
 

@@ -359,12 +359,12 @@ static void test_map_and_hints_pass_through(void **state)
     assert_int_equal(reply.copies, 3);
     assert_int_equal(reply.location.devid, 2);
     const struct bw_range range = {4096, 8192};
-    bw_wind_advise(NULL, top, &range, 1);
+    bw_wind_advise(NULL, top, &range, 1, 0);
     assert_int_equal(fake.hint_count, 1);
     assert_int_equal(fake.hints[0].address, 4096);
     struct bw_xlator *device = add_layer(graph, "test/device", NULL, NULL);
     expect_error(bw_wind_map(NULL, device, 0, 1, 1, &reply), BW_ERROR_USAGE, "maps addresses");
-    bw_wind_advise(NULL, add_layer(graph, "test/options", NULL, NULL), &range, 1);
+    bw_wind_advise(NULL, add_layer(graph, "test/options", NULL, NULL), &range, 1, 0);
     bw_graph_destroy(graph);
 }
 

@@ -123,7 +123,7 @@ static void test_hints(void **state)
     static const struct bw_range given[] = {
         {2999, 3}, {WHOLE, 1}, {UINT64_MAX, UINT64_MAX}, {9999, UINT64_MAX}, {5, 0}};
     struct bench *bench = make_bench();
-    bw_wind_advise(NULL, bench->concat, given, COUNT(given));
+    bw_wind_advise(NULL, bench->concat, given, COUNT(given), 0);
     assert_int_equal(bench->fakes[0].hint_count, 1);
     assert_int_equal(bench->fakes[0].hints[0].address, 2999);
     assert_int_equal(bench->fakes[0].hints[0].length, 1);

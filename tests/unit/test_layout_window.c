@@ -188,16 +188,16 @@ static void test_hints(void **state)
     struct bench *bench = make_bench(SIZE);
     struct bw_xlator *window = NULL;
     expect_success(try_window(bench, "500", "1000", &window));
-    bw_wind_advise(NULL, window, given, COUNT(given));
+    bw_wind_advise(NULL, window, given, COUNT(given), 0);
     assert_int_equal(bench->fake.hint_count, COUNT(wanted));
     for (size_t i = 0; i < COUNT(wanted); i++) {
         assert_int_equal(bench->fake.hints[i].address, wanted[i].address);
         assert_int_equal(bench->fake.hints[i].length, wanted[i].length);
     }
-    bw_wind_advise(NULL, window, given + 4, 2);
+    bw_wind_advise(NULL, window, given + 4, 2, 0);
     assert_int_equal(bench->fake.hint_calls, COUNT(wanted));
     for (unsigned i = 0; i < 20; i++) /* 140 of them */
-        bw_wind_advise(NULL, window, given, COUNT(given));
+        bw_wind_advise(NULL, window, given, COUNT(given), 0);
     assert_int_equal(bench->fake.hint_count, 21 * COUNT(wanted));
     free_bench(bench);
 }

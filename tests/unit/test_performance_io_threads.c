@@ -41,10 +41,10 @@ static void below_read(const struct bw_frame *frame, struct bw_xlator *xlator,
 }
 
 static void below_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                         const struct bw_range *ranges, size_t count)
+                         const struct bw_range *ranges, size_t count, unsigned copy)
 {
     struct below *below = bw_xlator_private(xlator);
-    (void)frame;
+    (void)frame, (void)copy;
     (void)ranges;
     atomic_fetch_add(&below->hints, count);
 }
@@ -233,7 +233,7 @@ static void test_what_passes(void **state)
     static const struct bw_range ranges[] = {{0, 10}, {20, 10}};
     struct bench *bench = make_bench("4");
     assert_int_equal(bw_xlator_size(bench->top), 4711);
-    bw_wind_advise(NULL, bench->top, ranges, COUNT(ranges));
+    bw_wind_advise(NULL, bench->top, ranges, COUNT(ranges), 0);
     assert_int_equal(bench->below.hints, 2);
     bw_wind(NULL, bench->top, NULL, 0);
     assert_int_equal(bench->below.calls, 0);

@@ -10,7 +10,7 @@ static void check_hints(const char *gap, const struct bw_range *given, size_t gi
     const struct option_value options[] = {{"gap", gap}, {0}};
     struct bw_xlator *top =
         add_layer(graph, "performance/read-ahead", add_fake(graph, &fake), options);
-    bw_wind_advise(NULL, top, given, given_count);
+    bw_wind_advise(NULL, top, given, given_count, 0);
     assert_int_equal(fake.hint_calls, wanted_count != 0);
     assert_int_equal(fake.hint_count, wanted_count);
     for (size_t i = 0; i < wanted_count; i++) {

@@ -159,15 +159,15 @@ static void test_hints(void **state)
 {
     (void)state;
     static const struct bw_range ranges[] = {
-        {0, 4096}, {SIZE, 4096}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
+        {0, 4096}, {SIZE, 4096}, {0, UINT64_MAX}, {UINT64_MAX, UINT64_MAX}, {0, 0}};
     uint8_t byte;
     struct memory_file file = make_file();
     struct bw_graph *graph = fake_graph(NULL);
     struct bw_xlator *layer = NULL;
     expect_success(try_open(graph, file.path, &layer));
-    bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
+    bw_wind_advise(NULL, layer, ranges, COUNT(ranges), 0);
     bw_error_free(read_range(layer, SIZE, &byte, 1));
-    bw_wind_advise(NULL, layer, ranges, COUNT(ranges));
+    bw_wind_advise(NULL, layer, ranges, COUNT(ranges), 0);
     expect_success(read_range(layer, 5, &byte, 1));
     assert_int_equal(byte, file.bytes[5]);
     bw_graph_destroy(graph);

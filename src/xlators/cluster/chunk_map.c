@@ -268,7 +268,7 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
     for (size_t i = 0; i < count; i++) {
         uint64_t address = ranges[i].address, end = address + ranges[i].length;
@@ -278,11 +278,11 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
             BW_AUTO_ERROR struct bw_error *error = find(frame, xlator, address, length, &piece);
             if (error)
                 break;
-            const struct bw_layout_stripe *stripe = choose_stripe(&piece, 0);
+            const struct bw_layout_stripe *stripe = choose_stripe(&piece, copy);
             struct bw_range below = {stripe ? stripe->offset + piece.stripe_offset : 0,
                                      piece.length};
             if (stripe && stripe->child != BW_NO_CHILD)
-                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1);
+                bw_wind_advise(frame, bw_xlator_child(xlator, stripe->child), &below, 1, 0);
             address += piece.length;
         }
     }

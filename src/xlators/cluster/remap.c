@@ -101,14 +101,14 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t length = ranges[i].length > UINT32_MAX ? UINT32_MAX : (uint32_t)ranges[i].length;
         struct bw_range below = {
             .address = translate(bw_xlator_private(xlator), ranges[i].address, &length)};
         below.length = length;
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
+        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
     }
 }
 

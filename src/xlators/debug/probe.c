@@ -23,9 +23,9 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count);
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count, copy);
 }
 
 static const struct bw_option options[] = {

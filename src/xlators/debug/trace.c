@@ -120,16 +120,18 @@ static struct bw_error *map(const struct bw_frame *frame, struct bw_xlator *xlat
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
     struct trace *trace = bw_xlator_private(xlator);
     struct bw_buffer text = {0};
     for (size_t i = 0; trace->all_operations && i < count; i++) {
         begin_line(frame, xlator, '>', "advise", ranges[i].address, ranges[i].length, &text);
+        if (copy)
+            bw_buffer_format(&text, " copy %u", copy);
         bw_buffer_append_byte(&text, '\n');
     }
     bw_sink_write(xlator, &trace->sink, &text);
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count);
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), ranges, count, copy);
 }
 
 static const char *const operation_choices[] = {"read", "all", NULL};

@@ -135,7 +135,7 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 /* A hint goes to every part that it touches. */
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
     const struct concat *concat = bw_xlator_private(xlator);
     uint64_t whole = size(xlator);
@@ -148,7 +148,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
             size_t part = find_part(concat, address);
             uint64_t until = concat->ends[part] < end ? concat->ends[part] : end;
             const struct bw_range inner = {address - begin_of(concat, part), until - address};
-            bw_wind_advise(frame, bw_xlator_child(xlator, part), &inner, 1);
+            bw_wind_advise(frame, bw_xlator_child(xlator, part), &inner, 1, copy);
             address = until;
         }
     }

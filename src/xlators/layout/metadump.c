@@ -226,9 +226,9 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 
 /* The bytes of a piece are read as a whole, or lie elsewhere: hints have no use. */
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    (void)frame, (void)xlator, (void)ranges, (void)count;
+    (void)frame, (void)xlator, (void)ranges, (void)count, (void)copy;
 }
 
 static void show(struct bw_xlator *xlator, struct bw_json *json)

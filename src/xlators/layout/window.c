@@ -70,7 +70,7 @@ void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
 
 /* Hints are shifted and cut to the window; what lies outside is left out. */
 void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                      const struct bw_range *ranges, size_t count)
+                      const struct bw_range *ranges, size_t count, unsigned copy)
 {
     const struct bw_window *window = bw_xlator_private(xlator);
     for (size_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
         uint64_t room = window->length - ranges[i].address;
         struct bw_range below = {window->offset + ranges[i].address,
                                  ranges[i].length < room ? ranges[i].length : room};
-        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1);
+        bw_wind_advise(frame, bw_xlator_child(xlator, 0), &below, 1, copy);
     }
 }
 

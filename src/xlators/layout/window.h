@@ -18,7 +18,7 @@ uint64_t bw_window_size(struct bw_xlator *xlator);
 void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                     struct bw_request *requests, size_t count);
 void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                      const struct bw_range *ranges, size_t count);
+                      const struct bw_range *ranges, size_t count, unsigned copy);
 void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json);
 
 /** All operations but `init`, as members of struct bw_xlator_operations. */

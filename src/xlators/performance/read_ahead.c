@@ -34,7 +34,7 @@ static size_t merge(struct bw_range *ranges, size_t count, uint64_t gap)
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
     const uint64_t gap = bw_xlator_option_number(xlator, "gap");
     struct bw_range *sorted = count ? malloc(count * sizeof *sorted) : NULL;
@@ -42,7 +42,7 @@ static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
         return;
     memcpy(sorted, ranges, count * sizeof *sorted);
     qsort(sorted, count, sizeof *sorted, by_address);
-    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, gap));
+    bw_wind_advise(frame, bw_xlator_child(xlator, 0), sorted, merge(sorted, count, gap), copy);
     free(sorted);
 }
 

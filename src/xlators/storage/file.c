@@ -146,13 +146,24 @@ static size_t find_run(struct bw_request *const *order, size_t first, size_t cou
     return next - first;
 }
 
+/* Linux begins to read no more than the device takes at once (max_sectors_kb, or read_ahead_kb if
+ * that is larger), and forgets the rest. */
+static void will_need(const struct file *file, uint64_t offset, uint64_t length)
+{
+    const uint64_t most = 512 << 10, rest = offset < file->size ? file->size - offset : 0;
+    length = length < rest ? length : rest;
+    for (uint64_t done = 0, part; done < length; done += part) {
+        part = length - done < most ? length - done : most;
+        posix_fadvise(file->descriptor, (off_t)(offset + done), (off_t)part, POSIX_FADV_WILLNEED);
+    }
+}
+
 /* On a cold file, all runs of a batch are requested before the first one is waited for. */
 static void start_reading(const struct file *file, struct bw_request *const *order, size_t count)
 {
     for (size_t first = 0, run, length; first < count; first += run) {
         run = find_run(order, first, count, &length);
-        posix_fadvise(file->descriptor, (off_t)order[first]->address, (off_t)length,
-                      POSIX_FADV_WILLNEED);
+        will_need(file, order[first]->address, length);
     }
 }
 
@@ -217,15 +228,14 @@ static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator
 }
 
 static void advise(const struct bw_frame *frame, struct bw_xlator *xlator,
-                   const struct bw_range *ranges, size_t count)
+                   const struct bw_range *ranges, size_t count, unsigned copy)
 {
-    (void)frame;
+    (void)frame, (void)copy;
     struct file *file = bw_xlator_private(xlator);
     if (!atomic_load_explicit(&file->cold, memory_order_relaxed))
         return;
     for (size_t i = 0; i < count; i++)
-        posix_fadvise(file->descriptor, (off_t)ranges[i].address, (off_t)ranges[i].length,
-                      POSIX_FADV_WILLNEED);
+        will_need(file, ranges[i].address, ranges[i].length);
 }
 
 static void dump(struct bw_xlator *xlator, struct bw_json *json)
