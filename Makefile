@@ -20,7 +20,11 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-PACKAGES := uuid blkid libxxhash libgcrypt libisal libzstd zlib lzo2
+# Without libnbd, images are read from files only.
+NBD      ?= $(if $(shell $(PKG_CONFIG) --exists 'libnbd >= 1.8' && echo 1),1,0)
+
+PACKAGES := uuid blkid libxxhash libgcrypt libisal libzstd zlib lzo2 \
+    $(if $(filter 1,$(NBD)),libnbd)
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
     -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -43,7 +47,7 @@ override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
 override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' \
     $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) \
     $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) $(if $(filter 1,$(FUSE)),-DBW_FUSE) \
-    -Iinclude -Isrc
+    $(if $(filter 1,$(NBD)),-DBW_NBD) -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -109,7 +113,7 @@ $(BUILD)/%.o: %.c $(BUILD)/features
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # With or without: all objects alike.
-FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP) fuse=$(FUSE)
+FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP) fuse=$(FUSE) nbd=$(NBD)
 $(BUILD)/features: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FEATURES)' | cmp -s - $@ || echo '$(FEATURES)' > $@

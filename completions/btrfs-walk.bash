@@ -57,7 +57,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -157,6 +157,7 @@ _btrfs_walk() {
     *:-s | *:--super | *:--offset | *:--generation | *:--tree-root | *:--chunk-root | *:--backup | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
     *:--partition) _btrfs_walk_offer_partition "$1" "$word" ;;
     *:--log) mapfile -t COMPREPLY < <(compgen -W 'replay ignore' -- "$word") ;;
+    *:--helpers) mapfile -t COMPREPLY < <(compgen -W 'off on backing' -- "$word") ;;
     *:--insert) _btrfs_walk_offer_layer "$1" "$word" ;;
     *:--probe) _btrfs_walk_offer_list "$word" 'image-open super-read chunk-add chunk-map dev-read-start dev-read-done fop-wind fop-unwind block-read-start block-read-done block-verify block-retry cache-hit cache-miss cache-evict key-search-start key-search-done dirent path-emit decompress-start decompress-done error' ;;
     *:--probe-list) mapfile -t COMPREPLY < <(compgen -W 'long json bpftrace' -- "$word") ;;

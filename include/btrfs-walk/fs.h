@@ -16,6 +16,7 @@
 #include "btrfs-walk/error.h"
 #include "btrfs-walk/graph.h"
 #include "btrfs-walk/probe.h"
+#include "btrfs-walk/servers.h"
 #include "btrfs-walk/state.h"
 #include "btrfs-walk/subvolume.h"
 
@@ -38,10 +39,11 @@ enum bw_log_mode {
 
 /** How to open a file system. */
 struct bw_fs_options {
-    size_t struct_size;                   /**< sizeof(struct bw_fs_options) */
-    const char *const *paths;             /**< image files or block devices, in any order */
-    size_t path_count;                    /**< at least 1; may be 0 if a volfile names the images */
-    int superblock_copy;                  /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
+    size_t struct_size;       /**< sizeof(struct bw_fs_options) */
+    const char *const *paths; /**< image files, block devices or addresses of servers (servers.h),
+                                 in any order */
+    size_t path_count;        /**< at least 1; may be 0 if a volfile names the images */
+    int superblock_copy;      /**< 0, 1, 2 or BW_ANY_SUPERBLOCK_COPY */
     const struct bw_graph_options *graph; /**< NULL: the default graph */
     struct bw_probes *probes; /**< probes and their consumers (probe.h), which must outlive the file
                                  system; NULL: none */
@@ -63,6 +65,9 @@ struct bw_fs_options {
     /** If the superblocks, or the roots that they name, are lost: read the whole devices for what
      * can stand in for them. */
     bool scan;
+    struct bw_servers *servers; /**< connections and helpers of images that are no plain files, to
+                                   be used and added to; must outlive the file system. NULL: its
+                                   own, without helpers */
 };
 
 /** The state of an open file system. */

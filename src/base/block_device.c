@@ -92,18 +92,14 @@ static bool any_is_on(const char *number_files, const struct place *place)
 }
 
 /* A mount names one device of its file system; /sys/fs/btrfs lists all of them. */
-static bool mount_uses(const char *mounted, const struct place *place)
+static bool file_system_uses(dev_t source, const struct place *place)
 {
-    struct stat source;
     char link[64], pattern[512];
     glob_t found;
     bool uses = false;
-    if (stat(mounted, &source) || !S_ISBLK(source.st_mode))
-        return false;
-    if (is_on(source.st_rdev, place))
+    if (is_on(source, place))
         return true;
-    snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source.st_rdev),
-             minor(source.st_rdev));
+    snprintf(link, sizeof link, "/sys/dev/block/%u:%u", major(source), minor(source));
     BW_AUTO_FREE char *real = realpath(link, NULL);
     snprintf(pattern, sizeof pattern, "/sys/fs/btrfs/*/devices/%s",
              real ? strrchr(real, '/') + 1 : "none");
@@ -118,14 +114,39 @@ static bool mount_uses(const char *mounted, const struct place *place)
     return uses;
 }
 
+/* A file system may be mounted many times, with each of its subvolumes and into each container. It
+ * is looked at once, unless there are very many. */
+struct seen {
+    dev_t sources[64];
+    size_t count;
+};
+
+static bool is_new(struct seen *seen, dev_t source)
+{
+    for (size_t i = 0; i < seen->count; i++)
+        if (seen->sources[i] == source)
+            return false;
+    if (seen->count < sizeof seen->sources / sizeof *seen->sources)
+        seen->sources[seen->count++] = source;
+    return true;
+}
+
+static bool mount_uses(const char *mounted, struct seen *seen, const struct place *place)
+{
+    struct stat source;
+    return stat(mounted, &source) == 0 && S_ISBLK(source.st_mode) && is_new(seen, source.st_rdev) &&
+           file_system_uses(source.st_rdev, place);
+}
+
 char *bw_mount_point(const char *path, uint64_t offset)
 {
     struct place place = {.offset = offset};
+    struct seen seen = {.count = 0};
     struct mntent entry;
     char *point = NULL, text[4096 + 512];
     FILE *mounts = stat(path, &place.file) ? NULL : setmntent("/proc/self/mounts", "re");
     while (mounts && !point && getmntent_r(mounts, &entry, text, sizeof text))
-        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &place))
+        if (strcmp(entry.mnt_type, "btrfs") == 0 && mount_uses(entry.mnt_fsname, &seen, &place))
             point = strdup(entry.mnt_dir);
     if (mounts)
         endmntent(mounts);

@@ -103,8 +103,10 @@ struct cmd_common {
     /** Whether a message of the library is printed; NULL: it is. For commands that tell by
      * themselves what is damaged. */
     bool (*wants)(enum bw_severity severity, const struct bw_error *error);
-    bool serves;        /**< the command answers the kernel: see mount.c */
-    const char *folder; /**< of a command that makes files: in which; NULL: it makes none */
+    bool serves;                /**< the command answers the kernel: see mount.c */
+    unsigned helpers;           /**< enum bw_helper_mode */
+    struct bw_servers *servers; /**< of all images that the command opens */
+    const char *folder;         /**< of a command that makes files: in which; NULL: it makes none */
     /** Opens what the command writes to, besides stdout, when it is known what will be read: in the
      * sandbox it could not be opened. NULL: nothing. */
     struct bw_error *(*open_outputs)(void *context, const struct bw_fs *planned);

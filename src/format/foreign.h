@@ -9,10 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** The programs that can serve an image of a foreign format as what is in it. */
+enum bw_helper_program { BW_HELPER_NONE, BW_HELPER_QEMU, BW_HELPER_NBDKIT };
+
 /** A format. */
 struct bw_foreign {
     const char *name;   /**< "a qcow2 image" */
     const char *advice; /**< "convert it with ..."; NULL: there is nothing to be done */
+    enum bw_helper_program helper;
+    const char *driver; /**< how the helper calls it: a format of QEMU, or a filter of nbdkit */
 };
 
 /** The format of an image that begins with these bytes, of those that libblkid cannot tell; NULL:

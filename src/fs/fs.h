@@ -53,6 +53,7 @@ struct bw_table_visit {
 
 struct bw_fs {
     struct bw_graph *graph;
+    struct bw_servers *own_servers;      /**< those of the graph, if the user has given none */
     const struct bw_fs_hooks *hooks;
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */

@@ -53,12 +53,18 @@ static struct bw_error *read_trees(struct bw_fs *fs)
     return bw_stripe_tree_attach(fs);
 }
 
-static struct bw_error *make_graph(struct bw_fs *fs, const char *xlator_path)
+static struct bw_error *make_graph(struct bw_fs *fs, const struct bw_fs_options *options)
 {
     const struct bw_reporter forward = {forward_report, fs};
     struct bw_registry *registry;
-    BW_TRY(bw_registry_open(xlator_path, &registry));
-    return bw_graph_create(registry, forward, &fs->graph);
+    BW_TRY(bw_registry_open(options->graph->xlator_path, &registry));
+    BW_TRY(bw_graph_create(registry, forward, &fs->graph));
+    if (options->probes)
+        fs->graph->probes = options->probes;
+    if (!options->servers)
+        BW_TRY(bw_servers_create(BW_HELPERS_OFF, &fs->own_servers));
+    fs->graph->servers = options->servers ? options->servers : fs->own_servers;
+    return NULL;
 }
 
 static bool has_superblock(const struct bw_image_set *set)
@@ -76,9 +82,7 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
                                    enum depth depth)
 {
     struct bw_image_set set = {0};
-    BW_TRY(make_graph(fs, options->graph->xlator_path));
-    if (options->probes)
-        fs->graph->probes = options->probes;
+    BW_TRY(make_graph(fs, options));
     struct bw_error *error = bw_wire_images(fs, options, &set);
     if (!error && depth == TREES && fs->scan && fs->hooks->find_superblocks &&
         !has_superblock(&set))
@@ -160,6 +164,7 @@ void bw_fs_close(struct bw_fs *fs)
         return;
     bw_images_free(&(struct bw_image_set){fs->images, fs->image_count});
     bw_graph_destroy(fs->graph);
+    bw_servers_destroy(fs->own_servers);
     bw_stripe_tree_destroy(fs->stripes);
     bw_subvolumes_free(&fs->subvolumes);
     bw_memory_free(&fs->memory);

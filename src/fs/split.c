@@ -163,7 +163,8 @@ static struct bw_error *join(struct bw_fs *fs, struct bw_xlator *map, struct bw_
 static struct bw_error *join_if_split(struct bw_fs *fs, struct bw_xlator *map,
                                       struct bw_xlator *storage)
 {
-    const char *path = bw_graph_path(storage), *suffix = path ? first_suffix(path) : NULL;
+    bool is_file = strcmp(bw_xlator_type(storage), "storage/file") == 0;
+    const char *path = bw_graph_path(storage), *suffix = is_file ? first_suffix(path) : NULL;
     BW_AUTO_FREE char *part = suffix ? strdup(path) : NULL;
     if (!suffix)
         return NULL;

@@ -17,6 +17,8 @@
 
 #define CHUNK_MAP_TYPE "cluster/chunk-map"
 #define REMAP_TYPE     "cluster/remap"
+#define FILE_TYPE      "storage/file"
+#define NBD_TYPE       "storage/nbd"
 
 static const struct bw_text_place nowhere;
 
@@ -36,7 +38,20 @@ static struct bw_error *add_above(struct bw_graph *graph, const char *type)
     return bw_layer_add_child(layer, bw_xlator_name(below), nowhere);
 }
 
-/* The default graph: a storage/file for each path, the chunk map above them, then one layer on the
+/* A server may have the image; the connection is made now, while that may be done. */
+static struct bw_error *set_image(struct bw_xlator *layer, const char *path)
+{
+    bool served;
+    BW_TRY(bw_servers_open(layer->graph->servers, path, &served));
+    const char *type = served ? NBD_TYPE : FILE_TYPE;
+    if (strcmp(layer->type_name.text, type) != 0) {
+        bw_layer_clear_options(layer); /* those of another type */
+        BW_TRY(bw_layer_set_type(layer, type, nowhere));
+    }
+    return bw_layer_set_option(layer, "path", nowhere, path, nowhere);
+}
+
+/* The default graph: a storage layer for each path, the chunk map above them, then one layer on the
  * other. */
 static struct bw_error *describe_default(struct bw_graph *graph, const char *const *paths,
                                          size_t count)
@@ -45,8 +60,8 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     for (size_t i = 0; i < count; i++) {
         char name[32];
         snprintf(name, sizeof name, "device-%zu", i + 1);
-        BW_TRY(add(graph, name, "storage/file", &layer));
-        BW_TRY(bw_layer_set_option(layer, "path", nowhere, paths[i], nowhere));
+        BW_TRY(add(graph, name, FILE_TYPE, &layer));
+        BW_TRY(set_image(layer, paths[i]));
     }
     BW_TRY(add(graph, "chunk-map", CHUNK_MAP_TYPE, &layer));
     for (size_t i = 0; i < count; i++)
@@ -54,6 +69,18 @@ static struct bw_error *describe_default(struct bw_graph *graph, const char *con
     BW_TRY(add_above(graph, "features/verify"));
     BW_TRY(add_above(graph, "performance/read-ahead"));
     return add_above(graph, "performance/node-cache");
+}
+
+static bool has_type(const struct bw_xlator *layer, const char *type)
+{
+    return layer->type_name.text && strcmp(layer->type_name.text, type) == 0;
+}
+
+static struct bw_error *replace_path(struct bw_xlator *layer, const char *path)
+{
+    return has_type(layer, FILE_TYPE) || has_type(layer, NBD_TYPE)
+               ? set_image(layer, path)
+               : bw_layer_set_option(layer, "path", nowhere, path, nowhere);
 }
 
 /* Images that were given take the place of those that the volfile names. */
@@ -65,7 +92,7 @@ static struct bw_error *replace_paths(struct bw_graph *graph, const struct bw_fs
         if (bw_xlator_child_count(layer))
             continue;
         if (used < options->path_count)
-            BW_TRY(bw_layer_set_option(layer, "path", nowhere, options->paths[used], nowhere));
+            BW_TRY(replace_path(layer, options->paths[used]));
         used++;
     }
     if (used == options->path_count)
@@ -204,6 +231,18 @@ static void note_dumps(struct bw_fs *fs, const struct bw_image_set *set)
     fs->no_data = fs->is_dump || (fs->superblock.flags & restored);
 }
 
+/* Those that a volfile names; in a sandbox that could not be done. */
+static struct bw_error *connect_to_servers(const struct bw_graph *graph)
+{
+    bool served;
+    for (size_t i = 0; i < graph->size; i++) {
+        const struct bw_xlator *layer = graph->layers[i];
+        if (strcmp(bw_xlator_type(layer), NBD_TYPE) == 0)
+            BW_TRY(bw_servers_open(graph->servers, bw_graph_path(layer), &served));
+    }
+    return NULL;
+}
+
 static struct bw_error *set_top(struct bw_fs *fs)
 {
     struct bw_xlator *top = fs->graph->layers[fs->graph->size - 1];
@@ -222,6 +261,7 @@ struct bw_error *bw_wire_images(struct bw_fs *fs, const struct bw_fs_options *op
     struct bw_xlator *map = NULL;
     BW_TRY(describe(fs, options));
     BW_TRY(find_chunk_map(fs->graph, &map));
+    BW_TRY(connect_to_servers(fs->graph));
     if (options->planned)
         BW_TRY(options->planned(options->planned_context, fs));
     if (!options->graph->file)

@@ -30,16 +30,27 @@ struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator)
     return xlator->graph->probes;
 }
 
+struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator)
+{
+    return xlator->graph->servers;
+}
+
+void bw_layer_clear_options(struct bw_xlator *layer)
+{
+    while (layer->setting_count) {
+        struct bw_setting *setting = &layer->settings[--layer->setting_count];
+        free(setting->name.text);
+        free(setting->value.text);
+    }
+}
+
 static void destroy_layer(struct bw_xlator *layer)
 {
     if (layer->started && layer->type->operations.fini)
         layer->type->operations.fini(layer);
     if (layer->started && layer->type->private_size)
         free(layer->state);
-    for (size_t i = 0; i < layer->setting_count; i++) {
-        free(layer->settings[i].name.text);
-        free(layer->settings[i].value.text);
-    }
+    bw_layer_clear_options(layer);
     while (layer->child_count)
         bw_layer_remove_child(layer, layer->child_count - 1);
     free(layer->settings);

@@ -76,8 +76,9 @@ struct bw_xlator {
 struct bw_graph {
     struct bw_registry *registry;
     struct bw_reporter reporter;
-    struct bw_probes *probes; /**< never NULL */
-    struct bw_probes silent;  /**< those, unless others are given */
+    struct bw_probes *probes;   /**< never NULL */
+    struct bw_probes silent;    /**< those, unless others are given */
+    struct bw_servers *servers; /**< of images; NULL: there are none */
     pthread_mutex_t report_lock;
     struct bw_xlator **layers; /**< children before parents; the last one is the top */
     size_t size, capacity;
@@ -126,6 +127,8 @@ struct bw_error *bw_layer_set_type(struct bw_xlator *layer, const char *type,
 struct bw_error *bw_layer_set_option(struct bw_xlator *layer, const char *name,
                                      struct bw_text_place name_at, const char *value,
                                      struct bw_text_place value_at);
+/** Forgets all options that were given. */
+void bw_layer_clear_options(struct bw_xlator *layer);
 /** The value of an option if it was given; otherwise NULL. */
 const char *bw_layer_option(const struct bw_xlator *layer, const char *name);
 /** Adds a child after those there are. */

@@ -4,6 +4,7 @@
 #ifndef BW_GRAPH_WIND_H
 #define BW_GRAPH_WIND_H
 
+#include "btrfs-walk/servers.h"
 #include "btrfs-walk/xlator.h"
 #include "probe/probe.h"
 
@@ -12,6 +13,9 @@ struct bw_frame bw_frame_above(const struct bw_frame *parent, struct bw_probes *
 
 /** The probes of the graph a layer is in. */
 struct bw_probes *bw_xlator_probes(const struct bw_xlator *xlator);
+
+/** The servers of images of the graph a layer is in; NULL: there are none. */
+struct bw_servers *bw_xlator_servers(const struct bw_xlator *xlator);
 
 /** How many requests a layer handles at a time when it has to copy them into a batch of its own. */
 enum { BW_BATCH = 64 };

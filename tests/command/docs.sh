@@ -202,7 +202,7 @@ offers_only "btrfs-walk ls --probe block-read-d" block-read-done
 offers_only "btrfs-walk cat --probe cache-hit,cache-e" cache-hit,cache-evict
 # shellcheck disable=SC2086 # types are words
 offers_only "btrfs-walk xlators " $("$PROGRAM" xlators | sed "s, .*,,")
-offers_only "btrfs-walk xlators stor" storage/file
+offers_only "btrfs-walk xlators storage/f" storage/file
 offers_only "btrfs-walk --insert features/v" features/verify@
 offers_only "btrfs-walk image.img --insert features/v" features/verify@
 zstd -q -d --sparse "$ROOT/fixtures/disks/mbr.img.zst" -o disk.img

@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 cd "$ROOT" || exit 1
 
-order="base format record probe graph xlators btree fs replay recovery data select walk"
+order="base format record probe servers graph xlators btree fs replay recovery data select walk"
 order+=" owners diff past check api export mount cmd"
 rank() {
     local n=0 folder

@@ -75,7 +75,8 @@ static int show_version(const struct command *command, const void *state, const 
     return STATUS_OK;
 }
 
-static const char *const log_modes[] = {"replay", "ignore", NULL}; /* enum bw_log_mode */
+static const char *const helper_modes[] = {"off", "on", "backing", NULL}; /* enum bw_helper_mode */
+static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enum bw_log_mode */
 
 /* Of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
@@ -93,6 +94,11 @@ const struct cmd_option cmd_image_options[] = {
      "or not (ignore)",
      .take = take_log, .words = log_modes},
     CMD_GROUP(cmd_state_options, struct cmd_common, state),
+    {0, "helpers", "WORD",
+     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it takes "
+     "data "
+     "from other files, which it names (backing), or never (off)",
+     CMD_WORD(struct cmd_common, helpers, helper_modes)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},
@@ -373,7 +379,11 @@ static int run_on_operands(const struct command *command, struct cmd_common *com
         return usage_error(command, "no image given", NULL);
     if (command->missing && !common->path_count)
         return usage_error(command, command->missing, NULL);
-    return command->run(common, state);
+    struct bw_error *error =
+        bw_servers_create((enum bw_helper_mode)common->helpers, &common->servers);
+    int status = error ? cmd_fail(common, error) : command->run(common, state);
+    bw_servers_destroy(common->servers);
+    return status;
 }
 
 static void release_settings(const struct cmd_option *table, void *settings)
@@ -401,7 +411,8 @@ static int run_command(const struct command *command, struct cmd_common *common,
 
 int cmd_run(const struct command *command, int argc, char **argv)
 {
-    struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY};
+    struct cmd_common common = {.superblock_copy = BW_ANY_SUPERBLOCK_COPY,
+                                .helpers = BW_HELPERS_ON};
     BW_AUTO_FREE void *state = calloc(1, command->state_size);
     BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);

@@ -48,6 +48,12 @@ static const struct {
     {"/etc/gcrypt", READ | LIST},
 };
 
+/* Where the C library finds out the address of a server. */
+static const char *const resolver[] = {
+    "/etc/gai.conf",    "/etc/host.conf", "/etc/hosts",           "/etc/nsswitch.conf",
+    "/etc/resolv.conf", "/etc/services",  "/run/systemd/resolve", NULL,
+};
+
 /* What cannot be opened now cannot be opened later, either. */
 static void allow(const struct files *files, const char *path, uint64_t rights)
 {
@@ -65,6 +71,7 @@ static void allow(const struct files *files, const char *path, uint64_t rights)
 /* Links between directories were never allowed by the first version. */
 static int make_rules(struct files *files, const char *folder)
 {
+    const char *const *path = files->calls.servers == BW_SERVERS_CONNECT ? resolver : NULL;
     struct landlock_ruleset_attr attributes;
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     if (version < 1 || (folder && version < 2))
@@ -78,6 +85,8 @@ static int make_rules(struct files *files, const char *folder)
         return errno;
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         allow(files, always[i].path, always[i].rights);
+    for (; path && *path; path++)
+        allow(files, *path, READ);
     if (folder)
         allow(files, folder, files->rights & ~(uint64_t)NEVER);
     return 0;
@@ -171,8 +180,11 @@ static const char *lacks_sandbox(const struct cmd_common *common)
 struct bw_error *cmd_sandbox_enter(const struct cmd_common *common, const struct bw_fs *fs)
 {
     static bool entered; /* by the process */
-    struct files files = {.rules = -1, .calls.folder = common->folder,
-                          .calls.serves = common->serves};
+    struct files files = {.rules = -1,
+                          .calls = {.folder = common->folder,
+                                    .serves = common->serves,
+                                    .servers = common->servers ? bw_servers_need(common->servers)
+                                                               : BW_SERVERS_NOTHING}};
     const char *reason = lacks_sandbox(common);
     if (entered)
         return NULL;

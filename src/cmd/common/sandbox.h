@@ -23,6 +23,7 @@ struct cmd_system_calls {
     bool outputs; /**< opening files for writing */
     bool folder;  /**< making and changing files and directories */
     bool serves;  /**< answering the kernel through a descriptor that another process hands over */
+    enum bw_servers_need servers; /**< the network, as far as it is needed */
 };
 
 /** Allows the system calls that the program needs from now on, and no others, in all threads.

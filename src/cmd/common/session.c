@@ -70,7 +70,7 @@ struct opening {
 static struct bw_error *open_outputs(const struct cmd_common *common, const struct bw_fs *fs)
 {
     for (size_t i = 0; common->open_outputs && i < common->image_count; i++)
-        if (access(common->images[i], R_OK))
+        if (!bw_servers_hold(common->servers, common->images[i]) && access(common->images[i], R_OK))
             return bw_error_from_errno(errno, "cannot open %s", common->images[i]);
     return common->open_outputs ? common->open_outputs(common->outputs, fs) : NULL;
 }
@@ -110,7 +110,17 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .offset = common->offset,
         .log = (enum bw_log_mode)common->log,
         .state = common->state,
+        .servers = common->servers,
     };
+}
+
+/* Of images that are opened later; in the sandbox that could not be done. */
+static struct bw_error *connect_to_servers(const struct cmd_common *common)
+{
+    bool served;
+    for (size_t i = 0; i < common->other_count; i++)
+        BW_TRY(bw_servers_open(common->servers, common->others[i], &served));
+    return NULL;
 }
 
 static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
@@ -119,6 +129,7 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
 {
     struct opening opening = {common, session};
     BW_TRY(check_streams_first(common));
+    BW_TRY(connect_to_servers(common));
     BW_TRY(cmd_probes_create(common, &session->probes));
     struct bw_fs_options options = cmd_fs_options(common);
     options.probes = cmd_probes_set_of(session->probes);
@@ -176,6 +187,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **
         .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
         .reporter = {cmd_report, (void *)(uintptr_t)common},
         .log = (enum bw_log_mode)common->log,
+        .servers = common->servers,
     };
     return bw_fs_open(&options, fs);
 }

@@ -132,6 +132,18 @@ static const char *const folder[] = {
     NULL,
 };
 
+/* Of one that reads from servers: over connections that are there. It waits for the helpers that it
+ * has started. */
+static const char *const talk[] = {
+    "getpeername", "getsockname", "getsockopt", "recvfrom", "recvmsg",
+    "sendmsg",     "sendto",      "shutdown",   "wait4",    NULL,
+};
+
+/* And over new ones, if these are lost; finding a server is part of that. */
+static const char *const connecting[] = {
+    "bind", "connect", "recvmmsg", "recvmmsg_time64", "sendmmsg", "setsockopt", "socket", NULL,
+};
+
 /* Of a command that opens files for writing. */
 static const char *const outputs[] = {"open", "openat", NULL};
 
@@ -168,6 +180,11 @@ static const struct limited always_limited[] = {
 static const struct limited folder_limited[] = {
     {"ioctl", 1, UINT32_MAX, FS_IOC_GETFLAGS},
     {"ioctl", 1, UINT32_MAX, FS_IOC_SETFLAGS},
+    {0},
+};
+
+static const struct limited connecting_limited[] = {
+    {"ioctl", 1, UINT32_MAX, FIONREAD}, /* of an answer about a name */
     {0},
 };
 
@@ -220,6 +237,12 @@ static int fill(scmp_filter_ctx filter, struct cmd_system_calls wanted)
         problem = allow_all_limited(filter, folder_limited);
     if (!problem && wanted.serves)
         problem = allow_all(filter, serving);
+    if (!problem && wanted.servers != BW_SERVERS_NOTHING)
+        problem = allow_all(filter, talk);
+    if (!problem && wanted.servers == BW_SERVERS_CONNECT)
+        problem = allow_all(filter, connecting);
+    if (!problem && wanted.servers == BW_SERVERS_CONNECT)
+        problem = allow_all_limited(filter, connecting_limited);
     if (!problem && (wanted.folder || wanted.outputs))
         problem = allow_all(filter, outputs);
     if (!problem)

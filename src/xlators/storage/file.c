@@ -16,6 +16,7 @@
 
 #include "graph/wind.h"
 #include "xlators/classes.h"
+#include "xlators/storage/runs.h"
 
 struct file {
     const char *path; /* the option's text, owned by the layer */
@@ -123,29 +124,6 @@ static bool read_run(struct file *file, const struct iovec *vectors, int count, 
     return preadv(file->descriptor, vectors, count, (off_t)offset) == (ssize_t)length;
 }
 
-static void sort_by_address(struct bw_request **order, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        struct bw_request *moving = order[i];
-        size_t at = i;
-        for (; at && order[at - 1]->address > moving->address; at--)
-            order[at] = order[at - 1];
-        order[at] = moving;
-    }
-}
-
-/* How many requests from `first` on follow each other without a gap, and how many bytes they have
- * together. */
-static size_t find_run(struct bw_request *const *order, size_t first, size_t count, size_t *length)
-{
-    size_t next = first;
-    uint64_t end = order[first]->address;
-    for (; next < count && order[next]->address == end; next++)
-        end += order[next]->length;
-    *length = (size_t)(end - order[first]->address);
-    return next - first;
-}
-
 /* Linux begins to read no more than the device takes at once (max_sectors_kb, or read_ahead_kb if
  * that is larger), and forgets the rest. */
 static void will_need(const struct file *file, uint64_t offset, uint64_t length)
@@ -162,7 +140,7 @@ static void will_need(const struct file *file, uint64_t offset, uint64_t length)
 static void start_reading(const struct file *file, struct bw_request *const *order, size_t count)
 {
     for (size_t first = 0, run, length; first < count; first += run) {
-        run = find_run(order, first, count, &length);
+        run = bw_find_run(order, first, count, &length);
         will_need(file, order[first]->address, length);
     }
 }
@@ -179,21 +157,13 @@ static void answer_run(struct file *file, struct bw_request *const *run, size_t 
         run[i]->error = whole ? NULL : read_one(file, run[i]);
 }
 
-static const struct bw_error *first_error(struct bw_request *const *run, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (run[i]->error)
-            return run[i]->error;
-    return NULL;
-}
-
 static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator,
                       struct bw_request *const *order, size_t count)
 {
     struct file *file = bw_xlator_private(xlator);
     struct bw_probes *probes = bw_xlator_probes(xlator);
     for (size_t first = 0, run, length; first < count; first += run) {
-        run = find_run(order, first, count, &length);
+        run = bw_find_run(order, first, count, &length);
         struct bw_io_event event = {
             {.call = frame->call}, file->path, order[first]->address, length, run};
         uint64_t start = BW_PROBE_START(probes, dev__read__done);
@@ -202,7 +172,7 @@ static void read_runs(const struct bw_frame *frame, struct bw_xlator *xlator,
         if (!BW_PROBE_ON(probes, dev__read__done))
             continue;
         event.event.ns = start ? bw_probes_now(probes) - start : 0;
-        event.event.error = first_error(order + first, run);
+        event.event.error = bw_run_error(order + first, run);
         BW_PROBE(probes, dev__read__done, io_done, &event);
     }
 }
@@ -214,7 +184,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     struct bw_request *order[BW_BATCH];
     for (size_t i = 0; i < count; i++)
         order[i] = &requests[i];
-    sort_by_address(order, count);
+    bw_sort_by_address(order, count);
     if (count > 1 && atomic_load_explicit(&file->cold, memory_order_relaxed))
         start_reading(file, order, count);
     read_runs(frame, xlator, order, count);

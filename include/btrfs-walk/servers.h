@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Images that are not plain files: on NBD servers, and those that a helper program serves.
+ *
+ * An image may be the URI of an NBD server (nbd://, nbds://, nbd+unix:///, nbds+unix:///; see the
+ * specification of NBD URIs). Containers such as qcow2, compressed images and addresses of web
+ * servers are read with helpers: qemu-nbd and nbdkit, if they are in PATH. Helpers serve one image
+ * each, read-only, on a socket that only its user can reach. They end with the set, or with the
+ * process in whatever way that ends.
+ *
+ * The connections of a set outlive the file systems that use them, so that an image can be opened
+ * again in a process that may not start programs any more.
+ */
+#ifndef BTRFS_WALK_SERVERS_H
+#define BTRFS_WALK_SERVERS_H
+
+#include <stdbool.h>
+
+#include "btrfs-walk/error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A set of connections and helpers. Its functions are for one thread at a time; reading is not. */
+struct bw_servers;
+
+/** Whether helpers are started. */
+enum bw_helper_mode {
+    BW_HELPERS_OFF,     /**< none */
+    BW_HELPERS_ON,      /**< for images that need one, and are complete in one file */
+    BW_HELPERS_BACKING, /**< also for images that take data from other files, which they name: an
+                           image that is not trusted could name any file of the user */
+};
+
+/** Makes an empty set. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_servers_create(enum bw_helper_mode mode, struct bw_servers **servers);
+
+/** Ends all connections and helpers, after the file systems that use them; NULL is allowed. */
+void bw_servers_destroy(struct bw_servers *servers);
+
+/**
+ * Connects to the server of an image, unless that was done before; bw_fs_open() does this for its
+ * images before it calls bw_fs_options.planned. `*served`: it has one; otherwise it is to be read
+ * as a file, if only to say what it is. What an image begins with decides whether a helper is
+ * started, not its name: never for one that is plain.
+ *
+ * Errors: BW_ERROR_SYSTEM if there is no such server, or the helper cannot serve the image;
+ * BW_ERROR_USAGE if the image takes data from other files and the mode does not allow that, if an
+ * address needs a helper that is not there, or if the program was built without libnbd.
+ */
+struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served);
+
+/** Whether a server of the set has the image. */
+bool bw_servers_hold(const struct bw_servers *servers, const char *image);
+
+/** What a process must still be able to do, if it gives up all it does not need. */
+enum bw_servers_need {
+    BW_SERVERS_NOTHING,
+    BW_SERVERS_TALK,    /**< send and receive, on sockets that are open */
+    BW_SERVERS_CONNECT, /**< find servers and connect to them: connections that are lost are made
+                           again, but for those to helpers */
+};
+
+/** What the connections of the set need. */
+enum bw_servers_need bw_servers_need(const struct bw_servers *servers);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A connection to an NBD server, with many reads in flight, for any number of threads. It is made
+ * by bw_servers_open(), before the program confines itself, and used by storage/nbd. If the server
+ * goes, the connection is made again, as often as its limits allow; after that all reads fail.
+ */
+#ifndef BW_SERVERS_CONNECTION_H
+#define BW_SERVERS_CONNECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "btrfs-walk/error.h"
+
+struct bw_connection;
+struct bw_helper;
+
+/** Whom to connect to. Texts are copied. */
+struct bw_connection_target {
+    const char *name;         /**< the image, as messages call it */
+    const char *uri;          /**< of a server; NULL: `helper` serves it */
+    struct bw_helper *helper; /**< outlives the connection; NULL: none */
+};
+
+/** What the server has said. */
+struct bw_connection_facts {
+    uint64_t size;    /**< of the image, in bytes */
+    uint32_t minimum; /**< offsets and lengths of reads must be multiples of it */
+    uint32_t maximum; /**< bytes of a read; at least 512, and a multiple of `minimum` */
+};
+
+/** A read: the caller sets the first three members. */
+struct bw_connection_read {
+    uint64_t offset; /**< see bw_connection_facts; offset + length is at most the size */
+    uint32_t length;
+    void *buffer;
+    int problem; /**< reply: 0 or a number of errno; ENOTCONN: bw_connection_lost() says why */
+    bool done;   /**< for the connection's own use, and so is the next one */
+    struct bw_connection_call *call;
+};
+
+/** Connects. BW_ERROR_SYSTEM: there is no such server, it has no such image or says nonsense;
+ * BW_ERROR_USAGE: the program was built without libnbd, or the URI is wrong. */
+struct bw_error *bw_connection_open(const struct bw_connection_target *target,
+                                    struct bw_connection **connection);
+
+/** Whether the program was built with libnbd. */
+extern const bool bw_connection_is_built;
+
+/** Ends it, when nobody reads any more; NULL is allowed. */
+void bw_connection_close(struct bw_connection *connection);
+
+struct bw_connection_facts bw_connection_facts(const struct bw_connection *connection);
+
+/** Sets how long the server may take before it counts as gone, in milliseconds, and how often the
+ * connection is tried to be made again, once a server that was there is gone. */
+void bw_connection_limit(struct bw_connection *connection, unsigned timeout, unsigned attempts);
+
+/** Answers reads, all of which are sent before the first answer is waited for. Returns how often
+ * the connection was made again by this call. Safe from any thread. */
+unsigned bw_connection_read(struct bw_connection *connection, struct bw_connection_read *reads,
+                            size_t count);
+
+/** Why reads have failed with ENOTCONN; the caller's. */
+struct bw_error *bw_connection_lost(struct bw_connection *connection);
+
+#endif

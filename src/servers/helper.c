@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Starting and ending helpers. Between this process and a helper stands a keeper: a child that only
+ * waits for the end of a pipe whose other end this process holds. The kernel closes that however
+ * this process ends. Then the keeper ends the helper and removes the socket.
+ *
+ * A process with threads may do little between fork() and execve(), so all that takes memory is
+ * prepared before.
+ */
+#include "servers/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+extern char **environ;
+
+/* Where the helper finds its socket, and where the keeper and it have their ends of pipes. */
+enum { LISTENING = 3, LIFE = 4, FIRST_UNUSED = 5 };
+enum { MESSAGE = 400 /* bytes of what a helper says that are shown */ };
+
+struct bw_helper {
+    char *program;                 /* its name */
+    char folder[64];               /* "": there is none yet */
+    struct sockaddr_un address;    /* of the socket, in it */
+    int listening, life, messages; /* socket; our end of the keeper's pipe; what the helper says */
+    pid_t keeper;
+    char process[32]; /* "LISTEN_PID=" and room for a number */
+    const char **environment;
+};
+
+char *bw_helper_find(const char *program)
+{
+    const char *path = getenv("PATH");
+    while (path && *path) {
+        size_t length = strcspn(path, ":");
+        char *found = NULL;
+        if (length && asprintf(&found, "%.*s/%s", (int)length, path, program) < 0)
+            return NULL;
+        if (found && access(found, X_OK) == 0)
+            return found;
+        free(found);
+        path += length + (path[length] == ':');
+    }
+    return NULL;
+}
+
+/* The children. */
+
+static void write_number(char *text, unsigned long number)
+{
+    char digits[24];
+    size_t count = 0;
+    for (; number || !count; number /= 10)
+        digits[count++] = (char)('0' + number % 10);
+    while (count)
+        *text++ = digits[--count];
+    *text = '\0';
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+    for (int signal_number = 1; signal_number < NSIG; signal_number++)
+        signal(signal_number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void become_helper(struct bw_helper *helper, const char *path,
+                                    const char *const *arguments)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    close(LIFE);
+    write_number(helper->process + strlen(helper->process), (unsigned long)getpid());
+    execve(path, (char *const *)(uintptr_t)arguments,
+           (char *const *)(uintptr_t)helper->environment);
+    _exit(127);
+}
+
+/* The descriptors are brought to their places by way of others, where none of them can be. */
+static void arrange_descriptors(int listening, int life, int messages)
+{
+    enum { ELSEWHERE = 100 };
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int moved[] = {
+        fcntl(nothing, F_DUPFD_CLOEXEC, ELSEWHERE), fcntl(messages, F_DUPFD_CLOEXEC, ELSEWHERE),
+        fcntl(listening, F_DUPFD_CLOEXEC, ELSEWHERE), fcntl(life, F_DUPFD_CLOEXEC, ELSEWHERE)};
+    dup2(moved[0], STDIN_FILENO);
+    dup2(moved[0], STDOUT_FILENO);
+    dup2(moved[1], STDERR_FILENO);
+    dup2(moved[2], LISTENING);
+    dup2(moved[3], LIFE);
+    close_range(FIRST_UNUSED, ~0U, 0);
+}
+
+/* Keeps the helper until this end of the pipe is the only one. The terminal's signals are not for
+ * it: the process that has started it decides. */
+static _Noreturn void keep(struct bw_helper *helper, const char *path, const char *const *arguments)
+{
+    char byte;
+    setsid();
+    reset_signals();
+    pid_t child = fork();
+    if (child == 0)
+        become_helper(helper, path, arguments);
+    close(LISTENING); /* a helper that has ended must not seem to be there */
+    close(STDERR_FILENO);
+    while (read(LIFE, &byte, 1) < 0 && errno == EINTR)
+        continue;
+    if (child > 0) {
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+    unlink(helper->address.sun_path);
+    rmdir(helper->folder);
+    _exit(0);
+}
+
+/* Preparing them. */
+
+static struct bw_error *make_socket(struct bw_helper *helper)
+{
+    const char *given = getenv("TMPDIR");
+    size_t room = sizeof helper->folder - sizeof "/btrfs-walk-XXXXXX";
+    bool fits = given && *given == '/' && strlen(given) < room;
+    snprintf(helper->folder, sizeof helper->folder, "%s/btrfs-walk-XXXXXX", fits ? given : "/tmp");
+    if (!mkdtemp(helper->folder)) {
+        helper->folder[0] = '\0';
+        return bw_error_from_errno(errno, "cannot make a folder for a socket");
+    }
+    helper->address.sun_family = AF_UNIX;
+    snprintf(helper->address.sun_path, sizeof helper->address.sun_path, "%s/nbd", helper->folder);
+    helper->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (helper->listening < 0 ||
+        bind(helper->listening, (struct sockaddr *)&helper->address, sizeof helper->address) ||
+        listen(helper->listening, 4))
+        return bw_error_from_errno(errno, "cannot make the socket %s", helper->address.sun_path);
+    return NULL;
+}
+
+static struct bw_error *make_environment(struct bw_helper *helper)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    helper->environment = calloc(count + 3, sizeof *helper->environment);
+    if (!helper->environment)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], "LISTEN_", strlen("LISTEN_")) != 0)
+            helper->environment[kept++] = environ[i];
+    strcpy(helper->process, "LISTEN_PID=");
+    helper->environment[kept++] = "LISTEN_FDS=1";
+    helper->environment[kept++] = helper->process;
+    return NULL;
+}
+
+/* A helper that says too much does not wait for a reader, who may never come. */
+static struct bw_error *start(struct bw_helper *helper, const char *path,
+                              const char *const *arguments)
+{
+    int life[2], messages[2];
+    if (pipe2(life, O_CLOEXEC))
+        return bw_error_from_errno(errno, "cannot start %s", path);
+    helper->life = life[1];
+    if (pipe2(messages, O_CLOEXEC | O_NONBLOCK)) {
+        close(life[0]);
+        return bw_error_from_errno(errno, "cannot start %s", path);
+    }
+    helper->messages = messages[0];
+    helper->keeper = fork();
+    int problem = errno;
+    if (helper->keeper == 0) {
+        arrange_descriptors(helper->listening, life[0], messages[1]);
+        keep(helper, path, arguments);
+    }
+    close(life[0]);
+    close(messages[1]);
+    close(helper->listening);
+    helper->listening = -1;
+    return helper->keeper > 0 ? NULL : bw_error_from_errno(problem, "cannot start %s", path);
+}
+
+struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
+                                 struct bw_helper **result)
+{
+    struct bw_helper *helper = calloc(1, sizeof *helper);
+    if (!helper)
+        return bw_error_no_memory();
+    helper->listening = helper->life = helper->messages = -1;
+    helper->program = strdup(arguments[0]);
+    struct bw_error *error = helper->program ? make_socket(helper) : bw_error_no_memory();
+    if (!error)
+        error = make_environment(helper);
+    if (!error)
+        error = start(helper, path, arguments);
+    if (error)
+        bw_helper_stop(helper);
+    else
+        *result = helper;
+    return error;
+}
+
+static void close_if_open(int descriptor)
+{
+    if (descriptor >= 0)
+        close(descriptor);
+}
+
+/* The keeper, if there is one, removes the socket; it does so at once. */
+void bw_helper_stop(struct bw_helper *helper)
+{
+    if (!helper)
+        return;
+    close_if_open(helper->listening);
+    close_if_open(helper->life);
+    close_if_open(helper->messages);
+    if (helper->keeper > 0) {
+        waitpid(helper->keeper, NULL, 0);
+    } else if (*helper->folder) {
+        unlink(helper->address.sun_path);
+        rmdir(helper->folder);
+    }
+    free(helper->environment);
+    free(helper->program);
+    free(helper);
+}
+
+const char *bw_helper_socket(const struct bw_helper *helper)
+{
+    return helper->address.sun_path;
+}
+
+struct bw_error *bw_helper_blame(const struct bw_helper *helper, const char *image, const char *why)
+{
+    char said[MESSAGE];
+    size_t name = strlen(helper->program);
+    ssize_t length = read(helper->messages, said, sizeof said - 1);
+    said[length > 0 ? length : 0] = '\0';
+    said[strcspn(said, "\n")] = '\0';
+    const char *text =
+        strncmp(said, helper->program, name) == 0 && strncmp(said + name, ": ", 2) == 0
+            ? said + name + 2
+            : said;
+    return bw_error_create(BW_ERROR_SYSTEM, "%s cannot serve %s: %s", helper->program, image,
+                           *text ? text : why);
+}

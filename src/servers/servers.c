@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The servers of images: which an image has, and how they are stacked. A helper may serve what
+ * another one unpacks, and that what a server has: a qcow2 image, compressed, on a web server.
+ */
+#include "servers/servers.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "servers/formats.h"
+#include "servers/helper.h"
+
+enum { STACK = 4 }; /* helpers for one image, one above the other */
+
+/* A server, with what is below it. */
+struct server {
+    char *image;                      /* as it was given */
+    struct bw_connection *connection; /* to the uppermost helper, or to the server itself */
+    struct bw_helper *helpers[STACK]; /* the lowest first */
+    size_t helper_count;
+};
+
+struct bw_servers {
+    enum bw_helper_mode mode;
+    struct server *servers;
+    size_t count, capacity;
+};
+
+struct bw_error *bw_servers_create(enum bw_helper_mode mode, struct bw_servers **servers)
+{
+    *servers = calloc(1, sizeof **servers);
+    if (!*servers)
+        return bw_error_no_memory();
+    (*servers)->mode = mode;
+    return NULL;
+}
+
+static void end_server(struct server *server)
+{
+    bw_connection_close(server->connection);
+    while (server->helper_count)
+        bw_helper_stop(server->helpers[--server->helper_count]);
+    free(server->image);
+}
+
+void bw_servers_destroy(struct bw_servers *servers)
+{
+    if (!servers)
+        return;
+    for (size_t i = 0; i < servers->count; i++)
+        end_server(&servers->servers[i]);
+    free(servers->servers);
+    free(servers);
+}
+
+static const struct server *find(const struct bw_servers *servers, const char *image)
+{
+    for (size_t i = 0; i < servers->count; i++)
+        if (strcmp(servers->servers[i].image, image) == 0)
+            return &servers->servers[i];
+    return NULL;
+}
+
+bool bw_servers_hold(const struct bw_servers *servers, const char *image)
+{
+    return find(servers, image) != NULL;
+}
+
+struct bw_connection *bw_servers_connection(const struct bw_servers *servers, const char *image)
+{
+    const struct server *server = find(servers, image);
+    return server ? server->connection : NULL;
+}
+
+enum bw_servers_need bw_servers_need(const struct bw_servers *servers)
+{
+    enum bw_servers_need need = servers->count ? BW_SERVERS_TALK : BW_SERVERS_NOTHING;
+    for (size_t i = 0; i < servers->count; i++)
+        if (servers->servers[i].helper_count == 0)
+            need = BW_SERVERS_CONNECT;
+    return need;
+}
+
+/* What an image begins with. */
+
+struct beginning {
+    uint8_t bytes[BW_CONTAINER_HEAD];
+    size_t length;
+};
+
+/* Only that of regular files and block devices: others may do anything when they are read. */
+static void look_at_file(const char *path, struct beginning *beginning, struct bw_source *source)
+{
+    struct stat status;
+    struct bw_buffer bytes = {
+        .data = (char *)beginning->bytes, .capacity = sizeof beginning->bytes, .fixed = true};
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        return;
+    if (fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode))) {
+        source->kind = S_ISBLK(status.st_mode) ? BW_SOURCE_DEVICE : BW_SOURCE_FILE;
+        bw_error_free(bw_buffer_read(&bytes, file, sizeof beginning->bytes));
+        beginning->length = bytes.length;
+    }
+    close(file);
+}
+
+static void look_at_server(struct bw_connection *connection, struct beginning *beginning)
+{
+    const struct bw_connection_facts facts = bw_connection_facts(connection);
+    const uint32_t most = facts.maximum < BW_CONTAINER_HEAD ? facts.maximum : BW_CONTAINER_HEAD;
+    struct bw_connection_read read = {.length = facts.size < most ? (uint32_t)facts.size : most,
+                                      .buffer = beginning->bytes};
+    if (!read.length || facts.minimum > BW_CONTAINER_HEAD)
+        return;
+    bw_connection_read(connection, &read, 1);
+    beginning->length = read.problem ? 0 : read.length;
+}
+
+/* Helpers. */
+
+static struct bw_error *connect_to(struct server *server, const char *uri)
+{
+    const struct bw_connection_target target = {
+        server->image, uri, uri ? NULL : server->helpers[server->helper_count - 1]};
+    bw_connection_close(server->connection);
+    server->connection = NULL;
+    return bw_connection_open(&target, &server->connection);
+}
+
+/* Starts a helper, if it is installed, and connects to it. */
+static struct bw_error *start(struct server *server, const struct bw_helper_command *command,
+                              bool *started)
+{
+    if (command->failed)
+        return bw_error_no_memory();
+    BW_AUTO_FREE char *path = bw_helper_find(command->words[0]);
+    *started = path && server->helper_count < STACK;
+    if (!*started)
+        return NULL;
+    BW_TRY(bw_helper_start(path, (const char *const *)command->words,
+                           &server->helpers[server->helper_count]));
+    server->helper_count++;
+    return connect_to(server, NULL);
+}
+
+static struct bw_error *refuse(const struct server *server, const struct bw_foreign *foreign,
+                               const struct bw_buffer *needs)
+{
+    return bw_error_create(BW_ERROR_USAGE,
+                           "%s is %s, and %.*s: --helpers=backing also reads what it names, which "
+                           "could be any file of yours",
+                           server->image, foreign->name, (int)needs->length,
+                           needs->data ? needs->data : "");
+}
+
+/* QEMU does not know all URIs that we do. */
+static struct bw_error *put_relay(struct server *server, struct bw_source *source, bool *started)
+{
+    struct bw_helper_command command = {.count = 0};
+    bw_helper_for_uri(source->text, &command);
+    struct bw_error *error = start(server, &command, started);
+    bw_helper_command_free(&command);
+    if (!error && *started)
+        *source = (struct bw_source){BW_SOURCE_SOCKET, bw_helper_socket(server->helpers[0])};
+    return error;
+}
+
+/* If the source begins with a container, starts a helper for it; then that is the source. */
+static struct bw_error *open_container(const struct bw_servers *servers, struct server *server,
+                                       struct bw_source *source, bool *started)
+{
+    struct beginning beginning = {.length = 0};
+    struct bw_helper_command command = {.count = 0};
+    BW_AUTO_BUFFER struct bw_buffer needs = {0};
+    const bool backing = servers->mode == BW_HELPERS_BACKING;
+    *started = false;
+    if (server->connection)
+        look_at_server(server->connection, &beginning);
+    else
+        look_at_file(source->text, &beginning, source);
+    const struct bw_foreign *foreign = bw_foreign_by_magic(beginning.bytes, beginning.length);
+    if (!foreign || foreign->helper == BW_HELPER_NONE)
+        return NULL;
+    if (!backing && bw_container_needs(foreign, beginning.bytes, beginning.length, &needs))
+        return refuse(server, foreign, &needs);
+    if (foreign->helper == BW_HELPER_QEMU && source->kind == BW_SOURCE_URI)
+        return put_relay(server, source, started);
+    struct bw_error *error = bw_helper_for_container(foreign, source, backing, &command);
+    if (!error)
+        error = start(server, &command, started);
+    bw_helper_command_free(&command);
+    if (!error && *started)
+        *source = (struct bw_source){BW_SOURCE_SOCKET,
+                                     bw_helper_socket(server->helpers[server->helper_count - 1])};
+    return error;
+}
+
+static struct bw_error *open_containers(const struct bw_servers *servers, struct server *server,
+                                        struct bw_source source)
+{
+    bool more = servers->mode != BW_HELPERS_OFF && bw_connection_is_built;
+    while (more)
+        BW_TRY(open_container(servers, server, &source, &more));
+    return NULL;
+}
+
+/* An address that can only be read with a helper. */
+static struct bw_error *open_address(const struct bw_servers *servers, struct server *server,
+                                     const struct bw_helper_command *command)
+{
+    bool started = false;
+    if (servers->mode == BW_HELPERS_OFF)
+        return bw_error_create(BW_ERROR_USAGE, "%s needs %s, and helpers are switched off",
+                               server->image, command->words[0]);
+    BW_TRY(start(server, command, &started));
+    if (!started)
+        return bw_error_create(BW_ERROR_USAGE, "%s needs %s, which is not installed", server->image,
+                               command->words[0]);
+    const struct bw_source source = {BW_SOURCE_SOCKET, bw_helper_socket(server->helpers[0])};
+    return open_containers(servers, server, source);
+}
+
+static struct bw_error *open_image(const struct bw_servers *servers, struct server *server)
+{
+    struct bw_helper_command command = {.count = 0};
+    if (bw_is_nbd_uri(server->image)) {
+        BW_TRY(connect_to(server, server->image));
+        return open_containers(servers, server, (struct bw_source){BW_SOURCE_URI, server->image});
+    }
+    bool is_address = bw_helper_for_address(server->image, &command);
+    struct bw_error *error = is_address ? open_address(servers, server, &command) : NULL;
+    bw_helper_command_free(&command);
+    BW_AUTO_FREE char *path = is_address ? NULL : realpath(server->image, NULL);
+    return path ? open_containers(servers, server, (struct bw_source){BW_SOURCE_FILE, path})
+                : error;
+}
+
+struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served)
+{
+    struct server server = {.image = NULL};
+    *served = bw_servers_hold(servers, image);
+    if (*served)
+        return NULL;
+    server.image = strdup(image);
+    if (!server.image || !BW_ARRAY_RESERVE(servers->servers, servers->count, servers->capacity)) {
+        free(server.image);
+        return bw_error_no_memory();
+    }
+    struct bw_error *error = open_image(servers, &server);
+    *served = !error && server.connection;
+    if (*served)
+        servers->servers[servers->count++] = server;
+    else
+        end_server(&server);
+    return error;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * storage/nbd: the bottom of the graph where an image is no plain file. It reads from an NBD
+ * server, or from a helper program that serves the image (servers/).
+ *
+ * A batch is sorted by offset, neighbours become one read, and all reads are sent before the first
+ * answer is waited for. A read goes straight into the buffers of its requests if these lie one
+ * after the other in memory, too; otherwise through a buffer of the batch. So do reads whose ends
+ * the server would not take.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "servers/servers.h"
+#include "xlators/classes.h"
+#include "xlators/storage/runs.h"
+
+struct nbd {
+    const char *path; /* the option's text, owned by the layer */
+    struct bw_connection *connection;
+    struct bw_connection_facts facts;
+    atomic_bool told; /* that the server has gone for good */
+};
+
+/* Neighbours, as the server is asked for them. */
+struct run {
+    struct bw_request **requests;
+    size_t count, length;
+    uint64_t offset; /* what is read: all of the requests, and what the server wants besides */
+    size_t size;
+    uint8_t *buffer; /* NULL: that of the requests */
+    struct bw_connection_read *reads;
+    size_t read_count;
+};
+
+/* A batch, or a part of one. */
+struct batch {
+    const struct bw_frame *frame;
+    struct bw_xlator *xlator;
+    struct nbd *nbd;
+    struct bw_request *order[BW_BATCH]; /* by offset */
+    size_t count;
+    struct run runs[BW_BATCH];
+    size_t run_count;
+    uint64_t start; /* for probes */
+};
+
+static uint64_t size(struct bw_xlator *xlator)
+{
+    const struct nbd *nbd = bw_xlator_private(xlator);
+    return nbd->facts.size;
+}
+
+/* The connection was made before the program has confined itself. */
+static struct bw_error *init(struct bw_xlator *xlator)
+{
+    enum { NANOSECONDS = 1000000 };
+    struct nbd *nbd = bw_xlator_private(xlator);
+    struct bw_servers *servers = bw_xlator_servers(xlator);
+    bool served = false;
+    nbd->path = bw_xlator_option_text(xlator, "path");
+    if (servers)
+        BW_TRY(bw_servers_open(servers, nbd->path, &served));
+    if (!served)
+        return bw_error_create(BW_ERROR_USAGE,
+                               "%s is neither the address of a server nor an image that an "
+                               "installed helper can serve",
+                               nbd->path);
+    nbd->connection = bw_servers_connection(servers, nbd->path);
+    nbd->facts = bw_connection_facts(nbd->connection);
+    bw_connection_limit(nbd->connection,
+                        (unsigned)(bw_xlator_option_number(xlator, "timeout") / NANOSECONDS),
+                        (unsigned)bw_xlator_option_number(xlator, "attempts"));
+    return NULL;
+}
+
+/* Planning. */
+
+static bool is_inside(const struct nbd *nbd, const struct bw_request *request)
+{
+    return request->length <= nbd->facts.size &&
+           request->address <= nbd->facts.size - request->length;
+}
+
+/* Requests for what does not exist are answered, and no part of the batch any more. */
+static void sort_requests(struct batch *batch, struct bw_request *requests, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is_inside(batch->nbd, &requests[i]))
+            batch->order[batch->count++] = &requests[i];
+        else
+            requests[i].error = bw_error_create(
+                BW_ERROR_CORRUPT, "%s ends at %" PRIu64 ", before offset %" PRIu64,
+                batch->nbd->path, batch->nbd->facts.size, requests[i].address + requests[i].length);
+    }
+    bw_sort_by_address(batch->order, batch->count);
+}
+
+static bool is_one_buffer(struct bw_request *const *requests, size_t count)
+{
+    bool is_one = true;
+    for (size_t i = 1; i < count; i++)
+        is_one &= (uint8_t *)requests[i - 1]->buffer + requests[i - 1]->length ==
+                  (uint8_t *)requests[i]->buffer;
+    return is_one;
+}
+
+/* What is wanted of the server; the size of the image is a multiple of its blocks. */
+static void widen(struct run *run, uint32_t block)
+{
+    const uint64_t begin = run->requests[0]->address, end = begin + run->length;
+    const uint64_t wide_end = (end + block - 1) / block * block;
+    run->offset = begin - begin % block;
+    run->size = (size_t)(wide_end - run->offset);
+}
+
+static size_t reads_for(const struct batch *batch, const struct run *run)
+{
+    return (run->size + batch->nbd->facts.maximum - 1) / batch->nbd->facts.maximum;
+}
+
+/* Finds the runs; the answers are how many reads and how much memory they take. */
+static void find_runs(struct batch *batch, size_t *reads, size_t *bytes)
+{
+    *reads = *bytes = 0;
+    for (size_t first = 0; first < batch->count;) {
+        struct run *run = &batch->runs[batch->run_count++];
+        run->requests = batch->order + first;
+        run->count = bw_find_run(batch->order, first, batch->count, &run->length);
+        widen(run, batch->nbd->facts.minimum);
+        *reads += reads_for(batch, run);
+        if (run->size != run->length || !is_one_buffer(run->requests, run->count))
+            *bytes += run->size;
+        first += run->count;
+    }
+}
+
+/* Gives a run its part of the memory. */
+static void cut_run(const struct batch *batch, struct run *run, struct bw_connection_read **reads,
+                    uint8_t **bytes)
+{
+    const uint32_t most = batch->nbd->facts.maximum;
+    bool is_direct = run->size == run->length && is_one_buffer(run->requests, run->count);
+    uint8_t *buffer = is_direct ? run->requests[0]->buffer : *bytes;
+    run->buffer = is_direct ? NULL : buffer;
+    *bytes += is_direct ? 0 : run->size;
+    run->reads = *reads;
+    run->read_count = reads_for(batch, run);
+    *reads += run->read_count;
+    for (size_t i = 0, done = 0; i < run->read_count; i++, done += most)
+        run->reads[i] = (struct bw_connection_read){
+            .offset = run->offset + done,
+            .length = run->size - done < most ? (uint32_t)(run->size - done) : most,
+            .buffer = buffer + done};
+}
+
+/* Answering. */
+
+/* It is about the image that was given, not about what is in it. */
+static void warn(const struct batch *batch, struct bw_error *warning)
+{
+    warning->code = BW_ERROR_USAGE;
+    bw_xlator_report(batch->xlator, BW_WARNING, warning);
+}
+
+/* That the server has gone is told once, with all that is known of it. */
+static struct bw_error *explain(const struct batch *batch, const struct bw_connection_read *read)
+{
+    struct nbd *nbd = batch->nbd;
+    if (read->problem == ENOTCONN && !atomic_exchange(&nbd->told, true))
+        warn(batch, bw_connection_lost(nbd->connection));
+    if (read->problem == ENOTCONN)
+        return bw_error_create(BW_ERROR_SYSTEM, "the server of %s has gone", nbd->path);
+    return bw_error_from_errno(read->problem, "cannot read %s at offset %" PRIu64, nbd->path,
+                               read->offset);
+}
+
+static const struct bw_connection_read *failed_read(const struct run *run)
+{
+    for (size_t i = 0; i < run->read_count; i++)
+        if (run->reads[i].problem)
+            return &run->reads[i];
+    return NULL;
+}
+
+static void copy_out(const struct run *run)
+{
+    for (size_t i = 0; run->buffer && i < run->count; i++) {
+        const struct bw_request *request = run->requests[i];
+        memcpy(request->buffer, run->buffer + (request->address - run->offset), request->length);
+    }
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count);
+
+/* One by one, if neighbours cannot be read together. */
+static void answer_run(const struct batch *batch, const struct run *run)
+{
+    const struct bw_connection_read *failed = failed_read(run);
+    if (!failed)
+        copy_out(run);
+    for (size_t i = 0; failed && i < run->count; i++) {
+        if (run->count == 1 || failed->problem == ENOTCONN)
+            run->requests[i]->error = explain(batch, failed);
+        else
+            read_slice(batch->frame, batch->xlator, run->requests[i], 1);
+    }
+}
+
+static struct bw_io_event event_of(const struct batch *batch, const struct run *run)
+{
+    return (struct bw_io_event){
+        {.call = batch->frame->call}, batch->nbd->path, run->offset, run->size, run->count};
+}
+
+static void tell_start(struct batch *batch)
+{
+    struct bw_probes *probes = bw_xlator_probes(batch->xlator);
+    batch->start = BW_PROBE_START(probes, dev__read__done);
+    for (size_t i = 0; BW_PROBE_ON(probes, dev__read__start) && i < batch->run_count; i++) {
+        const struct bw_io_event event = event_of(batch, &batch->runs[i]);
+        BW_PROBE(probes, dev__read__start, io_start, &event);
+    }
+}
+
+/* All that a batch takes is the time of each of its reads: they are under way together. */
+static void tell_end(const struct batch *batch)
+{
+    struct bw_probes *probes = bw_xlator_probes(batch->xlator);
+    for (size_t i = 0; BW_PROBE_ON(probes, dev__read__done) && i < batch->run_count; i++) {
+        struct bw_io_event event = event_of(batch, &batch->runs[i]);
+        event.event.ns = batch->start ? bw_probes_now(probes) - batch->start : 0;
+        event.event.error = bw_run_error(batch->runs[i].requests, batch->runs[i].count);
+        BW_PROBE(probes, dev__read__done, io_done, &event);
+    }
+}
+
+static void read_runs(struct batch *batch, struct bw_connection_read *reads, size_t count)
+{
+    tell_start(batch);
+    if (bw_connection_read(batch->nbd->connection, reads, count))
+        warn(batch, bw_error_create(BW_ERROR_USAGE, "%s: the connection was lost, and made again",
+                                    batch->nbd->path));
+    for (size_t i = 0; i < batch->run_count; i++)
+        answer_run(batch, &batch->runs[i]);
+    tell_end(batch);
+}
+
+static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
+                       struct bw_request *requests, size_t count)
+{
+    struct batch batch = {.frame = frame, .xlator = xlator, .nbd = bw_xlator_private(xlator)};
+    size_t read_count, bytes;
+    sort_requests(&batch, requests, count);
+    find_runs(&batch, &read_count, &bytes);
+    if (!batch.run_count)
+        return;
+    BW_AUTO_FREE struct bw_connection_read *reads = calloc(read_count, sizeof *reads);
+    BW_AUTO_FREE uint8_t *memory = malloc(bytes + 1);
+    for (size_t i = 0; (!reads || !memory) && i < batch.count; i++)
+        batch.order[i]->error = bw_error_no_memory();
+    if (!reads || !memory)
+        return;
+    struct bw_connection_read *next_read = reads;
+    uint8_t *next_byte = memory;
+    for (size_t i = 0; i < batch.run_count; i++)
+        cut_run(&batch, &batch.runs[i], &next_read, &next_byte);
+    read_runs(&batch, reads, read_count);
+}
+
+static void read_requests(const struct bw_frame *frame, struct bw_xlator *xlator,
+                          struct bw_request *requests, size_t count)
+{
+    for (size_t done = 0; done < count; done += BW_BATCH)
+        read_slice(frame, xlator, requests + done, bw_next_batch(count - done));
+}
+
+static void dump(struct bw_xlator *xlator, struct bw_json *json)
+{
+    const struct nbd *nbd = bw_xlator_private(xlator);
+    bw_json_number(json, "size", nbd->facts.size);
+    bw_json_number(json, "block_size", nbd->facts.minimum);
+    bw_json_number(json, "largest_read", nbd->facts.maximum);
+}
+
+static const struct bw_option options[] = {
+    {"path", BW_OPTION_PATH, NULL, 0, 0,
+     "address of a server, or an image that a helper program serves; see below", NULL},
+    {"timeout", BW_OPTION_TIME, "30s", UINT64_C(1000000), UINT64_C(3600000000000),
+     "a server that sends nothing for so long while it is asked counts as gone", NULL},
+    {"attempts", BW_OPTION_INTEGER, "5", 0, 20,
+     "how often the connection to a server that has gone is tried to be made again; the pauses "
+     "between them grow from 100 ms, each twice as long as the one before",
+     NULL},
+    {0},
+};
+
+static const char page[] =
+    "Reads the bytes of an image from an NBD server, or from a helper program that serves an image "
+    "which is no plain one. The default graph has it wherever the address of a server is given as "
+    "an image, a container like qcow2, or a compressed image:\n"
+    "\n"
+    "    btrfs-walk nbd://server/disk\n"
+    "    btrfs-walk disk.qcow2\n"
+    "\n"
+    "A batch of reads is sorted by offset, and neighbours become one read. All are sent before the "
+    "first answer is waited for, and several threads share one connection. What the server says "
+    "about the size and the place of reads is kept to.\n"
+    "\n"
+    "If a server goes, the connection is made again, with a warning. If that fails, all further "
+    "reads fail at once. A helper that has gone is not started again. The limits are for the "
+    "image, in all graphs that read it.\n";
+
+const struct bw_xlator_class bw_storage_nbd_class = {
+    .type = "storage/nbd",
+    .description = "reads from an NBD server, or a helper that serves an image",
+    .page = page,
+    .above = BW_ADDRESS_DEVICE,
+    .below = BW_ADDRESS_NONE,
+    .private_size = sizeof(struct nbd),
+    .options = options,
+    .operations = {.init = init, .read = read_requests, .size = size, .dump = dump},
+};

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Images on servers, in containers and compressed: the same answers as for the plain image; whatever
+# they are called; and no helper where none may be.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" mixed raid1-2 || exit 1
+plain=$BUILD/fixtures/mixed/dev1.img # the smallest one
+cd "$WORK" || exit 1
+
+# Without helpers, and without libnbd, everything is said in a message.
+printf 'QFI\373\0\0\0\3' > container
+truncate -s 1M container
+# For programs that are started without any other in PATH.
+printf '#!/bin/sh\nPATH=/nowhere exec "%s" "$@"\n' "$PROGRAM" > alone
+chmod +x alone
+expect "a container without its helper" 2 'it is a qcow2 image: .*convert' --helpers=off container
+PROGRAM=$WORK/alone expect "a helper that is not installed" 2 \
+    'it is a qcow2 image: .*convert' container
+if ! grep -q libnbd <(ldd "$PROGRAM"); then
+    expect "an address" 2 'nbd://localhost/ cannot be read: .* built without libnbd' \
+        nbd://localhost/
+    skip "built without libnbd"
+    finish
+fi
+expect "no server" 2 'cannot connect to nbd\+unix:///\?socket=/nowhere: ' \
+    'nbd+unix:///?socket=/nowhere'
+expect "an address that needs a helper" 2 'https://x/ needs nbdkit, and helpers are switched off' \
+    --helpers=off https://x/
+PROGRAM=$WORK/alone expect "and it is not installed" 2 \
+    'https://x/ needs nbdkit, which is not installed' https://x/
+
+"$PROGRAM" "$plain" > paths
+export TMPDIR=$WORK # sockets are there
+
+# same NAME ARGUMENTS...: the paths of the image are those of the plain one.
+same() {
+    expect "$1" 0 - "${@:2}"
+    holds "$1: the paths" cmp paths "$WORK/out"
+}
+
+# gone WHAT: no socket and no helper are left, soon.
+gone() {
+    local i
+    for ((i = 0; i < 300; i++)); do
+        compgen -G "$WORK/btrfs-walk-*" > /dev/null || { pass; return; }
+        sleep 0.01
+    done
+    fail "$1: left: $(echo "$WORK"/btrfs-walk-*)"
+}
+
+containers() {
+    local format
+    for format in qcow2 vmdk vdi vhdx; do
+        qemu-img convert -O $format "$plain" disk
+        same "$format" disk
+    done
+    same "without a sandbox" --sandbox=off disk
+    expect "facts, of what cannot be opened otherwise" 0 - info disk
+    gone "helpers"
+    for name in -d json:x 'nbd:x' 'a,b=c "\d'; do
+        cp -- disk "$name"
+        same "a file called $name" -- "$name"
+    done
+    cp disk $'\377'
+    expect "a name that QEMU cannot be told" 2 'whose name is not UTF-8' $'\377'
+    cp container broken
+    expect "nonsense in a container" 2 'qemu-nbd cannot serve broken: ' broken
+    gone "a helper that has failed"
+    disks
+    backing
+    killed
+}
+
+# A partition of a disk in a container, and the list of them if there are several.
+disks() {
+    zstd -q -d "$ROOT/fixtures/disks/two.img.zst" -o two.img
+    dd if="$plain" of=two.img bs=1M seek=1 conv=notrunc,sparse status=none
+    dd if="$BUILD/fixtures/raid1-2/dev1.img" of=two.img bs=1M seek=130 conv=notrunc,sparse \
+        status=none
+    qemu-img convert -O qcow2 two.img two.qcow2
+    same "a partition" --partition 1 two.qcow2
+    expect "one has to be chosen" 2 'Choose one with --partition' two.qcow2
+    holds "of a list" [ "$(grep -cE '^ *[12] .* btrfs' "$WORK/err")" -eq 2 ]
+    expect "another image, beside a plain one" 0 - diff "$plain" / / --other disk
+}
+
+# Other files are read only if that was asked for.
+backing() {
+    local raw=$WORK/raw
+    cp --sparse=always "$plain" "$raw"
+    qemu-img create -q -f qcow2 -F raw -b "$raw" overlay
+    expect "a backing file" 2 "it is based on $raw: --helpers=backing" overlay
+    same "a backing file, allowed" --helpers=backing overlay
+    qemu-img convert -O vmdk -o subformat=monolithicFlat "$plain" flat.vmdk
+    expect "several files" 2 'its data are in other files: --helpers=backing' flat.vmdk
+    same "several files, allowed" --helpers=backing flat.vmdk
+    qemu-img create -q -f vmdk -b flat.vmdk -F vmdk overlay.vmdk
+    expect "a backing file of vmdk" 2 'it is based on another file' overlay.vmdk
+    qemu-img create -q -f qcow2 -o data_file="$WORK/data" external 1M
+    expect "data elsewhere" 2 'its data are in another file' external
+    # The name is not the first 32 KiB: it is still one.
+    printf '\0\0\0\0\0\1\0\0' | dd of=overlay bs=1 seek=8 conv=notrunc status=none
+    expect "a name far away" 2 'it is based on another file' overlay
+}
+
+# A program that is killed takes its helper along.
+killed() {
+    local helper
+    exec {reader}< <(exec "$PROGRAM" tar disk)
+    local waiting=$!
+    read -r -N 1 -u "$reader"
+    helper=$(pgrep -f "^qemu-nbd.*$WORK/disk")
+    holds "it has a helper" [ "$helper" ]
+    kill -KILL $waiting
+    gone "a program that was killed"
+    holds "and its helper is gone" [ ! -e "/proc/$helper" ]
+    exec {reader}<&-
+}
+
+compressed() {
+    gzip -c "$plain" > disk.gz
+    same "gzip" disk.gz
+    xz -0 -c "$plain" > disk.xz
+    same "xz" disk.xz
+    cp disk.xz 'a=b,c'
+    same "a file whose name looks like a parameter" 'a=b,c'
+    have qemu-img && qemu-img convert -O qcow2 "$plain" disk && xz -0 -c disk > both.xz &&
+        have qemu-nbd && same "xz around qcow2" both.xz
+    gone "helpers"
+}
+
+servers() {
+    local uri="nbd+unix:///?socket=$WORK/server"
+    nbdkit -U "$WORK/server" -P "$WORK/server.pid" -r file "$plain"
+    same "a server" "$uri"
+    "$PROGRAM" graph "$uri" > graph.vol
+    same "in a volfile" --graph graph.vol
+    same "in the place of one" --graph graph.vol "$plain"
+    expect "in the sandbox" 0 'sandbox: ' -v "$uri"
+    kill "$(cat "$WORK/server.pid")"
+    # It goes when the last leaf is asked for.
+    leaf=$("$PROGRAM" --probe dev-read-start "$plain" 2>&1 > /dev/null |
+        sed -n 's/.*offset=\([0-9]*\).*/\1/p' | tail -n 2 | head -n 1)
+    nbdkit -U "$WORK/server2" -P "$WORK/server2.pid" -r eval "get_size=stat -Lc %s '$plain'" \
+        "pread=[ \$4 -ne $leaf ] || kill -9 \$PPID
+            dd if='$plain' iflag=skip_bytes,count_bytes count=\$3 skip=\$4 status=none"
+    expect "a server that goes" 1 'lost the connection to nbd.unix.*server2.*make it again' \
+        --xlator-option storage/nbd.attempts=1 "nbd+unix:///?socket=$WORK/server2"
+}
+
+if have qemu-nbd qemu-img; then containers; else skip "no qemu-nbd"; fi
+if have nbdkit xz; then compressed; servers; else skip "no nbdkit"; fi
+finish

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* storage/nbd: each request gets its own bytes, whatever the server's limits are; and servers that
+ * go, come back, are silent or lie. */
+#include "base/json.h"
+
+#include <stdlib.h>
+
+#include "servers/formats.h"
+#include "servers/servers.h"
+#include "support/fake_layer.h"
+#include "support/nbd_server.h"
+#include "xlators/classes.h"
+
+enum { SIZE = 1 << 20 };
+
+static uint8_t content[SIZE];
+
+/* A server and a layer that reads from it. */
+struct setup {
+    struct nbd_server server;
+    struct bw_servers *servers;
+    struct bw_graph *graph;
+    struct bw_xlator *layer;
+    struct report_log log;
+};
+
+static struct bw_error *try_set_up(struct setup *setup, const char *timeout)
+{
+    const struct option_value options[] = {
+        {"path", setup->server.uri}, {"timeout", timeout}, {"attempts", "1"}, {0}};
+    const struct layer layer = {.type = "storage/nbd", .name = "nbd", .options = options};
+    setup->server.bytes = content;
+    setup->server.size = SIZE;
+    nbd_serve(&setup->server);
+    expect_success(bw_servers_create(BW_HELPERS_OFF, &setup->servers));
+    setup->graph = fake_graph(&setup->log);
+    setup->graph->servers = setup->servers;
+    return graph_add(setup->graph, &layer, &setup->layer);
+}
+
+static void set_up(struct setup *setup)
+{
+    expect_success(try_set_up(setup, "5s"));
+    assert_int_equal(bw_xlator_size(setup->layer), SIZE);
+}
+
+static void tear_down(struct setup *setup)
+{
+    bw_graph_destroy(setup->graph);
+    bw_servers_destroy(setup->servers);
+    nbd_end(&setup->server);
+}
+
+static struct bw_error *read_at(struct setup *setup, uint64_t offset)
+{
+    uint8_t bytes[4096];
+    struct bw_error *error = read_range(setup->layer, offset, bytes, sizeof bytes);
+    if (!error)
+        assert_memory_equal(bytes, content + offset, sizeof bytes);
+    return error;
+}
+
+/* Requests of a batch; their buffers follow each other in memory only if `tight`. */
+static void check_batch(struct setup *setup, uint64_t seed, size_t count, bool tight)
+{
+    struct bw_request *requests = calloc(count, sizeof *requests);
+    uint8_t *memory = malloc(count * 10000), *next = memory;
+    uint64_t address = 0;
+    for (size_t i = 0; i < count; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        uint32_t length = 1 + (uint32_t)(seed >> 33) % 9000;
+        address =
+            seed >> 60 < 8 && address + length <= SIZE ? address : (seed >> 20) % (SIZE - 9000);
+        requests[i] = (struct bw_request){
+            .kind = BW_REQUEST_RAW, .address = address, .length = length, .buffer = next};
+        address += length;
+        next += length + !tight;
+    }
+    bw_wind(NULL, setup->layer, requests, count);
+    for (size_t i = 0; i < count; i++) {
+        expect_success(requests[i].error);
+        assert_memory_equal(requests[i].buffer, content + requests[i].address, requests[i].length);
+    }
+    free(memory);
+    free(requests);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    static const uint32_t limits[][2] = {
+        {0, 0}, {1, 512}, {512, 1024}, {4096, 8192}, {1 << 16, 1 << 25}};
+    for (size_t i = 0; i < COUNT(limits); i++) {
+        struct setup setup = {.server = {.minimum = limits[i][0], .maximum = limits[i][1]}};
+        set_up(&setup);
+        for (uint64_t seed = 0; seed < 10; seed++)
+            check_batch(&setup, seed, 1 + 13 * (size_t)seed, seed & 1);
+        assert_int_equal(setup.server.misfits, 0);
+        assert_int_equal(setup.server.connections, 1);
+        tear_down(&setup);
+    }
+}
+
+static void test_neighbours(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.maximum = 64 << 10, .minimum = 1}};
+    uint8_t bytes[40][4096];
+    struct bw_request requests[40];
+    set_up(&setup);
+    for (size_t i = 0; i < 40; i++)
+        requests[i] = (struct bw_request){
+            .kind = BW_REQUEST_RAW, .address = i * 4096, .length = 4096, .buffer = bytes[39 - i]};
+    bw_wind(NULL, setup.layer, requests, 40);
+    for (size_t i = 0; i < 40; i++) {
+        expect_success(requests[i].error);
+        assert_memory_equal(bytes[39 - i], content + i * 4096, 4096);
+    }
+    assert_int_equal(setup.server.reads, 3); /* 160 KiB, 64 at a time */
+    tear_down(&setup);
+}
+
+static void test_past_the_end(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.fault = NBD_RIGHT}};
+    set_up(&setup);
+    expect_success(read_at(&setup, SIZE - 4096));
+    expect_error(read_at(&setup, SIZE - 4095), BW_ERROR_CORRUPT, "ends at 1048576, before offset");
+    expect_error(read_at(&setup, UINT64_MAX - 1), BW_ERROR_CORRUPT, "ends at 1048576");
+    tear_down(&setup);
+}
+
+/* Neighbours are read again, one by one. */
+static void test_bad_blocks(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.bad_offset = 8192}};
+    uint8_t bytes[4][4096];
+    struct bw_request requests[4];
+    set_up(&setup);
+    for (size_t i = 0; i < 4; i++)
+        requests[i] = (struct bw_request){
+            .kind = BW_REQUEST_RAW, .address = i * 4096, .length = 4096, .buffer = bytes[i]};
+    bw_wind(NULL, setup.layer, requests, 4);
+    for (size_t i = 0; i < 2; i++)
+        expect_success(requests[i].error);
+    for (size_t i = 2; i < 4; i++)
+        expect_error(requests[i].error, BW_ERROR_SYSTEM, "cannot read nbd+unix");
+    assert_int_equal(setup.server.connections, 1);
+    tear_down(&setup);
+}
+
+static void *read_much(void *context)
+{
+    for (uint64_t seed = 0; seed < 30; seed++)
+        check_batch(context, seed + (uintptr_t)&seed, 20, false);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.fault = NBD_RIGHT}};
+    pthread_t threads[6];
+    set_up(&setup);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, read_much, &setup);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    tear_down(&setup);
+}
+
+static void test_server_comes_back(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.fault = NBD_GOES, .patience = 20}};
+    set_up(&setup);
+    for (uint64_t i = 0; i < 100; i++)
+        expect_success(read_at(&setup, i * 4096));
+    assert_int_equal(setup.server.connections, 5);
+    assert_int_equal(report_log_count(&setup.log, "the connection was lost, and made again"), 4);
+    tear_down(&setup);
+    report_log_free(&setup.log);
+}
+
+static void test_servers_that_fail(void **state)
+{
+    (void)state;
+    static const struct {
+        enum nbd_fault fault;
+        unsigned patience;
+        const char *message;
+    } cases[] = {
+        {NBD_STAYS_AWAY, 1, "and could not make it again: cannot connect to nbd+unix"},
+        {NBD_SHRINKS, 1, "the image has another size now"},
+        {NBD_GOES, 0, "lost the connection"}, /* whenever it is asked anything */
+        {NBD_SILENT, 1, "the server does not answer"},
+        {NBD_WRONG_REPLY, 0, "lost the connection"},
+        {NBD_WRONG_COOKIE, 0, "lost the connection"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setup setup = {.server = {.fault = cases[i].fault, .patience = cases[i].patience}};
+        expect_success(try_set_up(&setup, "20ms"));
+        if (cases[i].patience)
+            expect_success(read_at(&setup, 0));
+        expect_error(read_at(&setup, 4096), BW_ERROR_SYSTEM, "the server of nbd+unix");
+        unsigned connections = setup.server.connections;
+        expect_error(read_at(&setup, 4096), BW_ERROR_SYSTEM, "has gone");
+        assert_int_equal(setup.server.connections, connections); /* it is not tried for ever */
+        assert_int_equal(report_log_count(&setup.log, cases[i].message), 1);
+        tear_down(&setup);
+        report_log_free(&setup.log);
+    }
+}
+
+static void test_servers_without_the_image(void **state)
+{
+    (void)state;
+    static const struct {
+        enum nbd_fault fault;
+        const char *message;
+    } cases[] = {
+        {NBD_NO_GREETING, "cannot connect to nbd+unix"},
+        {NBD_NO_EXPORT, "cannot connect to nbd+unix"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct setup setup = {.server = {.fault = cases[i].fault}};
+        expect_error(try_set_up(&setup, "1s"), BW_ERROR_SYSTEM, cases[i].message);
+        tear_down(&setup);
+    }
+}
+
+static void test_no_server(void **state)
+{
+    (void)state;
+    struct bw_servers *servers;
+    bool served;
+    expect_success(bw_servers_create(BW_HELPERS_OFF, &servers));
+    expect_error(bw_servers_open(servers, "nbd+unix:///?socket=/nonexistent", &served),
+                 BW_ERROR_SYSTEM, "No such file");
+    expect_error(bw_servers_open(servers, "nbd://[", &served), BW_ERROR_SYSTEM, "cannot connect");
+    expect_error(bw_servers_open(servers, "https://example.org/x", &served), BW_ERROR_USAGE,
+                 "needs nbdkit, and helpers are switched off");
+    expect_success(bw_servers_open(servers, "/nonexistent", &served));
+    assert_false(served);
+    assert_int_equal(bw_servers_need(servers), BW_SERVERS_NOTHING);
+    bw_servers_destroy(servers);
+}
+
+static void test_dump(void **state)
+{
+    (void)state;
+    struct setup setup = {.server = {.minimum = 512, .maximum = 65536}};
+    struct bw_buffer text = {0};
+    struct bw_json json = bw_json_start(&text, false);
+    set_up(&setup);
+    assert_int_equal(bw_servers_need(setup.servers), BW_SERVERS_CONNECT);
+    bw_json_begin_object(&json, NULL);
+    bw_storage_nbd_class.operations.dump(setup.layer, &json);
+    bw_json_end(&json);
+    const char *wanted = "{\"size\":1048576,\"block_size\":512,\"largest_read\":65536}";
+    assert_int_equal(text.length, strlen(wanted));
+    assert_memory_equal(text.data, wanted, text.length);
+    bw_buffer_free(&text);
+    tear_down(&setup);
+}
+
+static int fill(void **state)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        content[i] = (uint8_t)(i * 2654435761u >> 13);
+    return limit_time(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches),           cmocka_unit_test(test_neighbours),
+        cmocka_unit_test(test_past_the_end),      cmocka_unit_test(test_bad_blocks),
+        cmocka_unit_test(test_threads),           cmocka_unit_test(test_server_comes_back),
+        cmocka_unit_test(test_servers_that_fail), cmocka_unit_test(test_servers_without_the_image),
+        cmocka_unit_test(test_no_server),         cmocka_unit_test(test_dump),
+    };
+    return bw_connection_is_built ? cmocka_run_group_tests(tests, fill, NULL) : 0;
+}
