@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The answers to FUSE requests. The test takes the place of the kernel, at the other end of a
+ * socket: neither /dev/fuse nor privileges are needed. */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "mount/mount.h"
+#include "support/data_image.h"
+#include "support/walk_helpers.h"
+
+enum { SUBVOLUME = 300 };
+
+/* A mount, and the end of the socket at which the kernel would be. */
+struct served {
+    struct bw_mount *mount;
+    int kernel, server;
+    pthread_t thread;
+    uint64_t requests;
+    struct {
+        struct fuse_out_header header;
+        union {
+            char bytes[1 << 17];
+            struct fuse_init_out init;
+            struct fuse_entry_out entry;
+            struct fuse_attr_out attr;
+            struct fuse_open_out open;
+            struct fuse_lseek_out lseek;
+            struct fuse_getxattr_out xattr;
+            struct fuse_statfs_out statfs;
+        };
+    } answer;
+    size_t length; /* of the answer, without its header */
+};
+
+static void *serve(void *context)
+{
+    struct served *served = context;
+    return bw_mount_serve(served->mount, served->server);
+}
+
+/* Sends a request of two parts, and receives the answer; its error as a number of errno. */
+static int ask(struct served *served, uint32_t opcode, uint64_t node, const void *first,
+               size_t first_length, const void *second, size_t second_length)
+{
+    struct fuse_in_header header = {.len = (uint32_t)(sizeof header + first_length + second_length),
+                                    .opcode = opcode,
+                                    .unique = ++served->requests,
+                                    .nodeid = node};
+    struct iovec parts[] = {{&header, sizeof header},
+                            {(void *)(uintptr_t)first, first_length},
+                            {(void *)(uintptr_t)second, second_length}};
+    assert_int_equal(writev(served->kernel, parts, 3), header.len);
+    const ssize_t got = read(served->kernel, &served->answer, sizeof served->answer);
+    assert_true(got >= (ssize_t)sizeof served->answer.header);
+    assert_int_equal(served->answer.header.unique, served->requests);
+    served->length = (size_t)got - sizeof served->answer.header;
+    return -served->answer.header.error;
+}
+
+static int ask_name(struct served *served, uint32_t opcode, uint64_t node, const char *name)
+{
+    return ask(served, opcode, node, name, strlen(name) + 1, NULL, 0);
+}
+
+static struct served *start(struct bw_fs *fs)
+{
+    const struct fuse_init_in init = {.major = FUSE_KERNEL_VERSION,
+                                      .minor = 31,
+                                      .max_readahead = 1 << 17,
+                                      .flags = FUSE_DO_READDIRPLUS | FUSE_ASYNC_READ};
+    const struct bw_mount_options options = {.top = bw_subvolume_by_id(fs, FS)};
+    struct served *served = calloc(1, sizeof *served);
+    int ends[2];
+    assert_non_null(served);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    served->kernel = ends[0];
+    served->server = ends[1];
+    expect_success(bw_mount_create(fs, &options, &served->mount));
+    assert_int_equal(pthread_create(&served->thread, NULL, serve, served), 0);
+    assert_int_equal(ask(served, FUSE_INIT, 0, &init, sizeof init, NULL, 0), 0);
+    assert_true(served->answer.init.flags & FUSE_DO_READDIRPLUS);
+    return served;
+}
+
+/* By a signal, as a user would. */
+static void stop(struct served *served)
+{
+    void *error;
+    usleep(1000);
+    assert_int_equal(pthread_kill(served->thread, SIGTERM), 0);
+    assert_int_equal(pthread_join(served->thread, &error), 0);
+    expect_success(error);
+    bw_mount_destroy(served->mount);
+    close(served->kernel);
+    free(served);
+}
+
+/* The number of a file, which must be there. */
+static uint64_t node_of(struct served *served, uint64_t directory, const char *name)
+{
+    assert_int_equal(ask_name(served, FUSE_LOOKUP, directory, name), 0);
+    assert_true(served->answer.entry.nodeid);
+    assert_true(served->answer.entry.entry_valid > 1000000);
+    return served->answer.entry.nodeid;
+}
+
+static uint64_t open_node(struct served *served, uint32_t opcode, uint64_t node)
+{
+    const struct fuse_open_in in = {0};
+    assert_int_equal(ask(served, opcode, node, &in, sizeof in, NULL, 0), 0);
+    assert_true(served->answer.open.open_flags & FOPEN_KEEP_CACHE);
+    return served->answer.open.fh;
+}
+
+static int ask_read(struct served *served, uint32_t opcode, uint64_t node, uint64_t handle,
+                    uint64_t offset, uint32_t size)
+{
+    const struct fuse_read_in in = {.fh = handle, .offset = offset, .size = size};
+    return ask(served, opcode, node, &in, sizeof in, NULL, 0);
+}
+
+static int ask_xattr(struct served *served, uint64_t node, const char *name, uint32_t size)
+{
+    const struct fuse_getxattr_in in = {.size = size};
+    return ask(served, name ? FUSE_GETXATTR : FUSE_LISTXATTR, node, &in, sizeof in, name,
+               name ? strlen(name) + 1 : 0);
+}
+
+static void release(struct served *served, uint32_t opcode, uint64_t node, uint64_t handle)
+{
+    const struct fuse_release_in in = {.fh = handle};
+    assert_int_equal(ask(served, opcode, node, &in, sizeof in, NULL, 0), 0);
+}
+
+/* Lists a directory with answers of a size, and returns how many names came, or -1 for an error. */
+static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
+{
+    const uint64_t handle = open_node(served, FUSE_OPENDIR, node);
+    uint64_t offset = 0;
+    int count = 0;
+    const uint32_t opcode = plus ? FUSE_READDIRPLUS : FUSE_READDIR;
+    int problem;
+    while (!(problem = ask_read(served, opcode, node, handle, offset, size)) && served->length)
+        for (size_t at = 0; at < served->length; count++) {
+            const struct fuse_dirent *entry =
+                (const void *)(served->answer.bytes + at +
+                               (plus ? offsetof(struct fuse_direntplus, dirent) : 0));
+            at +=
+                plus ? FUSE_DIRENTPLUS_SIZE((
+                           const struct fuse_direntplus *)(const void *)(served->answer.bytes + at))
+                     : FUSE_DIRENT_SIZE(entry);
+            assert_int_equal(entry->off, offset + 1);
+            offset = entry->off;
+        }
+    release(served, FUSE_RELEASEDIR, node, handle);
+    return problem ? -problem : count;
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    const uint64_t huge = UINT64_C(1) << 40;
+    uint64_t directory = iw_directory(fixture.image, FS, TOP, "directory");
+    iw_subvolume(fixture.image, SUBVOLUME, FS, directory, "volume", 0);
+    uint64_t other = iw_file(fixture.image, SUBVOLUME, TOP, "other");
+    iw_symlink(fixture.image, FS, directory, "link", "to/where");
+    iw_next_inode(fixture.image, FS, huge);
+    iw_file(fixture.image, FS, directory, "huge");
+    open_fixture(&fixture);
+    struct served *served = start(fixture.fs);
+    assert_int_equal(ask_name(served, FUSE_LOOKUP, FUSE_ROOT_ID, "nothing"), 0);
+    assert_int_equal(served->answer.entry.nodeid, 0);
+    uint64_t node = node_of(served, FUSE_ROOT_ID, "directory");
+    assert_int_equal(served->answer.entry.attr.ino, directory);
+    assert_int_equal(ask_name(served, FUSE_LOOKUP, node, "huge"), EOVERFLOW);
+    assert_int_equal(list(served, node, false, 4096), 5);
+    assert_int_equal(list(served, node, true, 4096), 5);
+    uint64_t link = node_of(served, node, "link");
+    assert_int_equal(ask(served, FUSE_READLINK, link, NULL, 0, NULL, 0), 0);
+    assert_int_equal(served->length, strlen("to/where"));
+    uint64_t volume = node_of(served, node, "volume");
+    assert_int_equal(served->answer.entry.attr.ino, (uint64_t)SUBVOLUME << 40 | TOP);
+    uint64_t file = node_of(served, volume, "other");
+    assert_int_equal(served->answer.entry.attr.ino, (uint64_t)SUBVOLUME << 40 | other);
+    const struct fuse_getattr_in in = {0};
+    assert_int_equal(ask(served, FUSE_GETATTR, file, &in, sizeof in, NULL, 0), 0);
+    assert_true(S_ISREG(served->answer.attr.attr.mode));
+    assert_int_equal(ask(served, FUSE_GETATTR, huge * 99 + TOP, &in, sizeof in, NULL, 0), ENOENT);
+    assert_int_equal(ask(served, FUSE_STATFS, FUSE_ROOT_ID, NULL, 0, NULL, 0), 0);
+    assert_true(served->answer.statfs.st.blocks > 0);
+    stop(served);
+    close_fixture(&fixture);
+}
+
+static void test_listing(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    enum { FILES = 1500 };
+    char name[32];
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof name, "file-%d", i);
+        iw_file(fixture.image, FS, TOP, name);
+    }
+    open_fixture(&fixture);
+    struct served *served = start(fixture.fs);
+    assert_int_equal(list(served, FUSE_ROOT_ID, false, 512), FILES + 2);
+    assert_int_equal(list(served, FUSE_ROOT_ID, true, 8192), FILES + 2);
+    /* From the middle, and back. */
+    const uint64_t handle = open_node(served, FUSE_OPENDIR, FUSE_ROOT_ID);
+    const struct fuse_dirent *entry = (const void *)served->answer.bytes;
+    static const uint64_t offsets[] = {700, 3, 1400, 1, 0, FILES + 1};
+    for (size_t i = 0; i < COUNT(offsets); i++) {
+        assert_int_equal(ask_read(served, FUSE_READDIR, FUSE_ROOT_ID, handle, offsets[i], 64), 0);
+        snprintf(name, sizeof name, "file-%d", (int)offsets[i] - 2);
+        assert_int_equal(entry->off, offsets[i] + 1);
+        assert_memory_equal(entry->name, offsets[i] > 1 ? name : "..", entry->namelen);
+    }
+    assert_int_equal(ask_read(served, FUSE_READDIR, FUSE_ROOT_ID, handle, 99999, 64), 0);
+    assert_int_equal(served->length, 0);
+    release(served, FUSE_RELEASEDIR, FUSE_ROOT_ID, handle);
+    stop(served);
+    close_fixture(&fixture);
+}
+
+/* An entry that leads nowhere is lost: the end of the list is an error. */
+static void test_lost_entry(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    iw_file(fixture.image, FS, TOP, "file");
+    iw_entry(fixture.image, FS,
+             &(struct iw_entry){.directory = TOP,
+                                .name = "nowhere",
+                                .type = BW_FILE_REGULAR,
+                                .location = {99, BW_ROOT_BACKREF, 0}});
+    open_fixture(&fixture);
+    struct served *served = start(fixture.fs);
+    assert_int_equal(list(served, FUSE_ROOT_ID, false, 4096), -EIO);
+    assert_int_equal(ask_name(served, FUSE_LOOKUP, FUSE_ROOT_ID, "nowhere"), EIO);
+    node_of(served, FUSE_ROOT_ID, "file");
+    stop(served);
+    assert_int_equal(report_log_count(&fixture.log, "an entry points to"), 2);
+    close_fixture(&fixture);
+}
+
+static void test_attributes(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    uint64_t file = iw_file(fixture.image, FS, TOP, "file");
+    iw_property(fixture.image, FS, file, "user.one", "value");
+    iw_property(fixture.image, FS, file, "user.two", "");
+    open_fixture(&fixture);
+    struct served *served = start(fixture.fs);
+    uint64_t node = node_of(served, FUSE_ROOT_ID, "file");
+    assert_int_equal(ask_xattr(served, node, "user.one", 0), 0);
+    assert_int_equal(served->answer.xattr.size, 5);
+    assert_int_equal(ask_xattr(served, node, "user.one", 4), ERANGE);
+    assert_int_equal(ask_xattr(served, node, "user.one", 5), 0);
+    assert_memory_equal(served->answer.bytes, "value", 5);
+    assert_int_equal(ask_xattr(served, node, "user.on", 5), ENODATA);
+    assert_int_equal(ask_xattr(served, node, NULL, 100), 0);
+    assert_int_equal(served->length, 18);
+    stop(served);
+    close_fixture(&fixture);
+}
+
+static int seek(struct served *served, uint64_t node, uint64_t handle, uint64_t offset,
+                uint32_t whence)
+{
+    const struct fuse_lseek_in in = {.fh = handle, .offset = offset, .whence = whence};
+    return ask(served, FUSE_LSEEK, node, &in, sizeof in, NULL, 0);
+}
+
+static void expect_seek(struct served *served, uint64_t node, uint64_t handle, uint64_t offset,
+                        uint32_t whence, uint64_t expected)
+{
+    assert_int_equal(seek(served, node, handle, offset, whence), 0);
+    assert_int_equal(served->answer.lseek.offset, expected);
+}
+
+enum { SIZE = (3 << 20) - 10, PIECE = 1 << 17 };
+
+/* Reads the file from front to back, for which it is read ahead. Only the first piece is bad. */
+static void read_all(struct served *served, const struct data_image *image, uint64_t handle)
+{
+    for (uint64_t offset = 0; offset < SIZE; offset += PIECE) {
+        const int problem = ask_read(served, FUSE_READ, image->inode, handle, offset, PIECE);
+        assert_int_equal(problem, offset ? 0 : EIO);
+        assert_int_equal(served->length, problem                 ? 0
+                                         : SIZE - offset < PIECE ? SIZE - offset
+                                                                 : PIECE);
+        assert_true(problem || served->answer.bytes[0] == 0);
+    }
+}
+
+/* The second of four sectors is lost; a hole follows. */
+static void lose_sector(struct data_image *image)
+{
+    iw_corrupt(image->image, image->logical + SECTOR, 0, 0, 1, IW_FLIP);
+}
+
+static void test_contents(void **state)
+{
+    (void)state;
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    data_image_plain(image, 0, 0, 4 * SECTOR);
+    data_image_inode(image, SIZE, 0);
+    data_image_checksums(image, 0, 4);
+    data_image_open(image, lose_sector);
+    struct served *served = start(image->fs);
+    const uint64_t node = image->inode; /* of the top subvolume, which is the first */
+    const uint64_t handle = open_node(served, FUSE_OPEN, node);
+    assert_int_equal(ask_read(served, FUSE_READ, node, handle, 0, SECTOR), 0);
+    assert_int_equal(served->length, SECTOR);
+    assert_memory_equal(served->answer.bytes, image->data, SECTOR);
+    assert_int_equal(ask_read(served, FUSE_READ, node, handle, 0, 4 * SECTOR), EIO);
+    assert_int_equal(ask_read(served, FUSE_READ, node, handle, SECTOR, SECTOR), EIO);
+    assert_int_equal(ask_read(served, FUSE_READ, node, handle, 2 * SECTOR, 1 << 16), 0);
+    assert_int_equal(served->length, 1 << 16);
+    assert_memory_equal(served->answer.bytes, image->data + 2 * SECTOR, 2 * SECTOR);
+    assert_int_equal(served->answer.bytes[2 * SECTOR], 0);
+    assert_int_equal(ask_read(served, FUSE_READ, node, handle, SIZE, 100), 0);
+    assert_int_equal(served->length, 0);
+    read_all(served, image, handle);
+    expect_seek(served, node, handle, 7, SEEK_DATA, 7);
+    expect_seek(served, node, handle, 7, SEEK_HOLE, 4 * SECTOR);
+    expect_seek(served, node, handle, 5 * SECTOR, SEEK_HOLE, 5 * SECTOR);
+    assert_int_equal(seek(served, node, handle, 5 * SECTOR, SEEK_DATA), ENXIO);
+    assert_int_equal(seek(served, node, handle, SIZE, SEEK_HOLE), ENXIO);
+    release(served, FUSE_RELEASE, node, handle);
+    stop(served);
+    data_image_free(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_listing),
+        cmocka_unit_test(test_lost_entry), cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_contents),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
