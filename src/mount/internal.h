@@ -6,6 +6,7 @@
 #define FUSE_USE_VERSION 32
 #include <fuse_lowlevel.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/map.h"
@@ -21,6 +22,7 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_windows *windows;
+    atomic_uint wanted; /* lists that are to come with the attributes of files; see listing.c */
     pthread_mutex_t lock; /* of what follows */
     struct bw_map told;   /* hashes of the messages that were reported */
     struct statvfs space;
@@ -29,6 +31,9 @@ struct bw_mount {
 
 /** How long the kernel may remember what it was told, in seconds: nothing changes. */
 #define BW_MOUNT_FOREVER (365.0 * 24 * 60 * 60)
+
+/** Notes that a program has asked for the attributes of a file. */
+void bw_mount_want_attributes(struct bw_mount *mount);
 
 /** Operations on an open directory and on an open file, for the table of operations. */
 void bw_mount_add_directories(struct fuse_lowlevel_ops *operations);

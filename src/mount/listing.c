@@ -3,17 +3,23 @@
  * Listing directories. Entries are read in batches, since the attributes of many inodes cost hardly
  * more than those of one; each batch is larger than the one before. The offset of an entry is its
  * number in the directory, after "." and "..", so that it does not depend on what an image says.
+ *
+ * The kernel takes attributes along with the first entries of each directory, whether a program is
+ * going to ask for them or not, and making an inode of each costs it more than all the rest. So it
+ * gets those of directories, which a program that goes on into them needs; those of files only for
+ * a while after somebody has asked for the attributes of a file.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "btrfs-walk/directory.h"
 #include "mount/internal.h"
 
-enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024 };
+enum { DOTS = 2, FIRST_BATCH = 64, LARGEST_BATCH = 1024, WANTED_LISTS = 256 };
 
 /* An entry of the present batch. */
 struct entry {
@@ -29,13 +35,14 @@ struct listing {
     uint64_t parent; /* the inode number of "..", once it was asked for */
     struct bw_directory *directory;
     bool ended;
-    struct entry *entries; /* the batch */
-    size_t count, wanted;  /* entries in it, and how many there should be */
-    uint64_t first;        /* the offset of its first entry */
+    struct entry *entries;          /* the batch */
+    size_t count, capacity, wanted; /* entries in it, and how many there should be */
+    uint64_t first;                 /* the offset of its first entry */
     struct bw_buffer names;
     struct bw_wanted_inode *inodes; /* ascending by number */
-    size_t inode_count;
-    bool has_inodes; /* those of the batch */
+    size_t inode_count, inode_capacity;
+    enum { NONE, DIRECTORIES, ALL } has_inodes; /* those of the batch */
+    bool files;                                 /* attributes of files are wanted, too */
 };
 
 static struct listing *listing_of(const struct fuse_file_info *file)
@@ -76,8 +83,7 @@ static struct bw_error *make_listing(struct bw_mount *mount, fuse_ino_t node,
         return bw_error_no_memory();
     *listing = (struct listing){.mount = mount, .place = place};
     pthread_mutex_init(&listing->lock, NULL);
-    listing->entries = calloc(LARGEST_BATCH, sizeof *listing->entries);
-    struct bw_error *error = listing->entries ? begin(listing) : bw_error_no_memory();
+    struct bw_error *error = begin(listing);
     if (error)
         free_listing(listing);
     else
@@ -112,12 +118,14 @@ static struct bw_error *read_batch(struct listing *listing)
     const struct bw_directory_entry *entry;
     listing->first += listing->count;
     listing->count = listing->names.length = 0;
-    listing->has_inodes = false;
+    listing->has_inodes = NONE;
     while (!listing->ended && listing->count < listing->wanted) {
         BW_TRY(bw_directory_next(listing->directory, &entry));
         listing->ended = !entry;
         if (!entry)
             break;
+        if (!BW_ARRAY_RESERVE(listing->entries, listing->count, listing->capacity))
+            return bw_error_no_memory();
         listing->entries[listing->count++] = (struct entry){listing->names.length, entry->place};
         bw_buffer_append(&listing->names, entry->name, entry->name_length);
         bw_buffer_append_byte(&listing->names, '\0');
@@ -147,32 +155,61 @@ static int by_number(const void *left, const void *right)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* Whether the inode of an entry is among those that are read together. */
+/* Whether the inode of an entry is in the same tree, so that it is read with others. */
 static bool is_ordinary(const struct listing *listing, const struct bw_place *place)
 {
     return place->subvolume == listing->place.subvolume && place->inode != BW_EMPTY_DIRECTORY;
 }
 
-/* Reads the inodes of the batch. */
-static struct bw_error *read_inodes(struct listing *listing)
+static bool is_wanted(const struct listing *listing, const struct bw_place *place)
 {
-    struct bw_wanted_inode *inodes = listing->inodes;
+    return listing->files || place->type == BW_FILE_DIRECTORY;
+}
+
+void bw_mount_want_attributes(struct bw_mount *mount)
+{
+    if (atomic_load_explicit(&mount->wanted, memory_order_relaxed) != WANTED_LISTS)
+        atomic_store_explicit(&mount->wanted, WANTED_LISTS, memory_order_relaxed);
+}
+
+/* Decides it for a list. */
+static bool are_files_wanted(struct bw_mount *mount)
+{
+    unsigned left = atomic_load_explicit(&mount->wanted, memory_order_relaxed);
+    if (left)
+        atomic_compare_exchange_strong(&mount->wanted, &left, left - 1);
+    return left;
+}
+
+/* Lists the inodes of the batch that are wanted, by number; hard links are there once. */
+static struct bw_error *list_inodes(struct listing *listing)
+{
     size_t count = 0, kept = 0;
-    if (!inodes)
-        inodes = listing->inodes = calloc(LARGEST_BATCH, sizeof *inodes);
-    if (!inodes)
-        return bw_error_no_memory();
-    for (size_t i = 0; i < listing->count; i++)
-        if (is_ordinary(listing, &listing->entries[i].place))
-            inodes[count++].number = listing->entries[i].place.inode;
-    qsort(inodes, count, sizeof *inodes, by_number);
-    for (size_t i = 0; i < count; i++) /* hard links are there once */
+    for (size_t i = 0; i < listing->count; i++) {
+        const struct bw_place *place = &listing->entries[i].place;
+        if (!is_ordinary(listing, place) || !is_wanted(listing, place))
+            continue;
+        if (!BW_ARRAY_RESERVE(listing->inodes, count, listing->inode_capacity))
+            return bw_error_no_memory();
+        listing->inodes[count++].number = place->inode;
+    }
+    struct bw_wanted_inode *inodes = listing->inodes;
+    if (count)
+        qsort(inodes, count, sizeof *inodes, by_number);
+    for (size_t i = 0; i < count; i++)
         if (!i || inodes[i].number != inodes[kept - 1].number)
             inodes[kept++].number = inodes[i].number;
     listing->inode_count = kept;
-    listing->has_inodes = true;
-    return kept ? bw_inodes_get(listing->mount->fs, listing->place.subvolume, inodes, kept, false)
-                : NULL;
+    return NULL;
+}
+
+static struct bw_error *read_inodes(struct listing *listing)
+{
+    BW_TRY(list_inodes(listing));
+    listing->has_inodes = listing->files ? ALL : DIRECTORIES;
+    return listing->inode_count ? bw_inodes_get(listing->mount->fs, listing->place.subvolume,
+                                                listing->inodes, listing->inode_count, false)
+                                : NULL;
 }
 
 /* The inode of an entry; false if it cannot be read, which the look-up of the name will report. */
@@ -265,7 +302,8 @@ static bool add_entry(struct listing *listing, struct answer *answer, uint64_t o
     const struct entry *entry = &listing->entries[offset - listing->first];
     struct fuse_entry_param shown = {0};
     struct bw_inode inode;
-    if (!answer->plus || !inode_of(listing, &entry->place, &inode) ||
+    if (!answer->plus || !is_wanted(listing, &entry->place) ||
+        !inode_of(listing, &entry->place, &inode) ||
         !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
         shown.ino = 0; /* says that there are no attributes */
         shown.attr.st_ino = bw_mount_number(listing->mount, &entry->place);
@@ -296,7 +334,7 @@ static struct bw_error *fill(struct listing *listing, struct answer *answer, uin
         BW_TRY(go_to(listing, offset));
         if (!listing->count)
             return at_end(listing, answer);
-        if (answer->plus && !listing->has_inodes)
+        if (answer->plus && listing->has_inodes < (listing->files ? ALL : DIRECTORIES))
             BW_TRY(read_inodes(listing));
         if (!add_entry(listing, answer, offset))
             return NULL;
@@ -310,6 +348,8 @@ static void reply(fuse_req_t request, size_t size, off_t offset, const struct fu
     BW_AUTO_FREE char *bytes = malloc(size);
     struct answer answer = {.request = request, .bytes = bytes, .size = size, .plus = plus};
     pthread_mutex_lock(&listing->lock);
+    /* The kernel asks again for attributes only if it had to look something up. */
+    listing->files |= plus && (offset || are_files_wanted(listing->mount));
     struct bw_error *error =
         bytes ? fill(listing, &answer, (uint64_t)offset) : bw_error_no_memory();
     pthread_mutex_unlock(&listing->lock);

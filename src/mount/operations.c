@@ -72,6 +72,8 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     } else if (!bw_mount_entry(mount, &place, &inode, &entry)) {
         fuse_reply_err(request, EOVERFLOW);
     } else {
+        if (!S_ISDIR(inode.mode))
+            bw_mount_want_attributes(bw_mount_of(request));
         fuse_reply_entry(request, &entry);
     }
 }
