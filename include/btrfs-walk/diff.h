@@ -99,6 +99,8 @@ struct bw_diff_options {
     size_t struct_size; /**< sizeof(struct bw_diff_options) */
     const char *path;   /**< only what has, or had, this path, or one below; NULL: everything */
     bool by_path;       /**< compare path by path, even if the subvolumes have a common origin */
+    bool states; /**< both file systems were opened from the same images, as states of one: what
+                    they share is not read */
     enum bw_diff_reading reading;
     bw_difference_taker *take;
     void *context;

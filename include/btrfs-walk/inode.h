@@ -52,6 +52,9 @@ uint8_t bw_file_type_of_mode(uint32_t mode);
  */
 #define BW_EMPTY_DIRECTORY UINT64_C(2)
 
+/** Inode number of the top directory of a subvolume. */
+#define BW_TOP_DIRECTORY UINT64_C(256)
+
 /** Identifies a file of any type. */
 struct bw_place {
     const struct bw_subvolume *subvolume; /**< the subvolume it is in */

@@ -351,6 +351,45 @@ struct bw_diffinfo {
     uint64_t inode; /**< number of the inode after, if any */
 };
 
+/** Version 1, Evolving/Evolving/Common: a file, directory or subvolume that was deleted. */
+struct bw_deletedinfo {
+    /** what is left: proven, unproven, partly or lost; absent if data were not read */
+    const char *left;
+    uint64_t generation; /**< the last state that held it */
+    uint64_t tree_root; /**< logical address of the root tree of that state */
+    int64_t date; /**< last change in that state */
+    const char *type; /**< file, directory, subvolume, symlink, ... */
+    struct bw_bytes path; /**< path in that state */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t size; /**< size; absent for directories */
+    int64_t mtime; /**< last modification of the contents */
+    uint64_t subvolume; /**< id of the subvolume it was in */
+    uint64_t inode; /**< inode number in that subvolume */
+    uint64_t bad_bytes; /**< bytes that are lost */
+    struct bw_names bad; /**< the first ranges that are lost, as OFFSET+LENGTH */
+};
+
+/** Version 1, Evolving/Evolving/Common: a version of a file. */
+struct bw_versioninfo {
+    uint64_t generation; /**< the newest state that has it */
+    uint64_t first; /**< the oldest state that has it */
+    uint64_t tree_root; /**< logical address of the root tree of the newest */
+    int64_t date; /**< last change in the newest */
+    /** what is left: proven, unproven, partly or lost; absent if data were not read */
+    const char *left;
+    const char *type; /**< file, directory, symlink, ... */
+    uint64_t size; /**< size */
+    int64_t mtime; /**< last modification of the contents */
+    /** what differs from the version before, as in diffinfo; absent for the oldest */
+    struct bw_names changes;
+    struct bw_names unknown; /**< what of that could not be compared */
+    uint64_t replaced; /**< whether the version before was another file of that name */
+    struct bw_bytes path; /**< path in the newest state */
+    struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
+    uint64_t subvolume; /**< id of the subvolume it is in */
+    uint64_t inode; /**< inode number in that subvolume */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

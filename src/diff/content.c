@@ -158,10 +158,13 @@ static bool are_alike(const struct bw_extent *a, const struct bw_extent *b)
            a->extent_offset == b->extent_offset;
 }
 
-/* Whether both are the same bytes on disk. */
-static bool are_same(const struct bw_extent *a, const struct bw_extent *b)
+/* Whether both are the same bytes on disk. Another state may have had other bytes there. */
+static bool are_same(const struct bw_diff *diff, const struct bw_extent *a,
+                     const struct bw_extent *b)
 {
-    return a->used_logical == b->used_logical && (are_alike(a, b) || (is_plain(a) && is_plain(b)));
+    return diff->shared && a->used_logical == b->used_logical &&
+           (are_alike(a, b) || (is_plain(a) && is_plain(b))) &&
+           (a->generation == b->generation || diff->trees[0].fs == diff->trees[1].fs);
 }
 
 /* Goes on by some bytes, at most to the end of the piece. */
@@ -265,7 +268,7 @@ static struct bw_error *compare_unread(const struct bw_diff *diff, uint64_t *len
     const struct bw_extent *a = &content->halves[0].piece.extent,
                            *b = &content->halves[1].piece.extent;
     *verdict = OPEN;
-    if ((is_zero(a) && is_zero(b)) || (diff->shared && are_same(a, b))) {
+    if ((is_zero(a) && is_zero(b)) || are_same(diff, a, b)) {
         *verdict = EQUAL;
         return NULL;
     }

@@ -98,12 +98,14 @@ static struct bw_error *choose_way(struct bw_diff *diff)
     const struct bw_fs *fs[2] = {diff->trees[0].fs, diff->trees[1].fs};
     struct family family = {.members = NULL};
     bool same = false;
-    diff->shared = fs[0] == fs[1];
+    const struct bw_tree *trees[2] = {&diff->trees[0].subvolume->tree,
+                                      &diff->trees[1].subvolume->tree};
+    diff->shared = fs[0] == fs[1] || diff->options.states;
     diff->by_path = true;
     if (diff->options.by_path ||
         memcmp(fs[0]->superblock.fsid, fs[1]->superblock.fsid, BW_UUID_SIZE) != 0)
         return NULL;
-    if (diff->shared && diff->trees[0].subvolume == diff->trees[1].subvolume) {
+    if (diff->shared && trees[0]->id == trees[1]->id) {
         diff->by_path = false;
         return NULL;
     }

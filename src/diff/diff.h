@@ -103,7 +103,8 @@ struct bw_diff {
     struct bw_diff_options options;
     struct bw_diff_tree trees[2]; /**< before and after */
     bool by_path;
-    bool shared; /**< both are in one file system: equal addresses are equal blocks and extents */
+    bool shared; /**< both are in one file system, or states of one: equal addresses, of states also
+                    generations, are equal blocks and extents */
     struct bw_touched_list touched; /**< not by path */
     struct bw_diff_rows rows;
     struct bw_diff_content *content;

@@ -163,6 +163,10 @@ static struct bw_error *walk_all(struct bw_feed *feed)
 {
     const struct bw_starts *starts = feed->options.starts;
     for (const unsigned *types = feed->options.passes; *types; types++) {
+        if (feed->options.bring) {
+            BW_TRY(feed->options.bring(feed->options.bring_context, *types, visit, feed));
+            continue;
+        }
         if (!starts->count)
             BW_TRY(walk(feed, NULL, *types));
         for (size_t i = 0; i < starts->count; i++) {

@@ -43,6 +43,10 @@ static inline bool bw_feed_item_has_names(const struct bw_feed_item *item)
 struct bw_feed_options {
     struct bw_walk_options walk; /**< `types`, `selection` and where; `start`, `consume` and `types`
                                     are set here */
+    /** Hands out the entries of these types in place of a walk. NULL: walk. */
+    struct bw_error *(*bring)(void *context, unsigned types, bw_entry_visitor *visit,
+                              void *visitor);
+    void *bring_context;
     const struct bw_starts *starts; /**< one walk each; none: one walk from the top */
     const unsigned *passes; /**< types to walk for, one walk each for all starts; ends with 0 */
     bool unchecked;         /**< checksums of data are not looked at */

@@ -46,6 +46,11 @@ static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subv
         return NULL;
     forget_directories(paths);
     paths->subvolume = subvolume;
+    if (subvolume->deleted && paths->with_deleted) {
+        paths->top.length = 0;
+        bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
+        return paths->top.failed ? bw_error_no_memory() : NULL;
+    }
     return bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top);
 }
 
@@ -142,7 +147,7 @@ struct bw_error *bw_inode_paths_list(struct bw_inode_paths *paths,
 {
     const struct bw_place place = {.subvolume = subvolume, .inode = inode};
     struct naming naming = {paths, subvolume, take, context};
-    if (subvolume->deleted)
+    if (subvolume->deleted && !paths->with_deleted)
         return NULL;
     if (inode == BW_SUBVOLUME_ROOT_INODE)
         return bw_inode_paths_join(paths, subvolume, inode, "", 0, take, context);

@@ -11,9 +11,10 @@
 #include "base/map.h"
 #include "fs/subvolume_paths.h"
 
-/** All zeros but `fs` is a new one. One thread at a time may use it. */
+/** All zeros but the first members is a new one. One thread at a time may use it. */
 struct bw_inode_paths {
     struct bw_fs *fs;
+    bool with_deleted; /**< subvolumes that are being deleted have a path, "/#ID" */
 
     /* Private. */
     struct bw_subvolume_paths subvolumes;

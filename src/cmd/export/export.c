@@ -74,10 +74,13 @@ static void add_pass(struct cmd_export *export, unsigned types)
 
 struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types)
 {
+    export->passes[0] = export->passes[1] = 0;
     add_pass(export, types);
     add_pass(export, more_types);
     const struct bw_feed_options options = {
         .walk = export->settings->walk,
+        .bring = export->bring,
+        .bring_context = export->bring_context,
         .starts = &export->starts,
         .passes = export->passes,
         .unchecked = export->settings->unchecked,
@@ -86,6 +89,11 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .context = export,
     };
     return bw_feed_create(export->session.fs, &options, &export->feed);
+}
+
+void cmd_export_stop(struct cmd_export *export)
+{
+    bw_feed_destroy(BW_TAKE(export->feed));
 }
 
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got)
@@ -147,7 +155,7 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
-    bw_feed_destroy(export->feed);
+    cmd_export_stop(export);
     bw_starts_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);

@@ -38,6 +38,10 @@ struct cmd_export {
     struct cmd_session session;
     struct bw_starts starts; /**< of the PATHs those that are in none of the others */
     unsigned passes[3];      /**< types; ends with 0 */
+    /** Of the feed: see struct bw_feed_options. */
+    struct bw_error *(*bring)(void *context, unsigned types, bw_entry_visitor *visit,
+                              void *visitor);
+    void *bring_context;
     struct bw_feed *feed;
     atomic_int status; /**< so far; grows */
 };
@@ -51,6 +55,9 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
  * for those.
  */
 struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, unsigned more_types);
+
+/** Ends what that has started. */
+void cmd_export_stop(struct cmd_export *export);
 
 /** The next file, for a stream: `user` is the struct bw_feed_item. */
 struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_file *file, bool *got);

@@ -12,29 +12,27 @@
 
 #include "base/cleanup.h"
 
-struct extract_state {
-    struct cmd_export_settings export;
-    const char *folder;
-    struct bw_target_options target;
-    enum cmd_on_error on_error;
+const struct cmd_option extract_options[] = {
+    {0, "skip-existing", NULL,
+     "continue an extraction: files with the same size and time are left alone",
+     CMD_FLAG(struct extract_settings, target.skip_existing)},
+    {0, "preserve", NULL,
+     "also restore setuid, setgid and sticky bits, capabilities, permissions of devices, and the "
+     "immutable and append-only flags",
+     CMD_FLAG(struct extract_settings, target.preserve)},
+    {0, "on-error", "WORD",
+     "at unreadable data: leave out the file (skip, the default), write zeros (zero), or stop "
+     "(fail)",
+     CMD_WORD(struct extract_settings, on_error, cmd_on_error_words)},
+    {0},
 };
 
 static const struct cmd_option options[] = {
     {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
-     CMD_TEXT(struct extract_state, folder)},
-    {0, "skip-existing", NULL,
-     "continue an extraction: files with the same size and time are left alone",
-     CMD_FLAG(struct extract_state, target.skip_existing)},
-    {0, "preserve", NULL,
-     "also restore setuid, setgid and sticky bits, capabilities, permissions of devices, and the "
-     "immutable and append-only flags",
-     CMD_FLAG(struct extract_state, target.preserve)},
-    {0, "on-error", "WORD",
-     "at unreadable data: leave out the file (skip, the default), write zeros (zero), or stop "
-     "(fail)",
-     CMD_WORD(struct extract_state, on_error, cmd_on_error_words)},
-    CMD_EXPORT_CHECKSUMS_OPTION(struct extract_state),
-    CMD_GROUP(cmd_export_options, struct extract_state, export),
+     CMD_TEXT(struct extract_settings, folder)},
+    {.group = extract_options},
+    CMD_EXPORT_CHECKSUMS_OPTION(struct extract_settings),
+    CMD_GROUP(cmd_export_options, struct extract_settings, export),
     {0},
 };
 
@@ -105,6 +103,8 @@ static void count_all(struct extract *extract)
     }
 }
 
+/* Symbolic links come last: while files are being made, none of them is there to be followed by
+ * other processes. */
 static struct bw_error *extract_files(struct extract *extract)
 {
     const struct bw_stream stream = {.struct_size = sizeof stream,
@@ -114,15 +114,31 @@ static struct bw_error *extract_files(struct extract *extract)
                                      .finish = extract_finish,
                                      .context = extract,
                                      .held = cmd_export_held};
-    count_all(extract);
-    /* Symbolic links come last: while files are being made, none of them is there to be followed
-     * by other processes. */
     BW_TRY(cmd_export_start(&extract->export, BW_WALK_ALL & ~BW_WALK_SYMLINKS, BW_WALK_SYMLINKS));
     struct bw_error *error = bw_stream_run(extract->export.session.fs, &stream);
     while (!error && extract->again)
         error = bw_stream_run(extract->export.session.fs, &stream);
     extract_drop_again(extract);
+    cmd_export_stop(&extract->export);
     return bw_error_first(error, extract_finish_directories(extract));
+}
+
+struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
+{
+    struct bw_fs *before = extract->export.session.fs;
+    extract->export.session.fs = fs;
+    extract->bad =
+        (struct cmd_bad_ranges){.fs = fs, .on_error = extract->settings->on_error};
+    bw_links_init(&extract->links);
+    struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
+    if (!error)
+        error = extract_files(extract);
+    bw_xattr_reader_destroy(BW_TAKE(extract->xattrs));
+    bw_links_free(&extract->links);
+    bw_made_directories_free(&extract->directories);
+    extract->directories = (struct bw_made_directories){0};
+    extract->export.session.fs = before;
+    return error;
 }
 
 /* What could not be restored; what was not meant to be. */
@@ -161,36 +177,29 @@ static void free_all(struct extract *extract)
 {
     bw_target_file_abandon(&extract->file);
     close_folder(extract);
-    bw_links_free(&extract->links);
     pthread_mutex_destroy(&extract->lock);
-    bw_made_directories_free(&extract->directories);
-    bw_xattr_reader_destroy(extract->xattrs);
     bw_buffer_free(&extract->text);
 }
 
-static int extract_image(const struct cmd_common *common, struct extract_state *state,
-                         struct extract *extract)
+static int extract_image(const struct cmd_common *common, struct extract_settings *settings,
+                         struct extract *extract,
+                         struct bw_error *(*work)(struct extract *extract, void *context),
+                         void *context)
 {
-    state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
-    int status = cmd_export_open(common, &state->export, &extract->export);
+    settings->export.salvage = settings->on_error == CMD_ON_ERROR_ZERO;
+    int status = cmd_export_open(common, &settings->export, &extract->export);
     if (status) {
         close_folder(extract);
         return status;
     }
     extract->target.options.seed = seed_of(extract->export.session.fs);
-    extract->bad = (struct cmd_bad_ranges){
-        .fs = extract->export.session.fs,
-        .on_error = state->on_error,
-    };
+    extract->settings = settings;
     extract->file.descriptor = -1;
-    bw_links_init(&extract->links);
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
-    struct bw_error *error = bw_xattr_reader_create(extract->export.session.fs, &extract->xattrs);
     cmd_progress_start(&extract->progress, common->quiet);
     catch_signals(&extract->file);
-    if (!error)
-        error = extract_files(extract);
+    struct bw_error *error = work(extract, context);
     catch_signals(NULL);
     cmd_progress_end(&extract->progress);
     list_missed(extract);
@@ -201,35 +210,47 @@ static int extract_image(const struct cmd_common *common, struct extract_state *
 
 struct outputs {
     struct extract *extract;
-    const struct extract_state *state;
+    const struct extract_settings *settings;
 };
 
 static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
 {
     const struct outputs *outputs = context;
-    const struct extract_state *state = outputs->state;
+    const struct extract_settings *settings = outputs->settings;
     (void)planned;
-    BW_TRY(bw_target_open(state->folder, &state->target, &outputs->extract->target));
-    return bw_target_open(state->folder, &state->target, &outputs->extract->look);
+    BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
+    return bw_target_open(settings->folder, &settings->target, &outputs->extract->look);
+}
+
+int extract_run(const struct cmd_common *common, struct extract_settings *settings,
+                struct bw_error *(*work)(struct extract *extract, void *context), void *context)
+{
+    struct cmd_common writing = *common;
+    struct extract *extract = calloc(1, sizeof *extract);
+    if (!extract)
+        return cmd_fail(common, bw_error_no_memory());
+    settings->target.missed = extract_miss;
+    settings->target.context = extract;
+    writing.folder = settings->folder;
+    writing.open_outputs = open_folder;
+    writing.outputs = &(struct outputs){extract, settings};
+    int status = extract_image(&writing, settings, extract, work, context);
+    free(extract);
+    return status;
+}
+
+static struct bw_error *extract_all(struct extract *extract, void *context)
+{
+    (void)context;
+    count_all(extract);
+    return extract_from(extract, extract->export.session.fs);
 }
 
 static int run(const struct cmd_common *common, void *settings)
 {
-    struct extract_state *state = settings;
-    struct cmd_common writing = *common;
-    if (!state->folder)
+    if (!((struct extract_settings *)settings)->folder)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "where to? -C DEST is missing"));
-    struct extract *extract = calloc(1, sizeof *extract);
-    if (!extract)
-        return cmd_fail(common, bw_error_no_memory());
-    state->target.missed = extract_miss;
-    state->target.context = extract;
-    writing.folder = state->folder;
-    writing.open_outputs = open_folder;
-    writing.outputs = &(struct outputs){extract, state};
-    int status = extract_image(&writing, state, extract);
-    free(extract);
-    return status;
+    return extract_run(common, settings, extract_all, NULL);
 }
 
 const struct command cmd_extract = {
@@ -257,7 +278,7 @@ const struct command cmd_extract = {
                 "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
     .options = options,
     .run = run,
-    .state_size = sizeof(struct extract_state),
-    .defaults = &(const struct extract_state){.on_error = CMD_ON_ERROR_SKIP},
+    .state_size = sizeof(struct extract_settings),
+    .defaults = &(const struct extract_settings){.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
 };

@@ -11,9 +11,21 @@
 
 enum { EXTRACT_LISTED = 100 /**< of what could not be restored, so much is listed */ };
 
+/** What the options have set. */
+struct extract_settings {
+    struct cmd_export_settings export;
+    const char *folder;
+    struct bw_target_options target;
+    enum cmd_on_error on_error;
+};
+
+/** Those that say how files are written, for a struct extract_settings. */
+extern const struct cmd_option extract_options[];
+
 /** An extraction under way. */
 struct extract {
     struct cmd_export export;
+    const struct extract_settings *settings;
     struct bw_target target;
     struct bw_target look; /**< the same folder, for looking ahead */
     struct bw_target_file file;
@@ -32,6 +44,14 @@ struct extract {
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;
 };
+
+/** Opens the image and the folder, has `work` do the rest, and closes both. Returns the exit status.
+ */
+int extract_run(const struct cmd_common *common, struct extract_settings *settings,
+                struct bw_error *(*work)(struct extract *extract, void *context), void *context);
+
+/** Extracts the PATHs of a file system, or what extract->export.bring gives; for `work`. */
+struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs);
 
 /** Takes what could not be extracted or restored, to be listed at the end; takes the error.
  * `context` is the struct extract. */

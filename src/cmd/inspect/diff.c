@@ -11,7 +11,9 @@
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "btrfs-walk/records.h"
+#include "cmd/common/changes.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/states.h"
 
 struct diff_state {
     struct cmd_rows_settings rows;
@@ -26,7 +28,8 @@ struct diff_state {
 struct diffing {
     struct cmd_listing *listing;
     const struct diff_state *state;
-    struct bw_fs *other; /* NULL: there is one file system */
+    struct bw_fs *other;     /* NULL: there is one file system */
+    struct bw_fs *states[2]; /* of A and B, if another state is meant */
     struct bw_buffer line;
 };
 
@@ -113,17 +116,6 @@ static struct bw_error *write_line(struct diffing *diffing, const struct bw_diff
 
 /* Rows. */
 
-static struct bw_names names_of(unsigned changes, struct bw_bytes names[BW_DIFFERENCE_CHANGES])
-{
-    struct bw_names result = {names, 0};
-    for (unsigned bit = 0; bit < BW_DIFFERENCE_CHANGES; bit++) {
-        const char *name = bw_difference_change_name(bit);
-        if (changes >> bit & 1)
-            names[result.length++] = (struct bw_bytes){name, strlen(name)};
-    }
-    return result;
-}
-
 static uint64_t absent_members(const struct bw_difference *difference)
 {
     const bool sized[2] = {difference->old_type && difference->old_type != BW_FILE_DIRECTORY,
@@ -148,8 +140,8 @@ static struct bw_error *write_row(struct diffing *diffing, const struct bw_diffe
         .path_bytes = path,
         .old_path = old_path,
         .old_path_bytes = old_path,
-        .changes = names_of(difference->changes, changes),
-        .unknown = names_of(difference->unknown, unknown),
+        .changes = cmd_change_names(difference->changes, changes),
+        .unknown = cmd_change_names(difference->unknown, unknown),
         .bytes = difference->bytes,
         .old_size = difference->old_size,
         .size = difference->size,
@@ -193,6 +185,40 @@ static struct bw_error *check_path(const struct bw_diff_side sides[2], const cha
     return bw_lookup(sides[1].fs, sides[1].subvolume, path, false, &place);
 }
 
+/* Finds a subvolume that may be followed by @GENERATION, unless that is part of its name. */
+static struct bw_error *find_side(struct diffing *diffing, unsigned number, const char *text,
+                                  struct bw_diff_side *side)
+{
+    const char *at = strrchr(text, '@');
+    struct bw_state_choice state = {0};
+    struct bw_error *error = bw_subvolume_by_name(side->fs, text, &side->subvolume);
+    if (!error || !at || !cmd_parse_number(at + 1, 1, UINT64_MAX, &state.generation))
+        return error;
+    BW_AUTO_FREE char *name = strndup(text, (size_t)(at - text));
+    bw_error_free(error);
+    if (!name)
+        return bw_error_no_memory();
+    BW_TRY(cmd_open_state(diffing->listing->common, state, &diffing->states[number]));
+    side->fs = diffing->states[number];
+    return bw_subvolume_by_name(side->fs, name, &side->subvolume);
+}
+
+/* The present state of A is B, unless there is one. */
+static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side sides[2])
+{
+    const struct cmd_common *common = diffing->listing->common;
+    const char *at = strrchr(common->paths[0], '@');
+    BW_TRY(find_side(diffing, 0, common->paths[0], &sides[0]));
+    if (common->path_count > 1)
+        return find_side(diffing, 1, common->paths[1], &sides[1]);
+    if (!diffing->states[0])
+        return bw_error_create(BW_ERROR_USAGE,
+                               "two subvolumes are compared, or NAME@N with the present NAME");
+    BW_AUTO_FREE char *name = strndup(common->paths[0], (size_t)(at - common->paths[0]));
+    return name ? bw_subvolume_by_name(sides[1].fs, name, &sides[1].subvolume)
+                : bw_error_no_memory();
+}
+
 static struct bw_error *compare(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->listing->common;
@@ -204,12 +230,12 @@ static struct bw_error *compare(struct diffing *diffing)
         .struct_size = sizeof how,
         .path = common->path_count > 2 ? common->paths[2] : NULL,
         .by_path = state->by_path,
+        .states = !diffing->other,
         .reading = (enum bw_diff_reading)state->reading,
         .take = take,
         .context = diffing,
     };
-    for (unsigned i = 0; i < 2; i++)
-        BW_TRY(bw_subvolume_by_name(sides[i].fs, common->paths[i], &sides[i].subvolume));
+    BW_TRY(find_sides(diffing, sides));
     struct bw_error *error = how.path ? check_path(sides, how.path) : NULL;
     if (error) {
         cmd_fail(common, error);
@@ -217,8 +243,9 @@ static struct bw_error *compare(struct diffing *diffing)
         return NULL;
     }
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
-    if (diffing->other && bw_fs_status(diffing->other).damages)
-        diffing->listing->status = STATUS_PARTIAL;
+    for (unsigned i = 0; i < 2; i++)
+        if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)
+            diffing->listing->status = STATUS_PARTIAL;
     if (state->stat && !common->quiet)
         print_summary(&summary);
     return NULL;
@@ -234,6 +261,8 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         return NULL;
     }
     error = compare(&diffing);
+    bw_fs_close(diffing.states[0]);
+    bw_fs_close(diffing.states[1]);
     bw_fs_close(diffing.other);
     bw_buffer_free(&diffing.line);
     return error;
@@ -249,7 +278,7 @@ static int run(const struct cmd_common *common, void *state)
     struct cmd_common with_others = *common;
     with_others.others = diff->others;
     with_others.other_count = diff->other_count;
-    int status = common->path_count < 2 || common->path_count > 3
+    int status = common->path_count < 1 || common->path_count > 3
                      ? cmd_fail(common, bw_error_create(BW_ERROR_USAGE,
                                                         "two subvolumes are compared, and at most "
                                                         "one path in them: IMAGE A B [PATH]"))
@@ -261,13 +290,15 @@ static int run(const struct cmd_common *common, void *state)
 const struct command cmd_diff = {
     .name = "diff",
     .topic = cmd_topic_volume,
-    .operands = "IMAGE A B [PATH]",
+    .operands = "IMAGE A [B [PATH]]",
     .summary = "Lists what differs between two subvolumes or snapshots, or two images.",
     .details =
         "\n"
         "A and B are subvolumes: a path from the top-level subvolume, or an id. With --other, B is "
-        "one\nof another image. With PATH, only what lies there is listed. Each line is a sign, a "
-        "type and a\npath from the top of the subvolume, with tabs between them:\n\n"
+        "one\nof another image. NAME@N is subvolume NAME as transaction N has left it, if that is "
+        "still there;\nwithout B it is compared with the present one. With PATH, only what lies "
+        "there is listed. Each line\nis a sign, a type and a path from the top of the subvolume, "
+        "with tabs between them:\n\n"
         "  +  added         -  deleted\n"
         "  M  modified      R  renamed: the old path, then the new one\n"
         "  T  another type  ?  could not be compared, or only with --content\n\n"
@@ -281,6 +312,7 @@ const struct command cmd_diff = {
         "it could not be; 2 wrong usage or\nnot a btrfs file system; 3 a feature of the image is "
         "not supported.\n",
     .examples = "  btrfs-walk diff disk.img snapshots/1 home          what has changed since\n"
+                "  btrfs-walk diff disk.img home@1234                      since transaction 1234\n"
                 "  btrfs-walk diff -0 -o path --only AM disk.img 257 258   for a backup\n"
                 "  btrfs-walk diff --json disk.img 257 258 /etc | jq .changes\n"
                 "  btrfs-walk diff --other copy.img disk.img / /      an image and its copy\n",
