@@ -21,20 +21,20 @@ extern "C" {
 
 /** A version: a file as one or more states that follow one another have it. */
 struct bw_version {
-    struct bw_fs *fs;        /**< the newest of these states, open until the call ends */
-    uint64_t generation;     /**< of that state */
-    uint64_t first;          /**< generation of the oldest of these states */
-    uint64_t tree_root;      /**< logical address of the root of the root tree of the newest */
-    struct timespec time;    /**< of the last change in that state */
-    struct bw_place place;   /**< of the file in it */
-    struct bw_inode inode;   /**< what its inode holds there */
-    const char *path;        /**< there; raw bytes, not terminated */
+    struct bw_fs *fs;      /**< the newest of these states, open until the call ends */
+    uint64_t generation;   /**< of that state */
+    uint64_t first;        /**< generation of the oldest of these states */
+    uint64_t tree_root;    /**< logical address of the root of the root tree of the newest */
+    struct timespec time;  /**< of the last change in that state */
+    struct bw_place place; /**< of the file in it */
+    struct bw_inode inode; /**< what its inode holds there */
+    const char *path;      /**< there; raw bytes, not terminated */
     size_t path_length;
-    unsigned changes;        /**< what differs from the version before: enum bw_difference_changes */
-    unsigned unknown;        /**< what could not be compared with it */
-    bool replaced;           /**< the version before was another file */
-    bool is_oldest;          /**< there is no version before that is known */
-    uint64_t reserved[4];    /**< zeros: room for more members */
+    unsigned changes;     /**< what differs from the version before: enum bw_difference_changes */
+    unsigned unknown;     /**< what could not be compared with it */
+    bool replaced;        /**< the version before was another file */
+    bool is_oldest;       /**< there is no version before that is known */
+    uint64_t reserved[4]; /**< zeros: room for more members */
 };
 
 /** Receives a version. An error ends the search and is returned. */

@@ -75,6 +75,58 @@ PYTHON
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
+# What was deleted in three transactions, of which the states are left: `gone` has
+# the hashes of all files as they were first. One file is open at the end.
+make_gone() {
+	local fd top=$mnt/top
+	live_store
+	devices 1 128M
+	format -m single
+	attach
+	mkdir -p "$top/folder/below" "$top/kept"
+	quiet btrfs subvolume create "$mnt/volume"
+	seq 20000 > "$top/large"
+	seq 20 > "$top/small"
+	seq 3000 > "$top/folder/below/file"
+	ln "$top/folder/below/file" "$top/folder/link"
+	ln -s nowhere "$top/symlink"
+	setfattr -n user.name -v value "$top/folder"
+	chmod 750 "$top/folder"
+	touch "$top/unsummed" "$top/packed"
+	chattr +C "$top/unsummed"
+	seq 4000 > "$top/unsummed"
+	btrfs property set "$top/packed" compression zstd
+	seq 50000 > "$top/packed"
+	truncate -s 200000 "$top/sparse"
+	seq 1000 | dd of="$top/sparse" bs=4k seek=10 conv=notrunc status=none
+	seq 5000 > "$top/kept/edited"
+	seq 10 > "$top/kept/moved"
+	seq 6000 > "$top/kept/open"
+	seq 7000 > "$mnt/volume/inside"
+	mkdir "$mnt/volume/folder"
+	seq 7 > "$mnt/volume/folder/deep"
+	touch -d 2001-02-03T04:05:06Z "$top/large" "$top/folder"
+	sync -f "$mnt"
+	(cd "$mnt" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) |
+		sed 's, \./, /,' > "$out/gone"
+
+	rm -r "$top/large" "$top/small" "$top/folder" "$top/symlink" "$top/packed"
+	mv "$top/kept/moved" "$top/kept/moved-on"
+	seq 4999 > "$top/kept/edited"
+	sync -f "$mnt"
+	quiet btrfs subvolume delete "$mnt/volume"
+	rm "$top/unsummed" "$top/sparse"
+	seq 30 > "$top/kept/new"
+	mv "$top/kept/new" "$top/kept/edited"
+	exec {fd}< "$top/kept/open"
+	rm "$top/kept/open"
+	sync -f "$mnt"
+	copy_live
+	exec {fd}<&-
+	keep_copy
+	tree_has 5 'ORPHAN ORPHAN_ITEM'
+}
+
 # A deleted subvolume which the cleaner has not begun with, because a file in
 # it is open.
 make_deletion_pending() {
@@ -215,6 +267,7 @@ make_stale() {
 
 fixture log-tree 'changes made safe by fsync since the last commit' \
 	make_log_tree
+fixture gone 'files and a subvolume that older states have' make_gone
 fixture orphans 'deleted files which were still open' make_orphans
 fixture deletion-pending 'deleted subvolume, cleaning up not begun' \
 	make_deletion_pending

@@ -152,8 +152,8 @@ static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subv
         bw_diff_tree_init(&finding.present, &side);
         finding.has_present = true;
     }
-    struct bw_error *error = compare(&finding, newer ? deleted->newer : deleted->present,
-                                     newer ? newer : present);
+    struct bw_error *error =
+        compare(&finding, newer ? deleted->newer : deleted->present, newer ? newer : present);
     if (present)
         bw_diff_tree_free(&finding.present);
     return error;
@@ -186,10 +186,9 @@ static struct bw_error *find_orphans(struct bw_deleted *deleted,
     const struct bw_diff_side side = {deleted->present, subvolume};
     struct finding finding = {.deleted = deleted, .subvolume = subvolume, .has_present = true};
     bw_diff_tree_init(&finding.present, &side);
-    struct bw_error *error = bw_fs_items(deleted->present, &subvolume->tree,
-                                         (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
-                                         (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX},
-                                         take_orphan, &finding);
+    struct bw_error *error = bw_fs_items(
+        deleted->present, &subvolume->tree, (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, 0},
+        (struct bw_key){BW_ORPHAN, BW_ORPHAN_ITEM, UINT64_MAX}, take_orphan, &finding);
     bw_diff_tree_free(&finding.present);
     return error;
 }

@@ -193,8 +193,7 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     BW_TRY(BW_TAKE_OPTIONS(ours, options));
     if (!ours->take || !ours->path)
         return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
-    BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states,
-                         ours->state_count));
+    BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
     struct bw_error *error = search(&searching);
     drop(&searching, &searching.newer);
     return error;

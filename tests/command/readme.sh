@@ -7,10 +7,11 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 subvolumes gone || exit 1
 cd "$WORK" || exit 1
 ln -s "$BUILD/fixtures/plain/dev1.img" image.img
 ln -s "$BUILD/fixtures/subvolumes/dev1.img" disk.img
+ln -s "$BUILD/fixtures/gone/dev1.img" lived.img
 ln -s "$BUILD/fixtures/raid5-3/dev1.img" a.img
 ln -s "$BUILD/fixtures/raid5-3/dev2.img" b.img
 ln -s "$BUILD/fixtures/raid5-3/dev3.img" c.img

@@ -216,8 +216,7 @@ static struct bw_error *list_state(struct deleting *deleting)
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
-    struct deleting deleting = {
-        .settings = context, .common = listing->common, .listing = listing};
+    struct deleting deleting = {.settings = context, .common = listing->common, .listing = listing};
     struct bw_error *error = begin(&deleting, listing->session.fs);
     if (!error)
         error = for_each_state(&deleting, list_state);
@@ -336,8 +335,29 @@ const struct command cmd_deleted = {
     .topic = cmd_topic_export,
     .operands = "IMAGE [PATH]",
     .summary = "Lists what was deleted, and what is left of it, or extracts it.",
-    .details = "",
-    .examples = "",
+    .details =
+        "\n"
+        "What each transaction has committed stays on the disk until something else is written\n"
+        "there. A row is a file, directory or subvolume that an older state holds and the present\n"
+        "one lacks: known by its subvolume, inode number and the generation of its inode, and not\n"
+        "by its path, so that it is listed if another file has taken its place, and not if it was\n"
+        "renamed. \"generation\" is the last state that held it. With PATH, only what was there "
+        "or\n"
+        "below is listed. \"left\" is what reading it has shown:\n\n"
+        "  proven    all of it agrees with the checksums of that state\n"
+        "  unproven  it has no checksums, and may be anything\n"
+        "  partly    ranges of it are lost: see the column \"bad\"\n"
+        "  lost      all its data are\n\n"
+        "A file that was still open when the file system was left is called #INODE. With\n"
+        "--extract, nothing is written outside of DEST, and nothing that exists is replaced. "
+        "Files\n"
+        "that are partly lost are left out unless --on-error=zero is given, and those that are\n"
+        "unproven unless --unproven is. If several were deleted at the same path, the newest one\n"
+        "gets it, and each of the others .~GENERATION~ behind it.\n" CMD_LISTING_DETAILS,
+    .examples = "  btrfs-walk deleted disk.img /users/joe                        what was there\n"
+                "  btrfs-walk deleted --extract DEST disk.img /users/joe         get it back\n"
+                "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"
+                "  btrfs-walk cat --generation 1233 disk.img /users/joe/notes    one of them\n",
     .options = options,
     .record = "deletedinfo",
     .run = run,

@@ -127,8 +127,7 @@ struct bw_error *extract_from(struct extract *extract, struct bw_fs *fs)
 {
     struct bw_fs *before = extract->export.session.fs;
     extract->export.session.fs = fs;
-    extract->bad =
-        (struct cmd_bad_ranges){.fs = fs, .on_error = extract->settings->on_error};
+    extract->bad = (struct cmd_bad_ranges){.fs = before, .on_error = extract->settings->on_error};
     bw_links_init(&extract->links);
     struct bw_error *error = bw_xattr_reader_create(fs, &extract->xattrs);
     if (!error)

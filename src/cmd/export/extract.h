@@ -45,7 +45,8 @@ struct extract {
     uint64_t missed_count;
 };
 
-/** Opens the image and the folder, has `work` do the rest, and closes both. Returns the exit status.
+/** Opens the image and the folder, has `work` do the rest, and closes both. Returns the exit
+ * status.
  */
 int extract_run(const struct cmd_common *common, struct extract_settings *settings,
                 struct bw_error *(*work)(struct extract *extract, void *context), void *context);

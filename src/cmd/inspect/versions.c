@@ -130,10 +130,9 @@ const struct command cmd_versions = {
         "next row. What is left of its contents is read and held against the checksums of its\n"
         "own time: all of it (proven), all but for ranges (partly), nothing (lost), or what may\n"
         "be anything as the file has no checksums (unproven).\n" CMD_LISTING_DETAILS,
-    .examples =
-        "  btrfs-walk versions disk.img /etc/fstab\n"
-        "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
-        "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
+    .examples = "  btrfs-walk versions disk.img /etc/fstab\n"
+                "  btrfs-walk cat --generation 1234 disk.img /etc/fstab    one of them\n"
+                "  btrfs-walk versions -o generation,size --raw disk.img /etc/fstab\n",
     .options = options,
     .record = "versioninfo",
     .run = run,

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The deleted and versions commands, and diff with an older state: on a fixture of which the hashes
+# of all files were recorded before they were deleted. scripts/check-deleted does that with random
+# changes of many kinds.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain || exit 1
+image=$BUILD/fixtures/gone/dev1.img
+recorded=$ROOT/fixtures/gone/gone
+out_is() { diff "$WORK/out" -; }
+names() { cut -f 3 "$1" | LC_ALL=C sort; }
+
+# Rows.
+expect "what was deleted" 0 - deleted -o left,type,path "$image"
+LC_ALL=C sort -k 3 "$WORK/out" > "$WORK/rows"
+holds "each with what is left of it" diff "$WORK/rows" - << 'END'
+proven	file	/#270
+proven	directory	/top/folder
+proven	directory	/top/folder/below
+proven	file	/top/folder/below/file
+proven	file	/top/folder/link
+proven	file	/top/kept/edited
+proven	file	/top/kept/open
+proven	file	/top/large
+proven	file	/top/packed
+proven	file	/top/small
+proven	file	/top/sparse
+proven	symlink	/top/symlink
+unproven	file	/top/unsummed
+proven	subvolume	/volume
+proven	directory	/volume/folder
+proven	file	/volume/folder/deep
+proven	file	/volume/inside
+END
+expect "below a path" 0 - deleted -0 "$image" volume/folder/
+holds "names alone" out_is < <(printf '/volume/folder\0/volume/folder/deep\0')
+generation=$("$PROGRAM" deleted -o generation,path "$image" | awk '$2 == "/volume" { print $1 }')
+expect "since the transaction before the last" 0 - deleted -o path --since "$generation" "$image"
+is "what the one before had" "$(wc -l < "$WORK/out")" 9
+expect "with filters" 0 - deleted -o path --type f --name 'l*' --size +1k "$image"
+holds "those alone" out_is <<< $'/top/large\n/top/folder/link'
+expect "without data" 0 - deleted --no-data --json --name large "$image"
+holds "it says nothing of them" out_has '"path":"/top/large","size":108894,'
+holds "not even that" sh -c "! grep -q left $WORK/out"
+expect "where older states are" 0 - deleted "$BUILD/fixtures/plain/dev1.img"
+expect "two paths" 2 'at most one PATH' deleted "$image" /a /b
+
+# Extraction: what is proven has the hash that was recorded.
+expect "extraction" 0 'files have no checksums' deleted --extract "$WORK/new" "$image"
+(cd "$WORK/new" && find . -type f -exec sha256sum {} + | sed 's, \./, /,' |
+    LC_ALL=C sort -k 2) > "$WORK/sums"
+holds "with all contents" diff <(grep -vE 'edited|#270' "$WORK/sums") \
+    <(grep -vE 'edited|moved|unsummed' "$recorded")
+is "the file that was open" "$(sha256sum < "$WORK/new/#270")" \
+    "$(sha256sum < "$WORK/new/top/kept/open")"
+is "permissions" "$(stat -c %a "$WORK/new/top/folder")" 750
+is "times" "$(stat -c %Y "$WORK/new/top/folder" "$WORK/new/top/large")" $'981173106\n981173106'
+is "links" "$(stat -c %h "$WORK/new/top/folder/link")" 2
+is "symbolic links" "$(readlink "$WORK/new/top/symlink")" nowhere
+expect "what is not proven" 0 - deleted --extract "$WORK/all" --unproven --name unsummed "$image"
+holds "comes on demand" cmp "$WORK/all/top/unsummed" <(seq 4000)
+expect "over what is there" 1 'not extracted' deleted --extract "$WORK/all" --unproven "$image" /top
+
+# Data that something else has overwritten are never proven, and never extracted.
+offset=$("$PROGRAM" extents --generation "$((generation - 1))" "$image" /top/large |
+    sed -nE 's/.* data 1:([0-9]+)$/\1/p')
+cp --sparse=always "$image" "$WORK/over.img"
+head -c 5000 /dev/zero | dd of="$WORK/over.img" bs=4096 seek=$((offset / 4096 + 2)) \
+    conv=notrunc status=none
+expect "overwritten" 0 - deleted --json --name large "$WORK/over.img"
+holds "in which ranges" out_has '"left":"partly".*"bad_bytes":8192,"bad":\["8192\+8192"\]'
+expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name large \
+    "$WORK/over.img"
+is "nothing of it" "$(find "$WORK/none" -type f)" ""
+expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" --on-error zero \
+    --name large "$WORK/over.img"
+is "in its place" "$(cmp -l "$WORK/zeros/top/large" <(seq 20000) | wc -l)" 8192
+
+# Versions.
+expect "versions" 0 - versions -o left,size,changes "$image" /top/kept/edited
+holds "all three" out_is << 'END'
+proven	81	content size times
+proven	23888	content size times
+proven	23893	-
+END
+expect "each state" 0 - versions --all -o size "$image" /top/kept/edited
+is "has one" "$(wc -l < "$WORK/out")" 3
+expect "one of them" 0 - cat --generation "$generation" "$image" /top/kept/edited
+holds "can be read" cmp "$WORK/out" <(seq 4999)
+expect "of a file that was moved" 0 - versions -o path "$image" /top/kept/moved-on
+holds "under both names" out_is <<< $'/top/kept/moved-on\n/top/kept/moved'
+expect "of a file that is gone" 0 - versions --no-data -o generation,left,size "$image" /top/large
+holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
+expect "of nothing" 2 'no state that is left has it' versions "$image" /nothing
+
+# Differences.
+expect "since a generation" 0 - diff "$image" "/@$generation"
+holds "what has changed" out_is << 'END'
+M	/	/
+M	/	/top
+M	/	/top/kept
+M	F	/top/kept/edited
+-	F	/top/kept/open
+-	F	/top/sparse
+-	F	/top/unsummed
+-	/	/volume
+END
+expect "between two states" 0 - diff --only R "$image" "5@$((generation - 1))" "5@$generation"
+holds "renames" out_is <<< $'R\tF\t/top/kept/moved\t/top/kept/moved-on'
+expect "with what is gone" 2 'no subvolume' diff "$image" "volume@$generation"
+expect "with nothing" 2 'two subvolumes are compared' diff "$image" /
+finish
