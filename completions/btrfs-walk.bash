@@ -59,11 +59,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|du|compression|sum|tar|extract|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | du:--json | compression:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | versions:--json | du:--json | compression:--json | deleted:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -81,6 +81,9 @@ _btrfs_walk() {
     cat:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     cat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extents:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    versions:-o | versions:--output) _btrfs_walk_offer_list "$word" 'generation first tree_root date left type size mtime changes unknown replaced path path_bytes subvolume inode' ;;
+    versions:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    versions:--separator) : ;;
     du:-o | du:--output) _btrfs_walk_offer_list "$word" 'path path_bytes type subvolume inode depth files total exclusive shared set_shared' ;;
     du:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     du:--separator | du:--type | du:--name | du:--iname | du:--path | du:--regex | du:--exclude | du:--size | du:--newer | du:--mtime | du:--uid | du:--gid | du:--perm | du:--links | du:--inum | du:--maxdepth) : ;;
@@ -100,6 +103,11 @@ _btrfs_walk() {
     extract:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     extract:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
+    deleted:--since | deleted:-j | deleted:--threads | deleted:--type | deleted:--name | deleted:--iname | deleted:--path | deleted:--regex | deleted:--exclude | deleted:--size | deleted:--newer | deleted:--mtime | deleted:--uid | deleted:--gid | deleted:--perm | deleted:--links | deleted:--inum | deleted:--maxdepth | deleted:--separator) : ;;
+    deleted:--extract) _btrfs_walk_offer_file "$1" "$word" ;;
+    deleted:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
+    deleted:-o | deleted:--output) _btrfs_walk_offer_list "$word" 'left generation tree_root date type path path_bytes size mtime subvolume inode bad_bytes bad' ;;
+    deleted:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
     mount:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
@@ -206,6 +214,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    versions:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--all --no-data -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     du:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
@@ -233,6 +247,12 @@ _btrfs_walk() {
     extract:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
+    deleted:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -358,7 +378,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents du compression sum tar extract bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk
