@@ -20,11 +20,20 @@ endif
 AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
-# Without libnbd, images are read from files only.
-NBD      ?= $(if $(shell $(PKG_CONFIG) --exists 'libnbd >= 1.8' && echo 1),1,0)
+# STATIC=1 makes a program that needs no file but itself, for rescue systems. It loads no plug-ins
+# and asks no servers.
+STATIC   ?= 0
+exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' && echo 1),1,0)
 
-PACKAGES := uuid blkid libxxhash libgcrypt libisal libzstd zlib lzo2 \
-    $(if $(filter 1,$(NBD)),libnbd)
+# Without libnbd, images are read from files only.
+NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
+
+# libisal is not on all machines, and seldom there to be linked statically. Without it, checksums
+# and parity take up to twice as long.
+ISAL     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libisal))
+
+PACKAGES := uuid blkid libxxhash libgcrypt libzstd zlib lzo2 \
+    $(if $(filter 1,$(ISAL)),libisal) $(if $(filter 1,$(NBD)),libnbd)
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
     -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -36,18 +45,20 @@ USDT     ?= $(if $(shell echo '\#include <sys/sdt.h>' | $(CC) -E - 2> /dev/null)
 # The program confines itself. Sanitizers and coverage make system calls of their own, and switch it
 # off. Without libseccomp, files are confined, but not system calls.
 SANDBOX  ?= $(if $(SANITIZE)$(filter --coverage -fprofile%,$(CFLAGS) $(LDFLAGS)),0,1)
-SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(shell \
-    $(PKG_CONFIG) --exists 'libseccomp >= 2.5' && echo 1),0)
+SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 
 # The mount command needs libfuse 3; without it, that command says so.
-FUSE     ?= $(if $(shell $(PKG_CONFIG) --exists 'fuse3 >= 3.8' && echo 1),1,0)
+FUSE     ?= $(call exists,fuse3 >= 3.8)
+
+# What the source sees as BW_USDT and so on. The shell is asked once.
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL STATIC
+$(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
     -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
 override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' \
-    $(if $(filter 1,$(USDT)),-DBW_USDT) $(if $(filter 1,$(SANDBOX)),-DBW_SANDBOX) \
-    $(if $(filter 1,$(SECCOMP)),-DBW_SECCOMP) $(if $(filter 1,$(FUSE)),-DBW_FUSE) \
-    $(if $(filter 1,$(NBD)),-DBW_NBD) -Iinclude -Isrc
+    $(foreach feature,$(FEATURES),$(if $(filter 1,$($(feature))),-DBW_$(feature))) \
+    -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 
 ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
@@ -58,7 +69,7 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
     $(error Missing: $(MISSING). Install what is needed with: sudo scripts/install-deps)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
-  LIBRARIES := $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -ldl
+  LIBRARIES := $(shell $(PKG_CONFIG) --libs $(if $(filter 1,$(STATIC)),--static) $(PACKAGES)) -ldl
   ifeq ($(SECCOMP),1)
     PROGRAM_LIBRARIES := $(shell $(PKG_CONFIG) --libs libseccomp)
   endif
@@ -91,7 +102,7 @@ SOAK_OBJECTS    := $(call objects,$(wildcard tests/soak/*.c))
 
 PROGRAM := $(BUILD)/btrfs-walk
 EXPORT  := $(BUILD)/libexport.a
-STATIC  := $(BUILD)/libbtrfs-walk.a
+ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 \
@@ -106,17 +117,17 @@ EXPORTS := $(foreach symbols,bw_error_* bw_json_* bw_request_* bw_wind* bw_xlato
 # Short lines, unless V=1 asks for the commands themselves.
 quiet = $(if $(V),,@printf '  %-4s %s\n' $(1) $@;)
 
-all: $(PROGRAM) $(STATIC) $(SHARED) $(MANUAL) ## build the program, the library and the manual
+all: $(PROGRAM) $(ARCHIVE) $(SHARED) $(MANUAL) ## build the program, the library and the manual
 
 $(BUILD)/%.o: %.c $(BUILD)/features
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # With or without: all objects alike.
-FEATURES := usdt=$(USDT) sandbox=$(SANDBOX) seccomp=$(SECCOMP) fuse=$(FUSE) nbd=$(NBD)
+FEATURE_LIST := $(foreach feature,$(FEATURES),$(feature)=$($(feature)))
 $(BUILD)/features: FORCE
 	@mkdir -p $(@D)
-	@echo '$(FEATURES)' | cmp -s - $@ || echo '$(FEATURES)' > $@
+	@echo '$(FEATURE_LIST)' | cmp -s - $@ || echo '$(FEATURE_LIST)' > $@
 
 # The directory is compiled in: another PREFIX makes that one object anew.
 $(BUILD)/xlator-directory: FORCE
@@ -126,7 +137,7 @@ $(BUILD)/xlator-directory: FORCE
 $(BUILD)/src/graph/registry.o: $(BUILD)/xlator-directory
 $(BUILD)/src/graph/registry.o: override CPPFLAGS += -DBW_XLATOR_DIRECTORY='"$(XLATOR_DIRECTORY)"'
 
-$(STATIC): $(LIBRARY_OBJECTS)
+$(ARCHIVE): $(LIBRARY_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
 
@@ -145,8 +156,9 @@ $(EXPORT): $(EXPORT_OBJECTS)
 	@rm -f $@
 	$(call quiet,AR)$(AR) rcs $@ $^
 
-$(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(STATIC)
-	$(call quiet,LD)$(CC) $(LDFLAGS) $(EXPORTS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES)
+$(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
+	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
+	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
 # Made from the tables of the program. A pattern, because one run makes all pages.
 $(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs \
@@ -180,7 +192,7 @@ $(BUILD)/tests/worst-images: $(BUILD)/tests/worst/worst.o $(TESTED)
 
 # One of the targets is the program, whose main() it includes.
 $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
-    $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(STATIC)
+    $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
 -include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
@@ -201,11 +213,11 @@ demo: $(PROGRAM) ## walk a bundled image
 
 BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list $(BUILD)/bench/chunk-image
 
-$(filter-out %/chunk-image,$(BENCHES)): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(STATIC)
+$(filter-out %/chunk-image,$(BENCHES)): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/bench/chunk-image.o: override CPPFLAGS += -Itests
-$(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EXPORT) $(STATIC)
+$(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
 docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
@@ -237,7 +249,7 @@ check-valgrind: all $(TESTS) ## run all commands and the unit tests under valgri
 	BUILD=$(BUILD) scripts/check-valgrind
 
 # The files of the installation, each as SOURCE:DIRECTORY; those of the build are there after `all`.
-INSTALLED := $(PROGRAM):$(BINDIR) $(STATIC):$(LIBDIR) $(SHARED):$(LIBDIR) \
+INSTALLED := $(PROGRAM):$(BINDIR) $(ARCHIVE):$(LIBDIR) $(SHARED):$(LIBDIR) \
     $(BUILD)/btrfs-walk.pc:$(LIBDIR)/pkgconfig \
     $(HEADERS:%=%:$(INCLUDEDIR)/btrfs-walk) \
     $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(patsubst .%,%,$(suffix $(page)))) \

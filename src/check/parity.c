@@ -2,7 +2,7 @@
 /*
  * The pass `parity`: the parity of RAID5 and RAID6 is computed from the data of its row and
  * compared. A row of n data stripes D has P, the sum of all D[i] in GF(2^8), and with RAID6 also Q,
- * the sum of 2^i D[i]; libisal computes both.
+ * the sum of 2^i D[i]; base/galois.h computes both.
  *
  * Some rows that follow each other are read at once, each stripe below the chunk map, from its
  * device. Where data of a column are bad and have been reported, its parity is not. Otherwise it is
@@ -12,11 +12,11 @@
 #include "check/parity.h"
 
 #include <inttypes.h>
-#include <isa-l/raid.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/galois.h"
 #include "check/sectors.h"
 #include "fs/image.h"
 #include "graph/wind.h"
@@ -192,10 +192,8 @@ static void compute(const struct parity *parity, const struct row *row, uint32_t
     if (row->data_parts == 1)
         for (unsigned i = 0; i < row->chunk->parity; i++)
             memcpy(vectors[1 + i], vectors[0], length);
-    else if (row->chunk->parity == 1)
-        xor_gen(row->chunk->stripes, (int)length, vectors);
     else
-        pq_gen(row->chunk->stripes, (int)length, vectors);
+        bw_field_parity(row->data_parts, row->chunk->parity, length, vectors);
 }
 
 /* Whether data of a column are bad, which has been reported. */
@@ -336,7 +334,7 @@ static bool prepare(struct parity *parity)
     bool complete = parity->workers != NULL;
     for (unsigned i = 0; complete && i < check->workers; i++) {
         struct worker *worker = &parity->workers[i];
-        /* libisal wants vectors aligned to 32 bytes. */
+        /* At multiples of 32 bytes, for bw_field_parity(). */
         worker->bytes = aligned_alloc(4096, parity->room);
         worker->computed = aligned_alloc(4096, (size_t)2 * BW_STRIPE_LENGTH);
         worker->rows = malloc(BATCH_ROWS * sizeof *worker->rows);

@@ -3,24 +3,17 @@
 #include "format/checksum.h"
 
 #include <gcrypt.h>
-#include <isa-l/crc.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/crc32c.h"
 #include "base/endian.h"
 #include "base/gcrypt.h"
 #include "format/disk.h"
 
-static uint32_t crc32c(uint32_t seed, const void *bytes, size_t length)
-{
-    /* The library takes a non-const pointer and an int; it writes nothing, and blocks are at most
-     * 64 KiB. */
-    return crc32_iscsi((unsigned char *)(uintptr_t)bytes, (int)length, seed);
-}
-
 static void compute_crc32c(const void *bytes, size_t length, uint8_t *result)
 {
-    bw_le32 stored = bw_put32(~crc32c(~UINT32_C(0), bytes, length));
+    bw_le32 stored = bw_put32(~bw_crc32c(~UINT32_C(0), bytes, length));
     memcpy(result, &stored, sizeof stored);
 }
 
@@ -87,17 +80,17 @@ bool bw_checksum_matches_block(enum bw_checksum_type type, const uint8_t *block,
 
 uint32_t bw_name_hash(const void *name, size_t length)
 {
-    return crc32c(~UINT32_C(1), name, length);
+    return bw_crc32c(~UINT32_C(1), name, length);
 }
 
 uint32_t bw_extref_hash(uint64_t directory, const void *name, size_t length)
 {
-    return crc32c((uint32_t)directory, name, length);
+    return bw_crc32c((uint32_t)directory, name, length);
 }
 
 uint64_t bw_data_ref_hash(uint64_t root, uint64_t objectid, uint64_t offset)
 {
     const bw_le64 high = bw_put64(root), low[] = {bw_put64(objectid), bw_put64(offset)};
-    return (uint64_t)crc32c(~UINT32_C(0), &high, sizeof high) << 31 ^
-           crc32c(~UINT32_C(0), low, sizeof low);
+    return (uint64_t)bw_crc32c(~UINT32_C(0), &high, sizeof high) << 31 ^
+           bw_crc32c(~UINT32_C(0), low, sizeof low);
 }

@@ -10,6 +10,13 @@
 #include "base/cleanup.h"
 #include "graph/graph.h"
 
+/* A program that is linked statically cannot load anything. */
+#ifdef BW_STATIC
+enum { IS_STATIC = true };
+#else
+enum { IS_STATIC = false };
+#endif
+
 #define TYPE_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 
 /* "category/name": nothing that could lead out of a directory. */
@@ -129,6 +136,9 @@ static struct bw_error *check_api(const struct bw_xlator_api *api, const char *t
 
 static struct bw_error *load(const char *file, const char *type, struct bw_plugin *plugin)
 {
+    if (IS_STATIC)
+        return bw_error_create(BW_ERROR_UNSUPPORTED,
+                               "cannot load the layer %s: this program is linked statically", file);
     /* It stays: a program that has confined itself could not load it again. */
     plugin->handle = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!plugin->handle)

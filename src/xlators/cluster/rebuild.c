@@ -3,18 +3,18 @@
  * Parity. A row of n data pieces is a vector D over GF(2^8). P is the sum of all D[i], Q the sum of
  * g^i D[i] with g = 2. Either equation yields one unknown piece, both together yield two. In each
  * case the wanted piece is a linear combination of the pieces that are left; only the coefficients
- * differ, and libisal computes it.
+ * differ.
  */
 #include "xlators/cluster/layout.h"
 
 #include <inttypes.h>
-#include <isa-l/erasure_code.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/galois.h"
 
-enum { MAX_PARTS = 255, ANY_WAY = 2 };
+enum { MAX_PARTS = BW_FIELD_VECTORS, ANY_WAY = 2 };
 
 struct row {
     const struct bw_piece *piece;
@@ -48,7 +48,7 @@ static uint8_t power_of_two(unsigned exponent)
 {
     uint8_t power = 1;
     while (exponent--)
-        power = gf_mul(power, 2);
+        power = bw_field_product(power, 2);
     return power;
 }
 
@@ -75,11 +75,11 @@ static bool choose_sources(struct row *row)
     if (unknown == 1 && has_p) {
         p = 1;
     } else if (unknown == 1 && has_q) {
-        q = gf_inv(power_of_two(wanted));
+        q = bw_field_inverse(power_of_two(wanted));
     } else if (unknown == 2 && has_p && has_q) {
         /* D[w] + D[o] = P', g^w D[w] + g^o D[o] = Q': D[w] = (g^o P' + Q') / (g^w + g^o). */
-        uint8_t scale = gf_inv(power_of_two(wanted) ^ power_of_two(other));
-        p = gf_mul(scale, power_of_two(other));
+        uint8_t scale = bw_field_inverse(power_of_two(wanted) ^ power_of_two(other));
+        p = bw_field_product(scale, power_of_two(other));
         q = scale;
     } else {
         return false;
@@ -87,7 +87,7 @@ static bool choose_sources(struct row *row)
     row->source_count = 0;
     for (unsigned part = 0; part < n; part++)
         if (!row->bad[part])
-            add_source(row, part, p ^ gf_mul(q, power_of_two(part)));
+            add_source(row, part, p ^ bw_field_product(q, power_of_two(part)));
     if (p)
         add_source(row, n, p);
     if (q)
@@ -132,20 +132,13 @@ static bool read_sources(const struct bw_frame *frame, struct bw_xlator *xlator,
     return complete;
 }
 
-static struct bw_error *combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
+static void combine(const struct row *row, uint8_t *bytes, uint8_t *buffer)
 {
-    size_t n = row->source_count, length = row->piece->length;
-    BW_AUTO_FREE uint8_t *tables = malloc(32 * n);
-    if (!tables)
-        return bw_error_no_memory();
+    const size_t length = row->piece->length;
     uint8_t *sources[MAX_PARTS];
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < row->source_count; i++)
         sources[i] = bytes + i * length;
-    uint8_t coefficients[MAX_PARTS];
-    memcpy(coefficients, row->coefficients, n);
-    ec_init_tables((int)n, 1, coefficients, tables);
-    ec_encode_data((int)length, (int)n, 1, tables, sources, &buffer);
-    return NULL;
+    bw_field_combine(row->source_count, length, row->coefficients, sources, buffer);
 }
 
 struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -161,8 +154,10 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
     BW_AUTO_ERROR struct bw_error *failed = NULL;
     for (;;) {
         bool enough = choose_sources(&row);
-        if (enough && read_sources(frame, xlator, &row, bytes, &failed))
-            return combine(&row, bytes, buffer);
+        if (enough && read_sources(frame, xlator, &row, bytes, &failed)) {
+            combine(&row, bytes, buffer);
+            return NULL;
+        }
         if (enough)
             continue;
         if (!row.without_stale)

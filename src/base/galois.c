@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Arithmetic in GF(2^8), for xlators/cluster/rebuild.c and check/parity.c. */
+#include "base/galois.h"
+
+#include <string.h>
+
+#ifdef BW_ISAL
+#include <isa-l/erasure_code.h>
+#include <isa-l/raid.h>
+#endif
+
+/* Many elements at once. Compilers turn this into the vectors that the processor has. */
+typedef uint64_t lanes __attribute__((vector_size(16)));
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+static lanes doubled(lanes x)
+{
+    const lanes carries = x >> 7 & EACH_BYTE(1);
+    return (x << 1 & EACH_BYTE(0xfe)) ^ (((carries << 8) - carries) & EACH_BYTE(0x1d));
+}
+
+uint8_t bw_field_product(uint8_t a, uint8_t b)
+{
+    unsigned product = 0, power = a;
+    for (; b; b >>= 1) {
+        if (b & 1)
+            product ^= power;
+        power = power << 1 ^ (power & 0x80 ? 0x11d : 0);
+    }
+    return (uint8_t)product;
+}
+
+/* All elements but 0 are 1 to the power of 255. */
+uint8_t bw_field_inverse(uint8_t a)
+{
+    uint8_t inverse = 1;
+    for (unsigned i = 0; i < 254; i++)
+        inverse = bw_field_product(inverse, a);
+    return inverse;
+}
+
+static void add_product(uint8_t coefficient, size_t length, const uint8_t *vector, uint8_t *sum)
+{
+    uint8_t products[256];
+    for (unsigned i = 0; i < 256; i++)
+        products[i] = bw_field_product(coefficient, (uint8_t)i);
+    for (size_t i = 0; i < length; i++)
+        sum[i] ^= products[vector[i]];
+}
+
+void bw_field_combine_plain(unsigned count, size_t length, const uint8_t *coefficients,
+                            uint8_t *const *vectors, uint8_t *result)
+{
+    memset(result, 0, length);
+    for (unsigned i = 0; i < count; i++)
+        add_product(coefficients[i], length, vectors[i], result);
+}
+
+void bw_field_parity_plain(unsigned data, unsigned parity, size_t length, void **vectors)
+{
+    for (size_t at = 0; at < length; at += sizeof(lanes)) {
+        lanes p = {0}, q = {0}, piece;
+        for (unsigned i = data; i-- > 0;) {
+            memcpy(&piece, (const uint8_t *)vectors[i] + at, sizeof piece);
+            p ^= piece;
+            q = doubled(q) ^ piece;
+        }
+        memcpy((uint8_t *)vectors[data] + at, &p, sizeof p);
+        if (parity == 2)
+            memcpy((uint8_t *)vectors[data + 1] + at, &q, sizeof q);
+    }
+}
+
+#ifdef BW_ISAL
+void bw_field_combine(unsigned count, size_t length, const uint8_t *coefficients,
+                      uint8_t *const *vectors, uint8_t *result)
+{
+    uint8_t tables[32 * BW_FIELD_VECTORS], copies[BW_FIELD_VECTORS];
+    uint8_t *sources[BW_FIELD_VECTORS];
+    memcpy(copies, coefficients, count);
+    memcpy(sources, vectors, count * sizeof *sources);
+    ec_init_tables((int)count, 1, copies, tables);
+    ec_encode_data((int)length, (int)count, 1, tables, sources, &result);
+}
+
+void bw_field_parity(unsigned data, unsigned parity, size_t length, void **vectors)
+{
+    if (parity == 1)
+        xor_gen((int)(data + 1), (int)length, vectors);
+    else
+        pq_gen((int)(data + 2), (int)length, vectors);
+}
+#else
+void bw_field_combine(unsigned count, size_t length, const uint8_t *coefficients,
+                      uint8_t *const *vectors, uint8_t *result)
+{
+    bw_field_combine_plain(count, length, coefficients, vectors, result);
+}
+
+void bw_field_parity(unsigned data, unsigned parity, size_t length, void **vectors)
+{
+    bw_field_parity_plain(data, parity, length, vectors);
+}
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* base/crc32c.h and base/galois.h: known answers, the definitions, and the builds without libisal
+ * against those with it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/crc32c.h"
+#include "base/galois.h"
+
+enum { LENGTH = 1024, VECTORS = 7 };
+
+static void fill(uint8_t *bytes, size_t length, uint32_t seed)
+{
+    for (size_t i = 0; i < length; i++) {
+        seed = seed * 1664525 + 1013904223;
+        bytes[i] = (uint8_t)(seed >> 24);
+    }
+}
+
+/* The check value of CRC-32C, and lengths that leave something over. */
+static void test_crc32c(void **state)
+{
+    (void)state;
+    uint8_t bytes[LENGTH];
+    assert_int_equal(~bw_crc32c(~UINT32_C(0), "123456789", 9), 0xe3069283);
+    assert_int_equal(~bw_crc32c_tables(~UINT32_C(0), "123456789", 9), 0xe3069283);
+    fill(bytes, sizeof bytes, 1);
+    for (size_t length = 0; length < 70; length++) {
+        const uint32_t sum = bw_crc32c(7, bytes + length % 5, length);
+        assert_int_equal(sum, bw_crc32c_plain(7, bytes + length % 5, length));
+        assert_int_equal(sum, bw_crc32c_tables(7, bytes + length % 5, length));
+    }
+    assert_int_equal(bw_crc32c(1, bytes, sizeof bytes), bw_crc32c_tables(1, bytes, sizeof bytes));
+}
+
+static void test_field(void **state)
+{
+    (void)state;
+    assert_int_equal(bw_field_product(2, 0x80), 0x1d);
+    assert_int_equal(bw_field_product(0, 7), 0);
+    for (unsigned a = 1; a < 256; a++) {
+        assert_int_equal(bw_field_product((uint8_t)a, bw_field_inverse((uint8_t)a)), 1);
+        for (unsigned b = 0; b < 256; b += 15)
+            assert_int_equal(bw_field_product((uint8_t)a, (uint8_t)b),
+                             bw_field_product((uint8_t)b, (uint8_t)a));
+    }
+}
+
+/* A row of a RAID6: the parity of both ways, and each lost vector from the others and Q. */
+static void test_parity(void **state)
+{
+    (void)state;
+    static _Alignas(64) uint8_t memory[VECTORS + 4][LENGTH];
+    void *vectors[VECTORS + 2], *plain[VECTORS + 2];
+    for (unsigned i = 0; i < VECTORS + 2; i++) {
+        fill(memory[i], LENGTH, i);
+        vectors[i] = plain[i] = memory[i];
+    }
+    plain[VECTORS] = memory[VECTORS + 2];
+    plain[VECTORS + 1] = memory[VECTORS + 3];
+    for (unsigned parity = 1; parity <= 2; parity++) {
+        bw_field_parity(VECTORS, parity, LENGTH, vectors);
+        bw_field_parity_plain(VECTORS, parity, LENGTH, plain);
+        for (unsigned i = VECTORS; i < VECTORS + parity; i++)
+            assert_memory_equal(vectors[i], plain[i], LENGTH);
+    }
+    for (size_t at = 0; at < LENGTH; at++) {
+        uint8_t p = 0, q = 0, power = 1;
+        for (unsigned i = 0; i < VECTORS; i++, power = bw_field_product(power, 2)) {
+            p ^= memory[i][at];
+            q ^= bw_field_product(power, memory[i][at]);
+        }
+        assert_int_equal(memory[VECTORS][at], p);
+        assert_int_equal(memory[VECTORS + 1][at], q);
+    }
+}
+
+static void test_combine(void **state)
+{
+    (void)state;
+    uint8_t memory[VECTORS][LENGTH], sum[LENGTH], plain[LENGTH];
+    uint8_t *vectors[VECTORS];
+    const uint8_t coefficients[VECTORS] = {0, 1, 2, 3, 0x1d, 0x80, 0xff};
+    for (unsigned i = 0; i < VECTORS; i++) {
+        fill(memory[i], LENGTH, i + 20);
+        vectors[i] = memory[i];
+    }
+    for (unsigned count = 1; count <= VECTORS; count++) {
+        bw_field_combine(count, LENGTH - count, coefficients, vectors, sum);
+        bw_field_combine_plain(count, LENGTH - count, coefficients, vectors, plain);
+        assert_memory_equal(sum, plain, LENGTH - count);
+    }
+    uint8_t wanted = 0;
+    for (unsigned i = 0; i < VECTORS; i++)
+        wanted ^= bw_field_product(coefficients[i], memory[i][5]);
+    assert_int_equal(sum[5], wanted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_crc32c),
+        cmocka_unit_test(test_field),
+        cmocka_unit_test(test_parity),
+        cmocka_unit_test(test_combine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
