@@ -195,7 +195,7 @@ $(BUILD)/tests/fuzz-smoke: $(FUZZ_OBJECTS) $(SUPPORT_OBJECTS) \
     $(filter-out %/main.o,$(PROGRAM_OBJECTS)) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) $(PROGRAM_LIBRARIES) -lcmocka
 
--include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)
+-include $(shell find $(addprefix $(BUILD)/,src tests bench) -name '*.d' 2> /dev/null)
 
 unit: $(TESTS) ## build and run the unit tests
 	@scripts/run-tests $(TESTS)

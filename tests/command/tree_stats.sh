@@ -57,6 +57,7 @@ expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, ch
 expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 \
     "$plain"
 holds "prints nothing" [ ! -s "$WORK/out" ]
+expect "no such tree among many" 2 ' 266, 267, \.\.\.$' tree-stats -t 99 "$(image subvolumes)"
 expect "the log tree, which is read as part of others" 2 'there is no tree -6$' tree-stats -t log \
     "$(image log-tree)"
 expect "a control byte" 2 'no tree' tree-stats -t $'\e' "$plain"

@@ -26,6 +26,7 @@ struct kind {
 static const struct kind kinds[] = {
     {"SHA-256, one level", 1, 12, 0, 4096, {0x6a, 0x18, 0xa8, 0x77}},
     {"SHA-512 with salt, three levels", 2, 10, 4, (1 + 2 + 19) * 1024, {0x70, 0x60, 0xc6, 0x42}},
+    {"SHA-256, a salt as long as can be", 1, 12, 32, 4096, {0x00, 0xf8, 0x13, 0x1f}},
 };
 
 /* A file with its Merkle tree: levels are stored from the top. */

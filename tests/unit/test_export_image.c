@@ -129,6 +129,33 @@ static void test_attribute_without_a_name(void **state)
     iw_destroy(image);
 }
 
+/* Attributes that fill several leaves: none is lost where a leaf begins. */
+static void test_many_attributes(void **state)
+{
+    (void)state;
+    enum { MANY = 200 };
+    struct iw_image *image = iw_create(&(struct iw_options){.nodesize = 4096});
+    uint64_t file = iw_file(image, FS, TOP, "f");
+    for (unsigned i = 0; i < MANY; i++) {
+        char name[sizeof "user.100"];
+        snprintf(name, sizeof name, "user.%u", i % MANY);
+        iw_property(image, FS, file, name, "value");
+    }
+    iw_write_memory(image);
+    struct bw_fs *fs;
+    struct bw_xattr_reader *reader;
+    const struct bw_xattr *xattrs;
+    size_t found;
+    expect_success(open_image(image, NULL, &fs));
+    const struct bw_place place = {bw_subvolume_by_id(fs, FS), file, BW_FILE_REGULAR, 0};
+    expect_success(bw_xattr_reader_create(fs, &reader));
+    expect_success(bw_xattr_reader_read(reader, &place, &xattrs, &found));
+    assert_int_equal(found, MANY);
+    bw_xattr_reader_destroy(reader);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
 static void set_time(struct iw_image *image, uint64_t inode, int64_t seconds, uint32_t nanoseconds)
 {
     struct bw_disk_inode_item *item =
@@ -378,6 +405,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_comes_once),
         cmocka_unit_test(test_attribute_without_a_name),
+        cmocka_unit_test(test_many_attributes),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_lost_extents),
         cmocka_unit_test(test_large_hole),
