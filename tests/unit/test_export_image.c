@@ -403,16 +403,11 @@ static void test_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_comes_once),
-        cmocka_unit_test(test_attribute_without_a_name),
-        cmocka_unit_test(test_many_attributes),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_lost_extents),
-        cmocka_unit_test(test_large_hole),
-        cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_inline_before_a_hole),
-        cmocka_unit_test(test_long_sparse_names),
-        cmocka_unit_test(test_records),
+        cmocka_unit_test(test_each_comes_once),   cmocka_unit_test(test_attribute_without_a_name),
+        cmocka_unit_test(test_many_attributes),   cmocka_unit_test(test_times),
+        cmocka_unit_test(test_lost_extents),      cmocka_unit_test(test_large_hole),
+        cmocka_unit_test(test_given_up),          cmocka_unit_test(test_inline_before_a_hole),
+        cmocka_unit_test(test_long_sparse_names), cmocka_unit_test(test_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
