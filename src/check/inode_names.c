@@ -306,7 +306,6 @@ static int compare(const void *first, const void *second)
     order = order ? order : compare_numbers(a->name != 0, b->name != 0);
     order = order ? order : compare_numbers(a->directory, b->directory);
     order = order ? order : compare_numbers(a->name, b->name);
-    order = order ? order : a->kind - b->kind;
     return order ? order : compare_numbers(a->value, b->value);
 }
 

@@ -136,8 +136,8 @@ static bool merge(struct bw_shared_extents *shared, struct found *found, unsigne
         total += found[i].count;
     }
     shared->extents = malloc((total + 1) * sizeof *shared->extents);
-    while (shared->extents && (next = take_least(found, count)))
-        shared->extents[shared->count++] = *next;
+    for (shared->count = 0; shared->extents && (next = take_least(found, count)); shared->count++)
+        shared->extents[shared->count] = *next;
     return shared->extents;
 }
 

@@ -190,9 +190,9 @@ static void run_task(void *context, unsigned worker, size_t task)
 
 static void run_wave(struct bw_waves *waves, unsigned level)
 {
-    enum { TASKS_A_WORKER = 8 };
-    const size_t count = waves->lists[level].count, batch = bw_block_batch(&waves->fs->reader);
-    struct wave wave = {waves, level, count / (waves->workers * TASKS_A_WORKER) + 1, 0, 0};
+    const size_t tasks_a_worker = 8, count = waves->lists[level].count,
+                 batch = bw_block_batch(&waves->fs->reader);
+    struct wave wave = {waves, level, count / (waves->workers * tasks_a_worker) + 1, 0, 0};
     wave.step = wave.step < batch ? wave.step : batch;
     wave.tasks = (count + wave.step - 1) / wave.step;
     wave.more = waves->tasks ? waves->tasks(waves->context, level) : 0;

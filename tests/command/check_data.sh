@@ -56,6 +56,8 @@ for profile in $profiles; do
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") | awk '/^leaf/ { print $2; exit }')
     all_found "data of $profile" --data "$data" data-checksum "${images[@]}"
     all_found "a block of $profile" '' "$block" block-checksum "${images[@]}"
+    [ "$profile" != raid5-3 ] ||
+        all_found "a block of the first chunk" --data 22036480 block-checksum "${images[@]}"
     rm "${images[@]}"
 done
 

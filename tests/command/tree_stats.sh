@@ -50,8 +50,8 @@ holds "by type" out_has $'^DEV_EXTENT\t204\t[0-9]+$'
 expect "items of a tree as JSON" 0 - tree-stats --items --json -t fs "$plain"
 holds "objects" out_has \
     '^\{"tree":5,"type":"INODE_ITEM","number":1,"items":[0-9]+,"bytes":[0-9]+\}$'
-expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost "$(image levels-3)"
-holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0$'
+expect "levels" 0 - tree-stats -t fs -o levels,blocks,leaves,on_levels,lost,fill "$(image levels-3)"
+holds "from the leaves up" out_has $'^3\t([0-9]+)\t([0-9]+)\t\\2,[0-9]+,1\t0\t[1-9][0-9]$'
 expect "no such name" 2 "'fss' is no tree: give an id or one of root, extent, chunk" \
     tree-stats -t fss "$plain"
 expect "no such tree" 2 'there is no tree 99; there are ROOT_TREE, CHUNK_TREE, ' tree-stats -t 99 \
