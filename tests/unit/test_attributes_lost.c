@@ -206,13 +206,38 @@ static void test_node_and_leaf_lost(void **state)
     iw_destroy(image);
 }
 
+/* Files that were moved into directories that are younger than they are: their names are found
+ * before those of the directories, the entries of which are lost. */
+static void test_younger_directories(void **state)
+{
+    (void)state;
+    struct iw_image *image = iw_create(&(struct iw_options){.items_per_leaf = 2});
+    const char *const names[] = {"a", "b", "c", "d"};
+    for (size_t i = 0; i < COUNT(names); i++)
+        iw_file(image, FS, TOP, names[i]);
+    const uint64_t outer = iw_directory(image, FS, TOP, "outer"),
+                   inner = iw_directory(image, FS, outer, "inner");
+    for (size_t i = 0; i < COUNT(names); i++)
+        iw_move(image, FS, TOP + 1 + i, TOP, names[i], inner, names[i]);
+    iw_write_memory(image);
+    for (size_t i = 0; i < iw_block_count(image); i++) {
+        const struct iw_block *block = iw_block(image, i);
+        if (block->tree == FS && !block->level && block->last_key.type == BW_DIR_INDEX)
+            iw_corrupt(image, block->logical, IW_ALL_COPIES, 64, 64, IW_FLIP);
+    }
+    struct walk_result result = walk_paths(image, &(struct bw_walk_options){.threads = 1});
+    expect_paths(image, &result);
+    walk_result_free(&result);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_inodes),     cmocka_unit_test(test_dangling),
         cmocka_unit_test(test_cut_off_inode),      cmocka_unit_test(test_invalid_size),
         cmocka_unit_test(test_lost_inode_leaf),    cmocka_unit_test(test_every_block_lost),
-        cmocka_unit_test(test_node_and_leaf_lost),
+        cmocka_unit_test(test_node_and_leaf_lost), cmocka_unit_test(test_younger_directories),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
