@@ -206,6 +206,17 @@ static void test_node_and_leaf_lost(void **state)
     iw_destroy(image);
 }
 
+/* Two directories, each in the other one, and a file there. */
+static void add_circle(struct iw_image *image)
+{
+    const uint64_t left = iw_directory(image, FS, TOP, "left"),
+                   right = iw_directory(image, FS, left, "right");
+    iw_file(image, FS, right, "in a circle");
+    iw_remove_entry(image, FS, TOP, "left");
+    iw_remove_item(image, FS, (struct bw_key){left, BW_INODE_REF, TOP});
+    iw_item(image, FS, (struct bw_key){left, BW_INODE_REF, right}, "\2\0\0\0\0\0\0\0\4\0left", 14);
+}
+
 /* Files that were moved into directories that are younger than they are: their names are found
  * before those of the directories, the entries of which are lost. */
 static void test_younger_directories(void **state)
@@ -219,6 +230,7 @@ static void test_younger_directories(void **state)
                    inner = iw_directory(image, FS, outer, "inner");
     for (size_t i = 0; i < COUNT(names); i++)
         iw_move(image, FS, TOP + 1 + i, TOP, names[i], inner, names[i]);
+    add_circle(image);
     iw_write_memory(image);
     for (size_t i = 0; i < iw_block_count(image); i++) {
         const struct iw_block *block = iw_block(image, i);

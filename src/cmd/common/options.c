@@ -322,6 +322,7 @@ static int bad_option(const struct command *command, const struct option_list *l
     if (result == '?' && optopt >= LONG_FORM) {
         const struct cmd_option *option = list->items[optopt - LONG_FORM].option;
         BW_AUTO_BUFFER struct bw_buffer reason = {0};
+        /* As above. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
         bw_buffer_format(&reason, "--%s takes no argument, and is: %s", option->name,
                          option->description);
         bw_buffer_append_byte(&reason, '\0');
