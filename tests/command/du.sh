@@ -56,8 +56,8 @@ expect "compression of a path twice" 0 - compression "$clones" /zstd /zstd
 holds "counts extents once" out_has '^Processed 2 files, 7 regular extents \(16 refs\), 0 inline\.$'
 expect "compression by name" 0 - compression --raw --name '*-parts' --maxdepth 1 "$clones"
 holds "counts some files" out_has '^Processed 4 files, '
-expect "compression in columns" 0 - compression -o type,percent,disk,files,extents,references,inlined \
-    "$clones"
+expect "compression in columns" 0 - compression \
+    -o type,percent,disk,files,extents,references,inlined "$clones"
 holds "of each type" out_is $'total\t30\t667648\t14\t30\t113\t0
 none\t100\t581632\t-\t-\t-\t-\nzlib\t5\t28672\t-\t-\t-\t-
 lzo\t5\t28672\t-\t-\t-\t-\nzstd\t5\t28672\t-\t-\t-\t-'
