@@ -13,27 +13,20 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "owners/node_runs.h"
 #include "owners/references.h"
 #include "owners/shared_extents.h"
 #include "owners/shares.h"
 #include "owners/waves.h"
 
-/* What a node or leaf leads to, and a thread has not entered yet. */
-struct pending {
-    uint64_t bytenr;
-    size_t shared; /* index in the table; SIZE_MAX: not known */
-    uint32_t value;
-};
-
-/* The most references that a block can make. */
-enum { MOST_REFERENCES = BW_MAX_NODESIZE / sizeof(struct bw_disk_item) };
-
 struct counting {
     struct bw_shares *shares;
     struct bw_waves waves;
     struct bw_shared_extents shared;
-    struct bw_map seen;       /* places of blocks with one reference */
-    struct pending **pending; /* of each worker: MOST_REFERENCES */
+    struct bw_map seen; /* places of blocks with one reference */
+    struct bw_run_taker taker;
+    struct bw_node_runs **runs; /* of each worker */
+    struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
     const struct bw_shares_options *options;
     uint64_t newest;          /* no block has a greater generation */
     size_t met[BW_MAX_LEVEL]; /* blocks of the table, by level */
@@ -53,13 +46,13 @@ static void enter(struct counting *counting, uint32_t set, uint64_t bytes, uint6
 }
 
 /* The place of a reference in the table; with the lock, it is made if it may be shared. */
-static size_t place_of(struct counting *counting, const struct pending *pending)
+static size_t place_of(struct counting *counting, const struct bw_run_child *child)
 {
-    if (counting->shared.complete || pending->shared != SIZE_MAX)
-        return pending->shared;
-    size_t place = bw_shared_find(&counting->shared, pending->bytenr);
+    if (counting->shared.complete || child->shared != SIZE_MAX)
+        return child->shared;
+    size_t place = bw_shared_find(&counting->shared, child->bytenr);
     if (place == SIZE_MAX)
-        place = bw_shared_add(&counting->shared, pending->bytenr);
+        place = bw_shared_add(&counting->shared, child->bytenr);
     if (place == SIZE_MAX)
         fail(counting);
     return place;
@@ -73,46 +66,6 @@ static void reach(struct counting *counting, struct bw_shared_extent *extent, ui
         fail(counting);
     else
         extent->set = both;
-}
-
-/* Adds the subvolumes that wait for it to the set of those that reach an extent. */
-static uint32_t settle(struct counting *counting, struct bw_shared_extent *extent)
-{
-    if (extent->late)
-        reach(counting, extent,
-              bw_root_set_of_word(&counting->shares->sets, extent->first, extent->late));
-    extent->late = 0;
-    return extent->set;
-}
-
-/* Those who reach a block from above. */
-struct reaching {
-    uint32_t set;
-    bool is_word; /* they are these, see bw_root_set_of_word(): */
-    uint32_t first;
-    uint64_t bits;
-};
-
-static struct reaching those_of(const struct counting *counting, uint32_t set)
-{
-    struct reaching those = {.set = set};
-    those.is_word = bw_root_set_is_word(&counting->shares->sets, set, &those.first, &those.bits);
-    return those;
-}
-
-/* Thousands of snapshots reach a block, one after the other or in small groups: its set grows by up
- * to 64 at once. */
-static void reach_by(struct counting *counting, struct bw_shared_extent *extent,
-                     const struct reaching *those)
-{
-    if (!those->is_word) {
-        reach(counting, extent, those->set);
-        return;
-    }
-    if (extent->first != those->first)
-        settle(counting, extent);
-    extent->first = those->first;
-    extent->late |= those->bits;
 }
 
 /* Nodes. */
@@ -132,9 +85,9 @@ static bool is_first(struct counting *counting, uint64_t bytenr)
     return !(known & bit);
 }
 
-/* A reference to a tree block; returns whether it is to be read at once. */
-static bool reach_block(struct counting *counting, const struct pending *child, unsigned level,
-                        const struct reaching *those)
+/* References to a tree block; returns whether it is to be read at once. */
+static bool reach_block(struct counting *counting, const struct bw_run_child *child, unsigned level,
+                        uint32_t set)
 {
     const size_t place = place_of(counting, child);
     if (place == SIZE_MAX)
@@ -146,49 +99,60 @@ static bool reach_block(struct counting *counting, const struct pending *child, 
         counting->met[level]++;
     }
     if ((extent->place & BW_SHARED_FLAGS) == level + 1)
-        reach_by(counting, extent, those);
+        reach(counting, extent, set);
     else if (counting->shared.complete)
         counting->contradicted = true;
     else
-        enter(counting, those->set, 0, 1);
+        enter(counting, set, 0, 1);
     return false;
 }
 
-static uint32_t age_of(const struct counting *counting, uint64_t generation)
+/* What a version of the node before had in a slot need not be looked up again. */
+static bool find_child(void *context, struct bw_run_child *child)
 {
-    const uint64_t age = counting->newest - generation;
-    return age < UINT32_MAX ? (uint32_t)age : UINT32_MAX;
+    const struct counting *counting = context;
+    if (counting->shared.complete && child->shared == SIZE_MAX)
+        child->shared = bw_shared_find(&counting->shared, child->bytenr);
+    return !counting->shared.complete || child->shared != SIZE_MAX;
 }
 
-/* What the node before had in a slot is looked up once: roots of snapshots have the same children.
- */
+static void reach_child(void *context, const struct bw_run_child *child, unsigned level,
+                        uint32_t set)
+{
+    struct counting *counting = context;
+    if (set == UINT32_MAX)
+        fail(counting);
+    else
+        reach_block(counting, child, level, set);
+}
+
 static void take_node(void *context, unsigned worker, const struct bw_wave_block *block,
                       const struct bw_node *node, bool *wanted)
 {
     struct counting *counting = context;
-    struct pending *pending = counting->pending[worker];
     const uint32_t first = block->dropped ? bw_tree_first_slot(block->dropped, node) : 0;
-    for (uint32_t slot = first; slot < node->item_count; slot++) {
-        const struct bw_node_pointer child = bw_node_pointer_at(node, slot);
-        if (!child.bytenr || pending[slot].bytenr != child.bytenr || !counting->shared.complete)
-            pending[slot] = (struct pending){.bytenr = child.bytenr, .shared = SIZE_MAX};
-        pending[slot].value = age_of(counting, child.generation);
-        if (counting->shared.complete && pending[slot].shared == SIZE_MAX)
-            pending[slot].shared = bw_shared_find(&counting->shared, child.bytenr);
-    }
+    const uint32_t begin = first + (block->dropped != NULL);
+    bw_node_runs_take(counting->runs[worker], node, begin, counting->newest, block->value, wanted);
     pthread_mutex_lock(&counting->waves.lock);
-    const struct reaching those = those_of(counting, block->value);
-    for (uint32_t slot = first; slot < node->item_count; slot++)
-        wanted[slot] = (block->dropped && slot == first) ||
-                       reach_block(counting, &pending[slot], node->level - 1u, &those);
+    for (uint32_t slot = begin; slot < node->item_count; slot++)
+        if (wanted[slot])
+            wanted[slot] = is_first(counting, bw_node_pointer_at(node, slot).bytenr);
     enter(counting, block->value, node->nodesize, 0);
     pthread_mutex_unlock(&counting->waves.lock);
+    if (begin > first && first < node->item_count)
+        wanted[first] = true;
+}
+
+static void end_batch(void *context, unsigned worker)
+{
+    struct counting *counting = context;
+    bw_node_runs_end(counting->runs[worker]);
 }
 
 /* Leaves. */
 
 struct leaf_sum {
-    struct pending *pending;
+    struct bw_run_child *data;
     size_t count;
     uint64_t bytes; /* of extents with one reference */
 };
@@ -197,18 +161,18 @@ struct leaf_sum {
 static void take_data(const struct counting *counting, struct leaf_sum *sum,
                       const struct bw_reference *reference)
 {
-    const struct pending data = {
+    const struct bw_run_child data = {
         reference->bytenr,
         counting->shared.complete ? bw_shared_find(&counting->shared, reference->bytenr) : SIZE_MAX,
-        bw_shared_units(reference->length)};
+        bw_shared_units(reference->length), 0};
     if (counting->shared.complete && data.shared == SIZE_MAX)
         sum->bytes += reference->length;
-    else if (!sum->count || sum->pending[sum->count - 1].bytenr != data.bytenr)
-        sum->pending[sum->count++] = data;
+    else if (!sum->count || sum->data[sum->count - 1].bytenr != data.bytenr)
+        sum->data[sum->count++] = data;
 }
 
 /* With the lock. */
-static void reach_data(struct counting *counting, const struct pending *data, uint32_t set)
+static void reach_data(struct counting *counting, const struct bw_run_child *data, uint32_t set)
 {
     const size_t place = place_of(counting, data);
     if (place == SIZE_MAX)
@@ -238,11 +202,11 @@ static void take_leaf(void *context, unsigned worker, const struct bw_wave_block
                       const struct bw_node *leaf)
 {
     struct counting *counting = context;
-    struct leaf_taker taker = {counting, {.pending = counting->pending[worker]}};
+    struct leaf_taker taker = {counting, {.data = counting->data[worker]}};
     bw_references_of_block(leaf, 0, false, take_reference, &taker);
     pthread_mutex_lock(&counting->waves.lock);
     for (size_t i = 0; i < taker.sum.count; i++)
-        reach_data(counting, &taker.sum.pending[i], block->value);
+        reach_data(counting, &taker.sum.data[i], block->value);
     enter(counting, block->value, leaf->nodesize + taker.sum.bytes, 0);
     pthread_mutex_unlock(&counting->waves.lock);
 }
@@ -324,8 +288,7 @@ static unsigned pick_blocks(void *context, unsigned level, size_t task,
     unsigned count = 0;
     pthread_mutex_lock(&counting->waves.lock);
     for (size_t i = first; i < counting->met[level] && i < first + step; i++) {
-        struct bw_shared_extent *extent = &counting->shared.extents[counting->order[i]];
-        settle(counting, extent);
+        const struct bw_shared_extent *extent = &counting->shared.extents[counting->order[i]];
         blocks[count++] = block_of(counting, extent, level);
     }
     pthread_mutex_unlock(&counting->waves.lock);
@@ -348,31 +311,36 @@ static struct bw_error *add_roots(struct counting *counting)
         const struct bw_listed_tree *tree = shares->trees[i];
         const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
         const uint32_t set = bw_root_set_of(&shares->sets, i);
-        const struct pending pending = {root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
-                                        age_of(counting, root.expectation.generation)};
+        const struct bw_run_child child = {
+            root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
+            bw_shared_age(counting->newest, root.expectation.generation), 0};
         const struct bw_wave_block block = {root, set, tree->references ? NULL : tree};
         if (set == UINT32_MAX)
             return bw_error_no_memory();
-        const struct reaching those = those_of(counting, set);
-        if (block.dropped || reach_block(counting, &pending, root.expectation.level, &those))
+        if (block.dropped || reach_block(counting, &child, root.expectation.level, set))
             BW_TRY(bw_waves_add(&counting->waves, &block));
     }
     return NULL;
 }
 
-static struct bw_error *make_pending(struct counting *counting)
+static struct bw_error *make_workers(struct counting *counting)
 {
-    counting->pending = calloc(counting->waves.workers, sizeof *counting->pending);
-    for (unsigned i = 0; counting->pending && i < counting->waves.workers; i++)
-        if (!(counting->pending[i] = calloc(MOST_REFERENCES, sizeof **counting->pending)))
-            return bw_error_no_memory();
-    return counting->pending ? NULL : bw_error_no_memory();
+    const unsigned workers = counting->waves.workers;
+    counting->runs = calloc(workers, sizeof *counting->runs);
+    counting->data = calloc(workers, sizeof *counting->data);
+    bool complete = counting->runs && counting->data;
+    for (unsigned i = 0; complete && i < workers; i++) {
+        counting->runs[i] = bw_node_runs_create(&counting->taker);
+        counting->data[i] = calloc(BW_MOST_REFERENCES, sizeof **counting->data);
+        complete = counting->runs[i] && counting->data[i];
+    }
+    return complete ? NULL : bw_error_no_memory();
 }
 
 static struct bw_error *count_trees(struct counting *counting)
 {
     BW_TRY(bw_waves_begin(&counting->waves));
-    BW_TRY(make_pending(counting));
+    BW_TRY(make_workers(counting));
     BW_TRY(add_roots(counting));
     BW_TRY(bw_waves_run(&counting->waves));
     for (size_t i = 0; i < counting->shared.count; i++) {
@@ -385,9 +353,12 @@ static struct bw_error *count_trees(struct counting *counting)
 
 static void release(struct counting *counting)
 {
-    for (unsigned i = 0; counting->pending && i < counting->waves.workers; i++)
-        free(counting->pending[i]);
-    free(counting->pending);
+    for (unsigned i = 0; counting->runs && i < counting->waves.workers; i++)
+        bw_node_runs_destroy(counting->runs[i]);
+    for (unsigned i = 0; counting->data && i < counting->waves.workers; i++)
+        free(counting->data[i]);
+    free(counting->runs);
+    free(counting->data);
     bw_waves_end(&counting->waves);
     bw_map_free(&counting->seen);
     free(counting->order);
@@ -404,12 +375,18 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
                                           .threads = options->threads,
                                           .node = take_node,
                                           .leaf = take_leaf,
+                                          .batch = end_batch,
                                           .lost = lose,
                                           .tasks = count_tasks,
                                           .more = pick_blocks,
                                           .goes_on = goes_on,
                                           .context = &counting},
                                 .shared = *shared,
+                                .taker = {.sets = &shares->sets,
+                                          .lock = &counting.waves.lock,
+                                          .find = find_child,
+                                          .reach = reach_child,
+                                          .context = &counting},
                                 .options = options,
                                 .newest = fs->superblock.generation + 1};
     *shared = (struct bw_shared_extents){0};

@@ -2,7 +2,7 @@
 /*
  * The tree blocks and data that more than one reference leads to, and the set of subvolumes that
  * reach each. Which they are is known in advance from the extent tree: then they lie in the order
- * of their addresses, and take 36 bytes each. Without it, all that is met is added.
+ * of their addresses, and take 20 bytes each. Without it, all that is met is added.
  */
 #ifndef BW_OWNERS_SHARED_EXTENTS_H
 #define BW_OWNERS_SHARED_EXTENTS_H
@@ -23,8 +23,6 @@ struct bw_shared_extent {
     uint32_t set;   /**< of those that reach it */
     uint32_t value; /**< of data: length in units of 4 KiB; of a tree block: how many generations
                          older than the file system it is */
-    uint32_t first; /**< the word of subvolumes, see bw_root_set_of_word(), that `late` is about */
-    uint64_t late;  /**< those of the word that reach it, and are not in the set yet */
 };
 
 struct bw_shared_extents {
@@ -40,6 +38,12 @@ struct bw_shared_extents {
 
 /** The units of bw_shared_extent.value for bytes of data; UINT32_MAX if there are more. */
 uint32_t bw_shared_units(uint64_t bytes);
+
+/** The same for a tree block: how much older than `newest` a generation is. */
+static inline uint32_t bw_shared_age(uint64_t newest, uint64_t generation)
+{
+    return newest - generation < UINT32_MAX ? (uint32_t)(newest - generation) : UINT32_MAX;
+}
 
 /** Fills it from the extent trees of the list, with up to `threads` threads (0: one for each
  * processor); `goes_on` is as in struct bw_waves. If something of the trees is lost, which is

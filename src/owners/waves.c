@@ -184,8 +184,11 @@ static void run_task(void *context, unsigned worker, size_t task)
     } else {
         count = waves->more(waves->context, wave->level, task - wave->tasks, more);
     }
-    if (count)
-        read_batch(waves, worker, blocks, (unsigned)count, waves->memory[worker].blocks);
+    if (!count)
+        return;
+    read_batch(waves, worker, blocks, (unsigned)count, waves->memory[worker].blocks);
+    if (waves->batch)
+        waves->batch(waves->context, worker);
 }
 
 static void run_wave(struct bw_waves *waves, unsigned level)

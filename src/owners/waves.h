@@ -38,6 +38,9 @@ struct bw_waves {
     /** Receives a leaf. */
     void (*leaf)(void *context, unsigned worker, const struct bw_wave_block *block,
                  const struct bw_node *leaf);
+    /** A batch of blocks has been received, and all that is wanted at once below them. NULL: it
+     * does not matter. */
+    void (*batch)(void *context, unsigned worker);
     /** Receives a block that cannot be read, and takes the error. */
     void (*lost)(void *context, const struct bw_wave_block *block, struct bw_error *error);
     /** More blocks of a level, in numbered tasks: fills in up to a batch of those of a task. NULL:

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Runs of nodes with the same children. Nodes that begin with the same key are versions of one
+ * node, and make a row; several rows are kept at a time, since a level has many nodes, and those of
+ * a snapshot are read one after the other.
+ */
+#include "owners/node_runs.h"
+
+#include <stdlib.h>
+
+#include "btrfs-walk/xlator.h"
+#include "graph/wind.h"
+#include "owners/shared_extents.h"
+
+enum { ROWS = 4, NO_RUN = UINT32_MAX };
+
+/* Those who reach a node. */
+struct reaching {
+    uint32_t set;
+    bool is_word; /* they are these, see bw_root_set_of_word(): */
+    uint32_t first;
+    uint64_t bits;
+};
+
+/* Versions of a node. */
+struct row {
+    struct bw_key key; /* the first one */
+    unsigned level;    /* of the children */
+    struct reaching nodes[BW_BATCH];
+    unsigned count;
+    uint64_t used;                                    /* when it was last */
+    uint32_t slots;                                   /* that may have a run */
+    struct bw_run_child children[BW_MOST_REFERENCES]; /* what the last node had there */
+    struct {
+        uint32_t since, set;
+        unsigned count;
+    } known; /* the set of some nodes at the end of the row: most runs are of the same */
+};
+
+struct bw_node_runs {
+    const struct bw_run_taker *taker;
+    uint64_t clock;
+    struct row rows[ROWS];
+};
+
+struct bw_node_runs *bw_node_runs_create(const struct bw_run_taker *taker)
+{
+    struct bw_node_runs *runs = calloc(1, sizeof *runs);
+    if (runs)
+        runs->taker = taker;
+    return runs;
+}
+
+void bw_node_runs_destroy(struct bw_node_runs *runs)
+{
+    free(runs);
+}
+
+/* Adds a set to another; UINT32_MAX stays what it is. */
+static void add(struct bw_root_sets *sets, uint32_t *all, uint32_t more)
+{
+    *all =
+        *all == UINT32_MAX || more == UINT32_MAX ? UINT32_MAX : bw_root_set_union(sets, *all, more);
+}
+
+/* Those who reach the nodes of a row from `since` on. Sets of a word are joined without making a
+ * set of each. */
+static uint32_t set_since(struct row *row, struct bw_root_sets *sets, uint32_t since)
+{
+    uint32_t set = 0, first = 0;
+    uint64_t bits = 0;
+    if (row->known.count == row->count && row->known.since == since)
+        return row->known.set;
+    for (uint32_t i = since; i < row->count; i++) {
+        const struct reaching *those = &row->nodes[i];
+        if (those->is_word && bits && those->first != first) {
+            add(sets, &set, bw_root_set_of_word(sets, first, bits));
+            bits = 0;
+        }
+        if (those->is_word) {
+            first = those->first;
+            bits |= those->bits;
+        } else {
+            add(sets, &set, those->set);
+        }
+    }
+    if (bits)
+        add(sets, &set, bw_root_set_of_word(sets, first, bits));
+    row->known.since = since;
+    row->known.count = row->count;
+    row->known.set = set;
+    return set;
+}
+
+/* With the lock. */
+static void end_run(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child)
+{
+    const struct bw_run_taker *taker = runs->taker;
+    taker->reach(taker->context, child, row->level, set_since(row, taker->sets, child->since));
+    child->since = NO_RUN;
+}
+
+static void end_row(struct bw_node_runs *runs, struct row *row)
+{
+    if (!row->count)
+        return;
+    pthread_mutex_lock(runs->taker->lock);
+    for (uint32_t slot = 0; slot < row->slots; slot++)
+        if (row->children[slot].since != NO_RUN)
+            end_run(runs, row, &row->children[slot]);
+    pthread_mutex_unlock(runs->taker->lock);
+    row->count = row->known.count = row->slots = 0;
+}
+
+void bw_node_runs_end(struct bw_node_runs *runs)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        end_row(runs, &runs->rows[i]);
+}
+
+/* The row of a node, in place of the one that was not used for longest if it has none. */
+static struct row *row_of(struct bw_node_runs *runs, const struct bw_node *node)
+{
+    const struct bw_key key = bw_node_key(node, 0);
+    struct row *oldest = runs->rows;
+    for (struct row *row = runs->rows; row < runs->rows + ROWS; row++) {
+        if (row->used && row->level + 1 == node->level && bw_key_compare(&row->key, &key) == 0)
+            return row;
+        oldest = row->used < oldest->used ? row : oldest;
+    }
+    end_row(runs, oldest);
+    oldest->key = key;
+    oldest->level = node->level - 1u;
+    return oldest;
+}
+
+/* Goes on with the run of a child, or ends it if the next node has something else there, or
+ * nothing (NULL). */
+static void go_on(struct bw_node_runs *runs, struct row *row, struct bw_run_child *child,
+                  const struct bw_run_child *next)
+{
+    const bool same = next && child->bytenr == next->bytenr && child->value == next->value;
+    if (child->since != NO_RUN && !same) {
+        pthread_mutex_lock(runs->taker->lock);
+        end_run(runs, row, child);
+        pthread_mutex_unlock(runs->taker->lock);
+    }
+    if (next && !same)
+        *child = *next;
+}
+
+/* Returns whether the child is not shared. */
+static bool take_child(struct bw_node_runs *runs, struct row *row, uint32_t slot,
+                       const struct bw_node_pointer *pointer, uint64_t newest)
+{
+    const struct bw_run_taker *taker = runs->taker;
+    struct bw_run_child *child = &row->children[slot];
+    go_on(runs, row, child,
+          &(struct bw_run_child){pointer->bytenr, SIZE_MAX,
+                                 bw_shared_age(newest, pointer->generation), NO_RUN});
+    if (child->since != NO_RUN)
+        return false;
+    const bool shared = taker->find(taker->context, child);
+    child->since = shared ? row->count : NO_RUN;
+    return !shared;
+}
+
+static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
+{
+    const struct bw_run_taker *taker = runs->taker;
+    struct reaching *those = &row->nodes[row->count++];
+    pthread_mutex_lock(taker->lock);
+    *those = (struct reaching){.set = set};
+    those->is_word = bw_root_set_is_word(taker->sets, set, &those->first, &those->bits);
+    pthread_mutex_unlock(taker->lock);
+}
+
+void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
+                       uint64_t newest, uint32_t set, bool *alone)
+{
+    struct row *row = row_of(runs, node);
+    row->used = ++runs->clock;
+    for (; row->slots < node->item_count; row->slots++)
+        row->children[row->slots].since = NO_RUN;
+    for (uint32_t slot = 0; slot < row->slots; slot++) {
+        if (slot < begin || slot >= node->item_count) {
+            go_on(runs, row, &row->children[slot], NULL);
+            continue;
+        }
+        const struct bw_node_pointer pointer = bw_node_pointer_at(node, slot);
+        alone[slot] = take_child(runs, row, slot, &pointer, newest);
+    }
+    add_node(runs, row, set);
+}
