@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The pass `quota`: what each group reaches, and what nothing but the group reaches, is counted
- * anew, from the trees. */
+/* The pass `quota`: groups that others rely on exist; and what each group reaches, and what nothing
+ * but the group reaches, is counted anew, from the trees. */
 #include "check/quota.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -15,8 +14,8 @@
 
 struct group {
     uint64_t id, referenced, exclusive;
-    uint64_t *members;
-    size_t member_count;
+    uint64_t *related; /* groups: the members of it, then those that it is in */
+    size_t member_count, related_count;
     bool is_counted;
 };
 
@@ -33,16 +32,54 @@ struct quota {
 static struct bw_error *take_group(void *context, const struct bw_qgroup_info *info)
 {
     struct quota *quota = context;
-    uint64_t *members = malloc((info->member_count + 1) * sizeof *members);
-    if (!members || !BW_ARRAY_RESERVE(quota->groups, quota->group_count, quota->group_capacity)) {
-        free(members);
+    const size_t members = info->member_count, count = members + info->parent_count;
+    uint64_t *related = malloc((count + 1) * sizeof *related);
+    if (!related || !BW_ARRAY_RESERVE(quota->groups, quota->group_count, quota->group_capacity)) {
+        free(related);
         return bw_error_no_memory();
     }
-    if (info->member_count)
-        memcpy(members, info->members, info->member_count * sizeof *members);
+    for (size_t i = 0; i < count; i++)
+        related[i] = i < members ? info->members[i] : info->parents[i - members];
     quota->groups[quota->group_count++] = (struct group){
-        info->id, info->referenced, info->exclusive, members, info->member_count, info->is_counted};
+        info->id, info->referenced, info->exclusive, related, members, count, info->is_counted};
     return NULL;
+}
+
+/* NULL: there are no items of it. */
+static const struct group *group_of(const struct quota *quota, uint64_t id)
+{
+    const size_t i = BW_FIRST_INDEX(k, quota->group_count, quota->groups[k].id >= id);
+    return i < quota->group_count && quota->groups[i].id == id ? &quota->groups[i] : NULL;
+}
+
+static struct bw_subject subject_of(uint64_t objectid, uint8_t type, uint64_t offset)
+{
+    return (struct bw_subject){.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
+                                           .tree = BW_QUOTA_TREE,
+                                           .key = {objectid, type, offset}}};
+}
+
+/* The kernel makes and deletes the items of a group together; with one that has no numbers, it says
+ * that the configuration is inconsistent, or that a relation is an orphan. */
+static void find_missing(const struct quota *quota)
+{
+    for (size_t i = 0; i < quota->group_count; i++) {
+        const struct group *group = &quota->groups[i];
+        struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group->id);
+        if (!group->is_counted)
+            bw_check_find(quota->check, BW_CODE_qgroup_missing, &subject,
+                          "group %" PRIu64 "/%" PRIu64 " has limits or relations, and no numbers",
+                          BW_QGROUP_LEVEL(group->id), BW_QGROUP_NUMBER(group->id));
+        for (size_t k = 0; k < group->related_count; k++) {
+            const uint64_t other = group->related[k];
+            if (group_of(quota, other))
+                continue;
+            subject = subject_of(group->id, BW_QGROUP_RELATION, other);
+            bw_check_find(quota->check, BW_CODE_qgroup_missing, &subject,
+                          "there is no group %" PRIu64 "/%" PRIu64, BW_QGROUP_LEVEL(other),
+                          BW_QGROUP_NUMBER(other));
+        }
+    }
 }
 
 /* Gathers the subvolumes of a group; false if one of them is gone, and what it still counts with
@@ -57,21 +94,18 @@ static bool gather(struct quota *quota, uint64_t id)
         quota->subvolumes[quota->subvolume_count++] = id;
         return true;
     }
-    const size_t i = BW_FIRST_INDEX(k, quota->group_count, quota->groups[k].id >= id);
-    const struct group *group = i < quota->group_count ? &quota->groups[i] : NULL;
-    bool complete = group && group->id == id;
+    const struct group *group = group_of(quota, id);
+    bool complete = group != NULL;
     for (size_t k = 0; complete && k < group->member_count; k++)
-        complete = BW_QGROUP_LEVEL(group->members[k]) < BW_QGROUP_LEVEL(id) &&
-                   gather(quota, group->members[k]);
+        complete = BW_QGROUP_LEVEL(group->related[k]) < BW_QGROUP_LEVEL(id) &&
+                   gather(quota, group->related[k]);
     return complete;
 }
 
 void bw_quota_compare(struct bw_check *check, uint64_t group, struct bw_quota_numbers has,
                       struct bw_quota_numbers counted)
 {
-    const struct bw_subject subject = {.finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY,
-                                                   .tree = BW_QUOTA_TREE,
-                                                   .key = {0, BW_QGROUP_INFO, group}}};
+    const struct bw_subject subject = subject_of(0, BW_QGROUP_INFO, group);
     if (has.referenced != counted.referenced || has.exclusive != counted.exclusive)
         bw_check_find(check, BW_CODE_qgroup_count, &subject,
                       "group %" PRIu64 "/%" PRIu64 " has %" PRIu64 " bytes, %" PRIu64
@@ -99,7 +133,7 @@ static struct bw_error *compare_groups(struct quota *quota)
 static void release(struct quota *quota)
 {
     for (size_t i = 0; i < quota->group_count; i++)
-        free(quota->groups[i].members);
+        free(quota->groups[i].related);
     free(quota->groups);
     free(quota->subvolumes);
     bw_shares_close(quota->shares);
@@ -139,7 +173,6 @@ static struct bw_error *count(struct quota *quota)
                                               .context = quota->check};
     struct bw_shares_info info;
     BW_TRY(bw_shares_open(quota->check->fs, &options, &quota->shares));
-    BW_TRY(bw_fs_qgroups(quota->check->fs, false, take_group, quota));
     bw_shares_get(quota->shares, &info);
     return info.lost_blocks ? NULL : compare_groups(quota);
 }
@@ -152,13 +185,13 @@ struct bw_error *bw_pass_quota(struct bw_check *check)
     if (!status.is_known || !status.enabled)
         return NULL;
     const char *reason = excuse(check, &status);
-    if (reason) {
+    struct bw_error *error = bw_fs_qgroups(check->fs, false, take_group, &quota);
+    if (!error)
+        find_missing(&quota);
+    if (!error && reason)
         bw_check_find(check, BW_CODE_qgroup_unchecked, &(struct bw_subject){0}, "%s", reason);
-        return NULL;
-    }
-    if (status.simple)
-        return bw_simple_quota_check(check);
-    struct bw_error *error = count(&quota);
+    else if (!error)
+        error = status.simple ? bw_simple_quota_check(check) : count(&quota);
     release(&quota);
     return error;
 }

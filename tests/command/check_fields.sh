@@ -121,6 +121,9 @@ finds root-orphan deletion-begun 1 -5 48 - delete
 finds root-item subvolumes 1 260 132 7 key 260 132 8
 finds inode-cache orphans 5 -5 48 282 key -12 48 282
 finds qgroup-count quota-groups 8 0 242 256 add 8 8 16384
+finds qgroup-missing quota-groups 8 0 242 281474976710658 delete
+finds qgroup-missing quota-groups 8 562949953421412 246 281474976710658 \
+    key 562949953421412 246 281474976710665
 finds qgroup-unchecked quota super 56 8 1
 finds verity-item verity 5 284 37 0 key 284 37 5
 
