@@ -89,6 +89,23 @@ static void check_stripe(const struct bw_stripe_list *list, const struct bw_chec
                       device->info.total_bytes);
 }
 
+/* On a zoned file system, every stripe is one zone, and all zones have one size. A device without
+ * zones has those of the first device extent. Source: the kernel's fs/btrfs/zoned.c. */
+static void check_zones(const struct bw_stripe_list *list)
+{
+    const uint64_t zone = list->count ? list->stripes[0].length : 0;
+    if (!(list->check->fs->superblock.incompat_flags & BW_INCOMPAT_ZONED) || !zone)
+        return;
+    for (size_t i = 0; i < list->count; i++) {
+        const struct bw_checked_stripe *stripe = &list->stripes[i];
+        const struct bw_subject subject = subject_of_stripe(stripe);
+        if (stripe->length != zone || stripe->offset % zone)
+            bw_check_find(list->check, BW_CODE_stripe_zone, &subject,
+                          "%" PRIu64 " bytes are not one zone of %" PRIu64 " bytes", stripe->length,
+                          zone);
+    }
+}
+
 static void report_missing(const struct bw_stripe_list *list,
                            const struct bw_checked_stripe *stripe, bool known)
 {
@@ -174,6 +191,7 @@ struct bw_error *bw_stripes_check(struct bw_stripe_list *list)
         qsort(list->stripes, list->count, sizeof *list->stripes, compare);
     for (size_t i = 0; i < list->count; i++)
         check_stripe(list, &list->stripes[i], i ? &list->stripes[i - 1] : NULL);
+    check_zones(list);
     struct bw_error *error =
         bw_item_stream_begin(&extents, list->check->fs, &list->check->trees, BW_DEVICE_TREE);
     if (!error && extents.count) {

@@ -81,6 +81,7 @@ finds chunk-missing,device-extent-extra plain 3 256 228 13631488 delete
 finds chunk-overlap,device-extent-differs,group-differs,stripe-overlap plain 3 256 228 13631488 \
     add 0 8 65536
 finds stripe-outside plain 3 256 228 13631488 add 56 8 1073741824
+finds stripe-zone plain super 188 8 4961
 finds extent-overlap plain 2 13631488 168 20480 key 13631488 168 24576
 finds extent-kind plain 2 13631488 192 8388608 set 16 8 4
 finds block-missing plain 1 2 132 0 set 176 8 16384
