@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/owners/node_runs.c: a child is told once for a run of nodes, with all who reach them. */
+#include "owners/node_runs.h"
+
+#include "format/disk.h"
+#include "support/walk_helpers.h"
+
+enum { NODESIZE = 4096, NEWEST = 100 };
+
+struct bench {
+    struct bw_root_sets sets;
+    pthread_mutex_t lock;
+    struct bw_buffer told; /* "CHILD SUBVOLUME..., " */
+};
+
+/* The child "!" is not shared. */
+static bool find(void *context, struct bw_run_child *child)
+{
+    (void)context;
+    return child->bytenr != '!';
+}
+
+static void reach(void *context, const struct bw_run_child *child, unsigned level, uint32_t set)
+{
+    struct bench *bench = context;
+    struct bw_root_run run = {0};
+    assert_int_equal(level, 0);
+    assert_int_equal(child->value, NEWEST - 7);
+    bw_buffer_format(&bench->told, "%c", (char)child->bytenr);
+    while (bw_root_set_next(&bench->sets, set, &run))
+        for (uint32_t root = run.first; root < run.end; root++)
+            bw_buffer_format(&bench->told, " %u", root);
+    bw_buffer_append(&bench->told, ", ", 2);
+}
+
+/* A node of level 1 that begins with a key, and has a child for each letter. */
+static void take(struct bw_node_runs *runs, uint64_t key, const char *children, uint32_t begin,
+                 uint32_t set, const char *alone)
+{
+    uint8_t block[NODESIZE] = {0};
+    bool are_alone[8] = {false};
+    struct bw_disk_header *header = (void *)block;
+    struct bw_disk_key_pointer *pointers = (void *)(block + sizeof *header);
+    header->level = 1;
+    header->item_count = bw_put32((uint32_t)strlen(children));
+    for (size_t i = 0; children[i]; i++)
+        pointers[i] = (struct bw_disk_key_pointer){.key.objectid = bw_put64(key + i),
+                                                   .bytenr = bw_put64((uint8_t)children[i]),
+                                                   .generation = bw_put64(7)};
+    const struct bw_node node = bw_node_view(block, NODESIZE);
+    bw_node_runs_take(runs, &node, begin, NEWEST, set, are_alone);
+    for (size_t i = 0; children[i]; i++)
+        assert_int_equal(are_alone[i], strchr(alone, children[i]) != NULL);
+}
+
+static struct bw_node_runs *begin(struct bench *bench, struct bw_run_taker *taker)
+{
+    pthread_mutex_init(&bench->lock, NULL);
+    assert_true(bw_root_sets_init(&bench->sets, 300));
+    *taker = (struct bw_run_taker){&bench->sets, &bench->lock, find, reach, bench};
+    struct bw_node_runs *runs = bw_node_runs_create(taker);
+    assert_non_null(runs);
+    return runs;
+}
+
+static void end(struct bench *bench, struct bw_node_runs *runs, const char *told)
+{
+    bw_node_runs_end(runs);
+    bw_node_runs_end(runs); /* nothing is told twice */
+    bw_buffer_append_byte(&bench->told, '\0');
+    assert_string_equal(bench->told.data, told);
+    bw_node_runs_destroy(runs);
+    bw_buffer_free(&bench->told);
+    bw_root_sets_free(&bench->sets);
+    pthread_mutex_destroy(&bench->lock);
+}
+
+/* Two nodes in many versions, in turn. */
+static void test_versions(void **state)
+{
+    (void)state;
+    struct bench bench = {0};
+    struct bw_run_taker taker;
+    struct bw_node_runs *runs = begin(&bench, &taker);
+    uint32_t roots[8];
+    for (uint32_t i = 0; i < COUNT(roots); i++)
+        roots[i] = bw_root_set_of(&bench.sets, i * 30);
+    take(runs, 1, "abc", 0, roots[0], "");
+    take(runs, 1, "abd", 0, roots[1], "");
+    take(runs, 9, "xy!", 0, roots[2], "!");
+    take(runs, 1, "abd", 0, bw_root_set_union(&bench.sets, roots[3], roots[7]), "");
+    take(runs, 9, "xz!", 0, roots[4], "!");
+    take(runs, 1, "a", 0, roots[5], "");
+    take(runs, 1, "ab", 1, roots[6], "");
+    end(&bench, runs,
+        "c 0, y 60, b 0 30 90 210, d 30 90 210, a 0 30 90 150 210, b 180, x 60 120, z 120, ");
+}
+
+/* More nodes than are kept at a time. */
+static void test_rows(void **state)
+{
+    (void)state;
+    struct bench bench = {0};
+    struct bw_run_taker taker;
+    struct bw_node_runs *runs = begin(&bench, &taker);
+    for (uint32_t round = 0; round < 2; round++)
+        for (uint32_t i = 0; i < 5; i++)
+            take(runs, 10 * i, (const char[]){(char)('a' + i), 0}, 0,
+                 bw_root_set_of(&bench.sets, round), "");
+    end(&bench, runs, "a 0, b 0, c 0, d 0, e 0, a 1, e 1, b 1, c 1, d 1, ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
