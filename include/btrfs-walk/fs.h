@@ -47,7 +47,8 @@ struct bw_fs_options {
     const struct bw_graph_options *graph; /**< NULL: the default graph */
     struct bw_probes *probes; /**< probes and their consumers (probe.h), which must outlive the file
                                  system; NULL: none */
-    /** Called before the first image is opened, when it is known which files will be read: outputs
+    /** Called before the first image is opened, but for connections to servers, when it is known
+     * which files will be read: outputs
      * can be opened and checked with bw_fs_is_input(), and consumers added to `probes`. An error
      * that it returns ends the opening. May be NULL. */
     struct bw_error *(*planned)(void *context, const struct bw_fs *fs);

@@ -107,20 +107,24 @@ backing() {
 
 # A program that is killed takes its helper along.
 killed() {
-    local helper
+    local helper= process
     exec {reader}< <(exec "$PROGRAM" tar disk)
     local waiting=$!
     read -r -N 1 -u "$reader"
-    helper=$(pgrep -f "^qemu-nbd.*$WORK/disk")
+    for process in /proc/[0-9]*; do
+        case $(tr '\0' ' ' 2> /dev/null < "$process/cmdline") in
+        qemu-nbd*"$WORK/disk"*) helper=$process ;;
+        esac
+    done 2> /dev/null
     holds "it has a helper" [ "$helper" ]
     kill -KILL $waiting
     gone "a program that was killed"
-    holds "and its helper is gone" [ ! -e "/proc/$helper" ]
+    holds "and its helper is gone" [ ! -e "$helper" ]
     exec {reader}<&-
 }
 
 compressed() {
-    gzip -c "$plain" > disk.gz
+    gzip -1 -c "$plain" > disk.gz
     same "gzip" disk.gz
     xz -0 -c "$plain" > disk.xz
     same "xz" disk.xz

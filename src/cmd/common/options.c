@@ -95,9 +95,8 @@ const struct cmd_option cmd_image_options[] = {
      .take = take_log, .words = log_modes},
     CMD_GROUP(cmd_state_options, struct cmd_common, state),
     {0, "helpers", "WORD",
-     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it takes "
-     "data "
-     "from other files, which it names (backing), or never (off)",
+     "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
+     "other files that it takes data from (backing), or never (off)",
      CMD_WORD(struct cmd_common, helpers, helper_modes)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
