@@ -498,7 +498,7 @@ complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l generation -
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l tree-root -x -d 'the state whose root tree begins at that address'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l chunk-root -x -d 'the chunk tree that begins at that address'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l backup -x -d 'the state that backup root N of the superblock names: 0 to 3'
-complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l helpers -x -a 'off on backing' -d 'start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it takes data from other files, which it names (backing), or never (off)'
+complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l helpers -x -a 'off on backing' -d 'start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names other files that it takes data from (backing), or never (off)'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l graph -r -F -d 'read through the graph in this volfile; also its images, unless IMAGE is given'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l xlator-option -x -d 'NAME.KEY=VALUE: set an option of a layer (repeatable; see \'btrfs-walk graph --help\')'
 complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l insert -x -a '(__btrfs_walk_layer)' -d 'TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)'

@@ -87,7 +87,8 @@ static struct bw_error *connect_first(struct bw_connection *connection)
     connection->lines[0] = line;
     connection->line_count = 1;
     connection->line_limit = !connection->helper && nbd_can_multi_conn(line) > 0 ? LINES : 1;
-    connection->facts = facts;
+    if (!connection->epoch)
+        connection->facts = facts; /* which others may know by now */
     connection->epoch++;
     connection->barren++;
     return NULL;

@@ -39,13 +39,14 @@ struct bw_helper {
     const char **environment;
 };
 
+/* Relative directories are passed over: what is in the working directory may be anybody's. */
 char *bw_helper_find(const char *program)
 {
     const char *path = getenv("PATH");
     while (path && *path) {
         size_t length = strcspn(path, ":");
         char *found = NULL;
-        if (length && asprintf(&found, "%.*s/%s", (int)length, path, program) < 0)
+        if (*path == '/' && asprintf(&found, "%.*s/%s", (int)length, path, program) < 0)
             return NULL;
         if (found && access(found, X_OK) == 0)
             return found;
@@ -182,6 +183,8 @@ static struct bw_error *start(struct bw_helper *helper, const char *path,
     helper->keeper = fork();
     int problem = errno;
     if (helper->keeper == 0) {
+        close(helper->life);
+        close(helper->messages);
         arrange_descriptors(helper->listening, life[0], messages[1]);
         keep(helper, path, arguments);
     }

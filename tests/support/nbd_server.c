@@ -52,7 +52,8 @@ static bool reply(int client, uint32_t option, uint32_t type, const uint8_t *dat
     put_number(&at, option, 4);
     put_number(&at, type, 4);
     put_number(&at, length, 4);
-    memcpy(at, data, length);
+    if (length)
+        memcpy(at, data, length);
     return put(client, bytes, 20 + length);
 }
 
@@ -171,7 +172,7 @@ void nbd_serve(struct nbd_server *server)
     if (!mkdtemp(server->folder))
         abort();
     snprintf(address.sun_path, sizeof address.sun_path, "%s/nbd", server->folder);
-    snprintf(server->uri, sizeof server->uri, "nbd+unix:///?socket=%s", address.sun_path);
+    snprintf(server->uri, sizeof server->uri, "nbd+unix:///?socket=%s/nbd", server->folder);
     server->listening = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(server->listening, (struct sockaddr *)&address, sizeof address) ||
         listen(server->listening, 4) || pthread_create(&server->thread, NULL, serve, server))

@@ -30,7 +30,7 @@ struct nbd_server {
     uint32_t minimum, maximum; /**< of reads; 0: it does not say */
     uint64_t bad_offset;       /**< reads of a byte from there on fail with EIO; 0: none */
 
-    char uri[64]; /**< set by nbd_serve(), as are the following */
+    char uri[80]; /**< set by nbd_serve(), as are the following */
     char folder[40];
     int listening;
     pthread_t thread;
