@@ -39,7 +39,7 @@ struct bw_error *bw_inode_read(const struct bw_fs *fs, const struct bw_tree *tre
 struct bw_error *bw_lookup_number(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                   uint64_t number, struct bw_place *place)
 {
-    struct bw_inode inode;
+    struct bw_inode inode = {0};
     BW_TRY(bw_inode_read(fs, &subvolume->tree, number, &inode));
     *place = (struct bw_place){subvolume, number, bw_file_type_of_mode(inode.mode), 0};
     return NULL;
@@ -118,6 +118,7 @@ static struct bw_error *append(const struct bw_item *item, uint32_t sectorsize,
                                item->key.objectid);
     if (!bw_buffer_reserve(target, (size_t)extent.num_bytes))
         return bw_error_no_memory();
+    bw_buffer_has_data(target); /* no inline extent is empty */
     char *text = target->data + target->length;
     if (extent.compression != BW_COMPRESS_NONE)
         BW_TRY(decompress(sectorsize, &extent, text));
