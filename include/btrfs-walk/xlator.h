@@ -307,6 +307,10 @@ struct bw_xlator_operations {
     /** For layers with device addresses above: how many bytes there are. A storage layer must have
      * it. */
     uint64_t (*size)(struct bw_xlator *xlator);
+    /** For layers with device addresses above: the first address from `address` on where anything
+     * but zeros may be stored, UINT64_MAX if there is none: for readers of ranges that are mostly
+     * holes. A layer that has `size` and not this one does not know of any hole. */
+    uint64_t (*next_stored)(struct bw_xlator *xlator, uint64_t address);
     /** Takes a message of a kind that the class lists in `takes`. Every layer of the graph that
      * takes the kind gets it once, those below first. Called in one thread, while no other thread
      * reads. An error ends the opening or, for a chunk or a moved range of a tree, is reported as
@@ -438,6 +442,9 @@ uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *nam
 /** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only
  * child. */
 uint64_t bw_xlator_size(struct bw_xlator *xlator);
+/** The first address from `address` on where a layer with device addresses may store anything but
+ * zeros; UINT64_MAX if there is none. */
+uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address);
 /** Tells the user of the graph something, once; takes the error. Safe from any thread. */
 void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
                       struct bw_error *error);

@@ -234,6 +234,16 @@ uint64_t bw_xlator_size(struct bw_xlator *xlator)
     return xlator->type->operations.size(xlator);
 }
 
+uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    while (!xlator->type->operations.next_stored) {
+        if (!xlator->child_count || xlator->type->operations.size)
+            return address < bw_xlator_size(xlator) ? address : UINT64_MAX;
+        xlator = xlator->children[0].layer;
+    }
+    return xlator->type->operations.next_stored(xlator, address);
+}
+
 struct bw_counters bw_xlator_counters(const struct bw_xlator *xlator, enum bw_request_kind kind)
 {
     const struct bw_atomic_counters *from = &xlator->counters[kind];

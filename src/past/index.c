@@ -80,6 +80,8 @@ static uint32_t number_of_owner(struct bw_found_index *index, uint64_t id)
         number = (uint32_t)index->owner_count;
         index->owners[index->owner_count++] = id;
     }
+    if (number == UINT32_MAX)
+        index->no_memory = true;
     pthread_mutex_unlock(&index->lock);
     return number;
 }
@@ -97,20 +99,23 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||
         !bw_checksum_matches_block(identity->checksum_type, bytes, identity->nodesize) ||
         !is_consistent(identity, bytes))
-        return BW_FOUND_NOTHING;
+        return BW_FOUND_DAMAGED;
     const struct bw_node node = bw_node_view(bytes, identity->nodesize);
     const struct bw_key first = !node.item_count ? (struct bw_key){0}
                                 : node.level     ? bw_node_key(&node, 0)
                                                  : bw_leaf_key(&node, 0);
+    const uint32_t number = number_of_owner(index, owner);
+    if (number == UINT32_MAX)
+        return BW_FOUND_DAMAGED;
     *block = (struct bw_found_block){.bytenr = address,
                                      .generation = bw_get64(header->generation),
                                      .first_objectid = first.objectid,
                                      .first_offset = first.offset,
-                                     .owner = number_of_owner(index, owner),
+                                     .owner = number,
                                      .items = (uint16_t)node.item_count,
                                      .first_type = first.type,
                                      .level = node.level};
-    return block->owner == UINT32_MAX ? BW_FOUND_NOTHING : BW_FOUND_BLOCK;
+    return BW_FOUND_BLOCK;
 }
 
 /* The list. */
@@ -134,13 +139,15 @@ static size_t place_of(const struct bw_found_index *index, const struct bw_found
     return at;
 }
 
-bool bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count)
+void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count)
 {
     if (!count)
-        return true;
+        return;
     pthread_mutex_lock(&index->lock);
     struct bw_found_block *grown =
         bw_array_grown(index->blocks, index->count + count, &index->capacity, sizeof *blocks);
+    if (!grown)
+        index->no_memory = true;
     if (grown) {
         index->blocks = grown;
         const size_t at = place_of(index, &blocks[0]);
@@ -153,11 +160,16 @@ bool bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
         index->count += count;
     }
     pthread_mutex_unlock(&index->lock);
-    return grown;
 }
 
 void bw_found_sort(struct bw_found_index *index)
 {
+    struct bw_found_block *fitting =
+        index->count ? realloc(index->blocks, index->count * sizeof *fitting) : NULL;
+    if (fitting) {
+        index->blocks = fitting;
+        index->capacity = index->count;
+    }
     if (!index->unsorted)
         return;
     qsort(index->blocks, index->count, sizeof *index->blocks, compare);

@@ -32,6 +32,7 @@ struct bw_found_index {
     size_t owner_count, owner_capacity;
     struct bw_map owner_numbers; /**< from an id to its place in `owners` */
     bool unsorted;
+    atomic_bool no_memory; /**< it ran out: blocks are missing here */
     pthread_mutex_t lock;
 };
 
@@ -45,7 +46,8 @@ struct bw_found_identity {
 
 /** What bytes are that may be a tree block. */
 enum bw_found_kind {
-    BW_FOUND_NOTHING, /**< no block, or one that is damaged */
+    BW_FOUND_NOTHING, /**< no block of the file system */
+    BW_FOUND_DAMAGED, /**< it has the fsid of one, but is damaged, or copied from elsewhere */
     BW_FOUND_ZEROS,   /**< all bytes are zero: never written, or trimmed */
     BW_FOUND_BLOCK,   /**< a good block of the file system */
 };
@@ -66,15 +68,15 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
 /**
  * Tells what `nodesize` bytes are. They are a good block if their fsid, their address (`bytenr`, or
  * BW_FOUND_ANYWHERE) and their checksum are right, and what they hold may be a leaf or a node;
- * `*block` is set then. Safe from any thread. BW_FOUND_NOTHING also if memory ran out.
+ * `*block` is set then. Safe from any thread.
  */
 enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
                                       struct bw_found_index *index, const uint8_t *bytes,
                                       uint64_t bytenr, struct bw_found_block *block);
 
 /** Adds blocks, quickest if they ascend and come after most of those there are. Safe from any
- * thread. False if memory ran out. */
-bool bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count);
+ * thread. */
+void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blocks, size_t count);
 
 /** Puts the blocks in order, once all were added, and drops what was found twice. */
 void bw_found_sort(struct bw_found_index *index);

@@ -62,6 +62,20 @@ static uint64_t begin_of(const struct concat *concat, size_t part)
     return part ? concat->ends[part - 1] : 0;
 }
 
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct concat *concat = bw_xlator_private(xlator);
+    uint64_t next = UINT64_MAX;
+    while (address < size(xlator) && next == UINT64_MAX) {
+        const size_t part = find_part(concat, address);
+        const uint64_t begin = begin_of(concat, part);
+        next = bw_xlator_next_stored(bw_xlator_child(xlator, part), address - begin);
+        next = next < concat->ends[part] - begin ? begin + next : UINT64_MAX;
+        address = concat->ends[part];
+    }
+    return next;
+}
+
 /* A range that several parts hold. Its pieces have no meaning of their own. */
 static void read_pieces(const struct bw_frame *frame, struct bw_xlator *xlator,
                         struct bw_request *request)
@@ -190,5 +204,6 @@ const struct bw_xlator_class bw_layout_concat_class = {
                    .read = read_requests,
                    .advise = advise,
                    .size = size,
+                   .next_stored = next_stored,
                    .dump = dump},
 };

@@ -42,6 +42,16 @@ uint64_t bw_window_size(struct bw_xlator *xlator)
     return window->length;
 }
 
+uint64_t bw_window_next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct bw_window *window = bw_xlator_private(xlator);
+    if (address >= window->length)
+        return UINT64_MAX;
+    const uint64_t next =
+        bw_xlator_next_stored(bw_xlator_child(xlator, 0), window->offset + address);
+    return next - window->offset < window->length ? next - window->offset : UINT64_MAX;
+}
+
 static bool inside(const struct bw_window *window, uint64_t address, uint64_t length)
 {
     return address <= window->length && length <= window->length - address;

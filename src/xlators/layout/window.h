@@ -15,6 +15,7 @@ struct bw_window {
 
 /* The operations of such a layer. */
 uint64_t bw_window_size(struct bw_xlator *xlator);
+uint64_t bw_window_next_stored(struct bw_xlator *xlator, uint64_t address);
 void bw_window_read(const struct bw_frame *frame, struct bw_xlator *xlator,
                     struct bw_request *requests, size_t count);
 void bw_window_advise(const struct bw_frame *frame, struct bw_xlator *xlator,
@@ -24,6 +25,6 @@ void bw_window_dump(struct bw_xlator *xlator, struct bw_json *json);
 /** All operations but `init`, as members of struct bw_xlator_operations. */
 #define BW_WINDOW_OPERATIONS                                                    \
     .read = bw_window_read, .advise = bw_window_advise, .size = bw_window_size, \
-    .dump = bw_window_dump
+    .next_stored = bw_window_next_stored, .dump = bw_window_dump
 
 #endif

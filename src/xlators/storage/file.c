@@ -33,6 +33,16 @@ static uint64_t size(struct bw_xlator *xlator)
     return file->size;
 }
 
+/* Block devices do not tell: there is no hole then. */
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct file *file = bw_xlator_private(xlator);
+    if (address >= file->size)
+        return UINT64_MAX;
+    off_t next = lseek(file->descriptor, (off_t)address, SEEK_DATA);
+    return next >= 0 ? (uint64_t)next : errno == ENXIO ? UINT64_MAX : address;
+}
+
 static struct bw_error *open_file(struct file *file)
 {
     struct stat status;
@@ -240,5 +250,6 @@ const struct bw_xlator_class bw_storage_file_class = {
                    .read = read_requests,
                    .advise = advise,
                    .size = size,
+                   .next_stored = next_stored,
                    .dump = dump},
 };
