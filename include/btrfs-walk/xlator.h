@@ -48,10 +48,7 @@
  * Nothing is printed and nothing is written, except where an option of type BW_OPTION_OUTPUT says
  * so. tests/plugin/rot13.c of the source is a complete example.
  *
- * GlusterFS, where the idea comes from, winds asynchronously: STACK_WIND pushes a frame and
- * STACK_UNWIND answers it later. Here the call is synchronous and C's own stack is that stack: the
- * parent is the caller's frame, the frame's "local" is automatic variables, the unwind is the
- * return.
+ * The idea comes from GlusterFS, which answers later. Here the call returns the answer.
  */
 #ifndef BTRFS_WALK_XLATOR_H
 #define BTRFS_WALK_XLATOR_H
@@ -304,12 +301,9 @@ struct bw_xlator_operations {
     /** Says that ranges will be read soon, in this copy (0: any). A hint: it cannot fail. */
     void (*advise)(const struct bw_frame *frame, struct bw_xlator *xlator,
                    const struct bw_range *ranges, size_t count, unsigned copy);
-    /** For layers with device addresses above: how many bytes there are. A storage layer must have
-     * it. */
+    /** For layers with device addresses above: how many bytes there are. Storage layers need it. */
     uint64_t (*size)(struct bw_xlator *xlator);
-    /** For layers with device addresses above: the first address from `address` on where anything
-     * but zeros may be stored, UINT64_MAX if there is none: for readers of ranges that are mostly
-     * holes. A layer that has `size` and not this one does not know of any hole. */
+    /** Likewise: the next address that may hold anything but zeros; UINT64_MAX if none does. */
     uint64_t (*next_stored)(struct bw_xlator *xlator, uint64_t address);
     /** Takes a message of a kind that the class lists in `takes`. Every layer of the graph that
      * takes the kind gets it once, those below first. Called in one thread, while no other thread
@@ -442,10 +436,9 @@ uint64_t bw_xlator_option_number(const struct bw_xlator *xlator, const char *nam
 /** Bytes that can be read from a layer with device addresses: its own `size`, or that of its only
  * child. */
 uint64_t bw_xlator_size(struct bw_xlator *xlator);
-/** The first address from `address` on where a layer with device addresses may store anything but
- * zeros; UINT64_MAX if there is none. */
+/** As `next_stored`. */
 uint64_t bw_xlator_next_stored(struct bw_xlator *xlator, uint64_t address);
-/** Tells the user of the graph something, once; takes the error. Safe from any thread. */
+/** Tells the user something, once; takes the error. Safe from any thread. */
 void bw_xlator_report(const struct bw_xlator *xlator, enum bw_severity severity,
                       struct bw_error *error);
 /** Counters so far of one kind. */

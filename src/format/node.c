@@ -25,6 +25,11 @@ static bool is_subvolume(uint64_t owner)
            (owner >= BW_FIRST_SUBVOLUME && owner <= BW_LAST_SUBVOLUME);
 }
 
+bool bw_node_may_belong(uint64_t tree, uint64_t owner)
+{
+    return is_subvolume(tree) ? is_subvolume(owner) : owner == tree;
+}
+
 static struct bw_error *mismatch(const char *what, uint64_t want, uint64_t have)
 {
     return bw_error_create(BW_ERROR_CORRUPT, "%s mismatch, want %" PRIu64 " have %" PRIu64, what,
@@ -42,7 +47,7 @@ static struct bw_error *check_header(const struct bw_disk_header *header, uint32
     if (bw_get64(header->generation) != expectation->generation)
         return mismatch("generation", expectation->generation, bw_get64(header->generation));
     uint64_t owner = bw_get64(header->owner);
-    if (is_subvolume(expectation->owner) ? !is_subvolume(owner) : owner != expectation->owner)
+    if (!bw_node_may_belong(expectation->owner, owner))
         return mismatch("owner", expectation->owner, owner);
     size_t entry = header->level ? sizeof(struct bw_disk_key_pointer) : sizeof(struct bw_disk_item);
     uint32_t count = bw_get32(header->item_count);

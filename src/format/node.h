@@ -42,6 +42,10 @@ struct bw_node bw_node_view(const uint8_t *block, uint32_t nodesize);
 struct bw_error *bw_node_check(const uint8_t *block, uint32_t nodesize, uint64_t bytenr,
                                const struct bw_tree_block_expectation *expectation);
 
+/** Whether a block that was written for the tree `owner` may be part of another one: subvolumes
+ * share their blocks with each other. */
+bool bw_node_may_belong(uint64_t tree, uint64_t owner);
+
 /** The part of bw_node_check() that depends on the request: header and first key. For blocks
  * checked before.
  */

@@ -43,7 +43,7 @@ struct bw_error *bw_found_identity_of(const struct bw_fs *fs, struct bw_found_id
 
 /* Recognising. */
 
-static bool is_zero(const uint8_t *bytes, size_t size)
+bool bw_found_is_zero(const uint8_t *bytes, size_t size)
 {
     return !bytes[0] && memcmp(bytes, bytes + 1, size - 1) == 0;
 }
@@ -93,7 +93,7 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
     const struct bw_disk_header *header = (const void *)bytes;
     const uint64_t address = bw_get64(header->bytenr), owner = bw_get64(header->owner);
     if (!has_fsid(identity, header->fsid))
-        return is_zero(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
+        return bw_found_is_zero(bytes, identity->nodesize) ? BW_FOUND_ZEROS : BW_FOUND_NOTHING;
     /* No tree has the ids 0 and -1, which the map cannot tell apart. */
     if ((bytenr != BW_FOUND_ANYWHERE && address != bytenr) || header->level >= BW_MAX_LEVEL ||
         address % BW_MIN_SECTORSIZE || !owner || owner == UINT64_MAX ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening a file system with recovery attached. */
+/* What recovery adds to a file system that is being opened, and the log that is replayed. */
 #include "base/cleanup.h"
 #include "recovery/recovery.h"
 #include "replay/replay.h"
@@ -10,7 +10,7 @@ static void destroy(struct bw_recovery *recovery)
     bw_name_index_destroy(recovery->context);
 }
 
-static struct bw_error *attach(struct bw_fs *fs)
+struct bw_error *bw_recovery_attach(struct bw_fs *fs)
 {
     struct bw_adoptions *adoptions = NULL;
     struct bw_name_index *names = NULL;
@@ -19,10 +19,4 @@ static struct bw_error *attach(struct bw_fs *fs)
     fs->recovery =
         (struct bw_recovery){{bw_adoptions_find, adoptions}, bw_name_index_read, destroy, names};
     return error ? error : bw_replay(fs);
-}
-
-struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
-{
-    static const struct bw_fs_hooks hooks = {.attach = attach};
-    return bw_fs_open_with(options, &hooks, fs);
 }

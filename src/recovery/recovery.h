@@ -3,8 +3,8 @@
  * Recovery: what takes the place of lost blocks. The leaves below a lost node are found through the
  * extent tree, the names of a directory through the inodes that they belong to; and the size of a
  * file whose inode is lost through its extents (salvage.c). fs/ uses the first two through struct
- * bw_recovery, which bw_fs_open() attaches (attach.c); the walk (walk/recover.c) uses the parts
- * themselves.
+ * bw_recovery, which is set when a file system is opened (attach.c); the walk (walk/recover.c) uses
+ * the parts themselves.
  */
 #ifndef BW_RECOVERY_RECOVERY_H
 #define BW_RECOVERY_RECOVERY_H
@@ -61,6 +61,9 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
 /** Whether any key from `first` to `last`, both included, was lost in that wave or earlier. */
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
                            const struct bw_key *last, uint32_t wave);
+
+/** Sets fs->recovery of a file system whose subvolumes are known, and replays its log. */
+struct bw_error *bw_recovery_attach(struct bw_fs *fs);
 
 /* Leaves below lost nodes (adopt.c, adoptions.c). */
 
