@@ -59,11 +59,11 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | versions:--json | du:--json | compression:--json | deleted:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | versions:--json | du:--json | compression:--json | deleted:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | roots:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -135,6 +135,10 @@ _btrfs_walk() {
     diff:--only | diff:--separator) : ;;
     diff:-o | diff:--output) _btrfs_walk_offer_list "$word" 'status type path path_bytes old_path old_path_bytes changes unknown bytes old_size size old_type old_inode inode' ;;
     diff:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
+    roots:--index) _btrfs_walk_offer_file "$1" "$word" ;;
+    roots:-j | roots:--threads | roots:--separator) : ;;
+    roots:-o | roots:--output) _btrfs_walk_offer_list "$word" 'generation date found standing left missing trimmed overwritten trees trees_damaged subvolumes readable tree_root chunk_root' ;;
+    roots:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     space:--free-if | space:-j | space:--threads | space:--separator) : ;;
     space:-o | space:--output) _btrfs_walk_offer_list "$word" 'id referenced exclusive shared path path_bytes deleted lost_blocks' ;;
     space:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
@@ -310,6 +314,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    roots:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "--scan --no-scan --index --trees -j --threads -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     space:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--free-if --shared -j --threads -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
@@ -378,7 +388,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

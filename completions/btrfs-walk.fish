@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -404,6 +404,20 @@ complete -c btrfs-walk -n '__btrfs_walk_is diff' -l separator -x -d 'separator o
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
+complete -c btrfs-walk -n __fish_is_first_arg -a roots -d 'Lists the older states of a file system that are left on the disk.'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l scan -d 'read all metadata chunks, however large they are'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l no-scan -d 'list only the states that the superblock names'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l index -r -F -d 'keep what the scan finds in FILE, or use it if the file system has not changed since'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l trees -d 'list the trees of each state'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -s j -l threads -x -d 'scan with N threads (default: one per processor, at most 8)'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -s o -l output -x -a '(__btrfs_walk_list generation date found standing left missing trimmed overwritten trees trees_damaged subvolumes readable tree_root chunk_root)' -d 'write these columns, separated by commas (\'-o help\' lists all)'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l json -a 'array' -d 'write all columns, or those of -o, as JSON: one object per line, or one array'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l json-header -d 'begin with the versions of the program and of the record, as JSON'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l header -d 'begin with the names of the columns'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l separator -x -d 'separator of columns (default: a tab)'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l iec -d 'print sizes like 1.50MiB (default on a terminal, together with dates)'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -l si -d 'print sizes like 1.57MB'
+complete -c btrfs-walk -n '__btrfs_walk_is roots' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a space -d 'Tells what subvolumes and snapshots take, share, and would free.'
 complete -c btrfs-walk -n '__btrfs_walk_is space' -l free-if -x -d 'what deleting these together would free: paths or ids (repeatable)'
 complete -c btrfs-walk -n '__btrfs_walk_is space' -l shared -d 'which sets of subvolumes share how much'

@@ -73,7 +73,8 @@ struct bw_state_info {
     unsigned backup;     /**< backup root that names it, as bw_state_choice.backup; 0: none */
     enum bw_state_standing standing;
     struct timespec date; /**< newest time of a change in the list of subvolumes; 0: not known */
-    bool judged;          /**< the next three members are known */
+    bool judged;          /**< the next five members are known */
+    bool readable;        /**< the root block of its root tree is left */
     uint64_t missing;     /**< tree blocks that are lost; what was below them is not counted. 0: the
                              state is whole */
     uint64_t trimmed;     /**< of these: there are zeros in their place */
@@ -144,6 +145,9 @@ struct bw_past_facts {
 
 /** What the scan has met. */
 void bw_past_facts(const struct bw_past *past, struct bw_past_facts *facts);
+
+/** Whether bytes are an index, of whatever file system. */
+bool bw_past_is_index(const void *bytes, size_t size);
 
 /** Writes the index of the scan; see bw_past_options.index. Its format may change from one version
  * to the next, which then does not use it. */

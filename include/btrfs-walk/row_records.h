@@ -390,6 +390,41 @@ struct bw_versioninfo {
     uint64_t inode; /**< inode number in that subvolume */
 };
 
+/** Version 1, Evolving/Evolving/Common: a state of the file system, present or older. */
+struct bw_stateinfo {
+    uint64_t generation; /**< transaction that wrote it */
+    int64_t date; /**< newest time of a change in its subvolumes; absent if not known */
+    struct bw_names found; /**< where it was found: superblock, backup-0 to backup-3, scan */
+    const char *standing; /**< committed, abandoned (by its own transaction), or unproven */
+    /** whole, part, or nothing; absent, as the numbers of what is missing, without a scan */
+    const char *left;
+    uint64_t missing; /**< tree blocks that are lost; what was below them is not counted */
+    uint64_t trimmed; /**< of these, blocks with zeros in their place */
+    uint64_t overwritten; /**< and blocks with something else */
+    uint64_t trees; /**< trees that are known of it */
+    uint64_t trees_damaged; /**< of these, trees of which blocks are missing */
+    uint64_t subvolumes; /**< subvolumes and snapshots among the trees */
+    uint64_t readable; /**< of these, subvolumes whose root block is left */
+    uint64_t tree_root; /**< logical address of the root of its root tree, for --tree-root */
+    uint64_t chunk_root; /**< and of its chunk tree; absent if it is the present one */
+};
+
+/** Version 1, Evolving/Evolving/Common: a tree of a state. */
+struct bw_statetreeinfo {
+    uint64_t generation; /**< transaction that wrote the state */
+    uint64_t tree_root; /**< logical address of the root of its root tree */
+    uint64_t tree; /**< id of the tree */
+    const char *name; /**< its name, or the id again */
+    uint64_t root; /**< logical address of its root block */
+    uint64_t tree_generation; /**< transaction that wrote that block */
+    uint64_t level; /**< level of that block */
+    const char *left; /**< as that of the state */
+    uint64_t missing; /**< likewise */
+    uint64_t trimmed; /**< likewise */
+    uint64_t overwritten; /**< likewise */
+    uint64_t deleted; /**< whether it was being deleted: then it need not be whole */
+};
+
 /** Version 1, Evolving/Evolving/Common: the record that --json-header writes first. */
 struct bw_headerinfo {
     const char *record; /**< always "header" */

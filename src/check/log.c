@@ -252,7 +252,7 @@ struct bw_error *bw_pass_log(struct bw_check *check)
         .tree = {BW_TREE_LOG,
                  {superblock->log_root, superblock->generation + 1, superblock->log_root_level},
                  0}};
-    if (!superblock->log_root)
+    if (!superblock->log_root || check->fs->is_past)
         return NULL;
     check->log_space = bw_log_space_create();
     struct bw_error *error =

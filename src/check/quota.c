@@ -144,7 +144,7 @@ static const char *excuse(const struct bw_check *check, const struct bw_quota_st
 {
     if (status->inconsistent || status->rescanning)
         return "the numbers are marked as inconsistent, or are being counted anew";
-    if (status->generation != check->fs->superblock.generation)
+    if (status->generation != check->fs->root_tree.root.generation)
         return "the numbers are not those of the last transaction";
     if (!check->extents_known || !check->fs->extent_tree.id)
         return "the extent tree is not known as a whole";

@@ -132,7 +132,8 @@ struct bw_error *bw_check_root_uuids(struct bw_root_book *book)
     const struct bw_superblock *superblock = &book->check->fs->superblock;
     const struct bw_listed_tree *tree = bw_tree_list_find(&book->check->trees, BW_UUID_TREE);
     struct facts facts = {0};
-    if (!tree || tree->incomplete || superblock->uuid_tree_generation != superblock->generation)
+    if (!tree || tree->incomplete || book->check->fs->is_past ||
+        superblock->uuid_tree_generation != superblock->generation)
         return NULL;
     struct bw_error *error = list(book, &tree->tree, &facts);
     if (!error)

@@ -340,7 +340,7 @@ struct bw_error *bw_space_cache_begin(struct bw_free_space *self)
     const struct bw_superblock *superblock = &fs->superblock;
     const uint64_t generation = superblock->cache_generation;
     if ((superblock->compat_ro_flags & BW_COMPAT_RO_FREE_SPACE_TREE) || !generation ||
-        generation == UINT64_MAX)
+        generation == UINT64_MAX || fs->is_past) /* caches are written in place */
         return NULL;
     if (generation != superblock->generation) {
         bw_check_find(self->check, BW_CODE_space_cache_stale, &(struct bw_subject){0},

@@ -215,7 +215,8 @@ static void check_device(struct bw_check *check, const struct bw_device_info *de
     if (!image || image->is_dump || device->seed || device->state != BW_DEVICE_PRESENT)
         return;
     const struct bw_device_identity *own = &image->superblock.device;
-    if (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used)
+    if (!check->fs->is_past &&
+        (own->total_bytes != device->total_bytes || own->bytes_used != device->bytes_used))
         bw_check_find(check, BW_CODE_device_differs, &subject,
                       "%" PRIu64 " bytes, %" PRIu64 " used; its superblock has %" PRIu64
                       " bytes, %" PRIu64 " used",
@@ -238,7 +239,7 @@ void bw_devices_check(const struct bw_stripe_list *list)
         /* Kernels before 4.13 rounded the sum, and not the sizes of devices. */
         all += device->total_bytes + superblock->sectorsize;
     }
-    if (list->incomplete)
+    if (list->incomplete || list->check->fs->is_past)
         return;
     if (superblock->device_count != list->device_count)
         bw_check_find(list->check, BW_CODE_super_devices, &nothing,

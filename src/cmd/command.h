@@ -165,7 +165,7 @@ extern const struct command cmd_devices, cmd_subvolumes, cmd_qgroups, cmd_tree_s
 extern const struct command cmd_space;
 extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner, cmd_du,
     cmd_compression;
-extern const struct command cmd_diff, cmd_deleted, cmd_versions;
+extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 

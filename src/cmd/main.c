@@ -42,6 +42,7 @@ const struct command *const cmd_table[] = {
     &cmd_usage,
     &cmd_subvolumes,
     &cmd_diff,
+    &cmd_roots,
     &cmd_space,
     &cmd_qgroups,
     &cmd_log,

@@ -114,17 +114,22 @@ static void match_device(struct bw_fs *fs, const struct bw_item *item)
                                  bw_get64(disk->devid), uuid));
 }
 
-static struct bw_error *take_chunk_item(void *context, const struct bw_item *item)
+static struct bw_error *take_chunk(void *context, const struct bw_item *item)
 {
     struct bw_chunk chunk;
-    if (item->key.type == BW_DEVICE_ITEM)
-        match_device(context, item);
     /* With the remap-tree feature a chunk whose last extent has been moved keeps its item, but no
      * stripes. */
     if (item->key.type != BW_CHUNK_ITEM || bw_chunk_is_remapped_away(item->data, item->size))
         return NULL;
     BW_TRY(bw_chunk_decode(item->key.offset, item->data, item->size, &chunk));
     return add_chunk(context, &chunk);
+}
+
+static struct bw_error *take_chunk_item(void *context, const struct bw_item *item)
+{
+    if (item->key.type == BW_DEVICE_ITEM)
+        match_device(context, item);
+    return take_chunk(context, item);
 }
 
 static void report_unknown(struct bw_fs *fs)
@@ -154,6 +159,12 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs)
     if (damages == fs->damages)
         report_unknown(fs);
     return NULL;
+}
+
+struct bw_error *bw_bootstrap_state(struct bw_fs *fs)
+{
+    BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
+    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs);
 }
 
 static struct bw_error *add_moved_range(void *context, const struct bw_item *item)

@@ -28,6 +28,10 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);
 /** Fills the chunk map; reports missing devices and lost parts of the chunk tree. (bootstrap.c) */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs);
 
+/** Adds the chunks of fs->choice.chunk_root, a state that was found with the help of the present
+ * ones. */
+struct bw_error *bw_bootstrap_state(struct bw_fs *fs);
+
 /** Fills the remap layer, if the file system has one. */
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
 

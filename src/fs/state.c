@@ -84,8 +84,11 @@ static struct bw_error *tree_root(struct bw_fs *fs, struct bw_root_pointer *root
     const struct bw_backup_root *backup = chosen_backup(fs);
     if (backup)
         return backup_root(&backup->tree_root, root);
-    if (choice->generation && choice->generation != fs->superblock.root.generation)
+    if (choice->generation && choice->generation != fs->superblock.root.generation) {
         BW_TRY(find_generation(fs));
+        if (choice->chunk_root)
+            BW_TRY(bw_bootstrap_state(fs));
+    }
     if (!choice->tree_root)
         return NULL;
     return named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root);

@@ -120,6 +120,11 @@ static struct bw_found_block unpack(const struct file_block *block)
                                    .level = block->level};
 }
 
+bool bw_past_is_index(const void *bytes, size_t size)
+{
+    return size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+}
+
 static bool is_of_file_system(const struct bw_past *past, const struct file_header *header)
 {
     const struct file_header ours = header_of(past, 0);

@@ -128,6 +128,7 @@ static bool is_subvolume(uint64_t id)
 static struct bw_error *count_tree(void *context, const struct bw_state_tree *tree)
 {
     struct bw_state_info *info = context;
+    info->readable |= tree->id == BW_ROOT_TREE && tree->readable;
     if (tree->is_deleted)
         return NULL;
     info->trees++;
