@@ -59,7 +59,7 @@ have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; do
 
 # have_mount IMAGE DIR: whether `mount` can be used here; says why not.
 have_mount() {
-    grep -q fuse=1 "$BUILD/features" || { echo 'built without libfuse 3'; return 1; }
+    grep -q FUSE=1 "$BUILD/features" || { echo 'built without libfuse 3'; return 1; }
     [ -w /dev/fuse ] && have fusermount3 || { echo 'no /dev/fuse, or no fusermount3'; return 1; }
     timeout 20 "$PROGRAM" mount --background "$1" "$2" 2>&1 < /dev/null && fusermount3 -u "$2"
 }

@@ -11,7 +11,7 @@ mkdir "$mnt"
 image=$WORK/fx/plain/dev1.img
 
 expect "mount without a directory" 2 'DIR is missing' mount "$image"
-if ! grep -q fuse=1 "$BUILD/features"; then
+if ! grep -q FUSE=1 "$BUILD/features"; then
     expect "mount without libfuse" 2 'built without libfuse 3' mount "$image" "$mnt"
     finish
 fi

@@ -7,7 +7,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 if ! have readelf; then skip "notes: there is no readelf"; finish; fi
-if ! grep -q usdt=1 "$BUILD/features"; then skip "notes: built without USDT"; finish; fi
+if ! grep -q USDT=1 "$BUILD/features"; then skip "notes: built without USDT"; finish; fi
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" levels-3 || exit 1
 image=$BUILD/fixtures/levels-3/dev1.img
 
@@ -109,7 +109,7 @@ take_objects() {
         comm -23 "$WORK/objects" - | xargs cp --parents -t "$without"
 }
 if make_without "$without/features" "$without/xlator-directory" > "$WORK/log" 2>&1 &&
-    { ! grep -q sandbox=1 "$BUILD/features" || (take_objects); } &&
+    { ! grep -q SANDBOX=1 "$BUILD/features" || (take_objects); } &&
     make_without "$without/btrfs-walk" >> "$WORK/log" 2>&1; then
     holds "make USDT=0 leaves no notes" [ -z "$(notes "$without/btrfs-walk")" ]
     holds "nor semaphores" [ "$(nm "$without/btrfs-walk" |
