@@ -105,10 +105,22 @@ static struct bw_error *new_block(struct bw_tree_editor *editor, uint8_t level, 
     struct bw_disk_header *header = header_of(*block);
     memset(header, 0, sizeof *header);
     header->bytenr = bw_put64(*address);
+    header->flags = bw_put64(1); /* WRITTEN, as all blocks of an image */
     header->generation = bw_put64(editor->generation);
     header->owner = bw_put64(editor->tree.id);
     header->level = level;
     return NULL;
+}
+
+struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
+                                        const struct bw_tree_reader *reader,
+                                        struct bw_block_memory *memory, uint64_t id,
+                                        uint64_t generation)
+{
+    const struct bw_tree tree = {.id = id, .root = {.generation = generation}};
+    uint8_t *leaf;
+    BW_TRY(bw_editor_create(editor, reader, memory, &tree, generation));
+    return new_block(editor, 0, &leaf, &editor->tree.root.bytenr);
 }
 
 /* Gives a block in memory: its own, or a copy, whose address is set then. */

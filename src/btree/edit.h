@@ -29,6 +29,12 @@ struct bw_error *bw_editor_create(struct bw_tree_editor *editor,
                                   struct bw_block_memory *memory, const struct bw_tree *tree,
                                   uint64_t generation);
 
+/** Begins with an empty tree, all of which will be in memory. */
+struct bw_error *bw_editor_create_empty(struct bw_tree_editor *editor,
+                                        const struct bw_tree_reader *reader,
+                                        struct bw_block_memory *memory, uint64_t id,
+                                        uint64_t generation);
+
 /** Frees what the editor itself holds; the changed tree stays. */
 void bw_editor_destroy(struct bw_tree_editor *editor);
 

@@ -186,10 +186,23 @@ static void read_copies(struct batch *batch, unsigned copy)
         take_copy(batch, numbers[i], &requests[i]);
 }
 
+/* What stands in for a lost tree is in memory. */
+static bool take_from_memory(const struct batch *batch, struct bw_checked_block *block)
+{
+    const struct bw_tree_reader *reader = &batch->check->fs->reader;
+    const uint8_t *bytes = bw_memory_block(reader->memory, block->pointer.bytenr);
+    if (bytes && !block->skipped)
+        memcpy(block->buffer, bytes, reader->nodesize);
+    block->good |= bytes && !block->skipped;
+    return bytes;
+}
+
 static unsigned most_copies(struct batch *batch)
 {
     unsigned most = 1;
     for (unsigned i = 0; i < batch->count; i++) {
+        if (take_from_memory(batch, &batch->blocks[i]))
+            continue;
         const struct bw_checked_chunk *chunk =
             bw_check_chunk(batch->check, batch->blocks[i].pointer.bytenr);
         batch->in_chunk[i] = chunk;

@@ -131,7 +131,8 @@ static void report_missing(const struct extent *extent)
         if (entry->made && (!first || !first->reference.kind))
             first = entry;
     }
-    if (!references)
+    const struct bw_fs *fs = extent->check->fs;
+    if (!references || bw_memory_block(fs->reader.memory, subject_of(first).finding.logical))
         return;
     const struct bw_subject subject = subject_of(first);
     bw_check_find(extent->check, BW_CODE_extent_missing, &subject,

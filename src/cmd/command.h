@@ -94,6 +94,7 @@ struct cmd_common {
     unsigned log;                  /**< enum bw_log_mode */
     bool log_given;                /**< --log was given */
     struct bw_state_choice state;  /**< cmd_state_options */
+    bool scan;                     /**< bw_fs_options.scan */
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;

@@ -7,6 +7,7 @@
 #include "base/struct_size.h"
 #include "past/past.h"
 #include "past/scan.h"
+#include "past/trunk.h"
 #include "recovery/recovery.h"
 
 /* The scan. */
@@ -129,6 +130,8 @@ static struct bw_error *find_generation(struct bw_fs *fs)
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
     static const struct bw_fs_hooks hooks = {.attach = bw_recovery_attach,
-                                             .find_generation = find_generation};
+                                             .find_generation = find_generation,
+                                             .find_chunks = bw_trunk_find_chunks,
+                                             .find_roots = bw_trunk_find_roots};
     return bw_fs_open_with(options, &hooks, fs);
 }

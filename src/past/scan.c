@@ -80,10 +80,15 @@ static void read_copy(struct piece *piece, unsigned copy)
 static void judge_slot(struct piece *piece, uint32_t slot)
 {
     struct bw_past_scan *scan = piece->scanner->scan;
-    const uint64_t offset = (uint64_t)slot * piece->scanner->identity.nodesize;
+    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    const uint64_t offset = (uint64_t)slot * nodesize;
+    const uint8_t *bytes = piece->worker->buffer + offset;
     const enum bw_found_kind kind =
-        bw_found_recognise(&piece->scanner->identity, scan->index, piece->worker->buffer + offset,
+        bw_found_recognise(&piece->scanner->identity, scan->index, bytes,
                            piece->range->logical + offset, &piece->worker->found[slot]);
+    const struct bw_node block = bw_node_view(bytes, nodesize);
+    if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
+        scan->index->no_memory = true;
     scan->zeros += kind == BW_FOUND_ZEROS;
     piece->worker->open[slot] =
         kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed);

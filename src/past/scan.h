@@ -44,6 +44,8 @@ struct bw_past_scan {
     /** Told now and then how many bytes are done, by one thread; false ends the scan. May be NULL.
      */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
+    /** Sees every block that is found, in any thread; false if memory ran out. May be NULL. */
+    bool (*visit)(void *context, const struct bw_node *block);
     void *context;
     atomic_uint_fast64_t zeros;  /**< result: places of blocks where there are only zeros */
     atomic_uint_fast64_t unread; /**< result: bytes that could not be read in any copy */

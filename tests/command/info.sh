@@ -69,7 +69,7 @@ fi
 
 # What cannot be opened has a superblock all the same.
 expect "no root tree" 1 'tree block .* of tree 1' info "$(fixture lost-tree-root)"
-tells 'UUID: .*' 'Transaction:   7' 'State:         unreadable; 1 message on stderr'
+tells 'UUID: .*' 'Transaction:   7' 'State:         damaged; 1 message on stderr'
 expect "no chunk tree" 1 'tree block .* of tree 3' info "$(fixture lost-tree-chunk)"
 expect "the same as JSON" 1 'tree block' info --json "$(fixture lost-tree-chunk)"
 holds "the state" \

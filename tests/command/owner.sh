@@ -18,7 +18,7 @@ for name in "${recorded[@]}"; do
     for options in '-' '-o'; do
         sed -n "s/^$options //p" "$ROOT/fixtures/$name/owners" | sort -u > "$WORK/want"
         mapfile -t addresses < <(cut -d' ' -f1 "$WORK/want" | sort -u)
-        for way in '' --scan; do
+        for way in '' --all-trees; do
             expect "$name $options $way" 0 - owner ${way:+"$way"} \
                 -o kind,logical,tree,inode,offset $([ "$options" = '-o' ] && echo --extent) \
                 "$(image "$name")" "${addresses[@]}"

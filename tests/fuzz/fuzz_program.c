@@ -97,7 +97,7 @@ static const struct {
     {TEXT, "diff % 5 256"},
     {JSON, "diff --json --content always --by-path % 256 5"},
     {TEXT, "owner % 0+1G"},
-    {JSON, "owner --json --scan --extent % 0+64M 5242880 1G+1G"},
+    {JSON, "owner --json --all-trees --extent % 0+64M 5242880 1G+1G"},
     {JSON, "owner --json --devid 1 % 0+200M"},
 };
 

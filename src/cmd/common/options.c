@@ -98,6 +98,10 @@ const struct cmd_option cmd_image_options[] = {
      "start qemu-nbd or nbdkit for an image that needs one (on, the default), also if it names "
      "other files that it takes data from (backing), or never (off)",
      CMD_WORD(struct cmd_common, helpers, helper_modes)},
+    {0, "scan", NULL,
+     "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
+     "for them",
+     CMD_FLAG(struct cmd_common, scan)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
      CMD_TEXT(struct cmd_common, graph.file)},

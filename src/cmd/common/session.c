@@ -111,6 +111,7 @@ struct bw_fs_options cmd_fs_options(const struct cmd_common *common)
         .log = (enum bw_log_mode)common->log,
         .state = common->state,
         .servers = common->servers,
+        .scan = common->scan,
     };
 }
 

@@ -49,7 +49,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct owner_state, extent)},
     {0, "subvol", "NAME|ID", "only owners in this subvolume: its path, its id, or 'default'",
      CMD_TEXT(struct owner_state, subvolume)},
-    {0, "scan", NULL, "read all trees, even if the extent tree is good",
+    {0, "all-trees", NULL, "read all trees, even if the extent tree is good",
      CMD_FLAG(struct owner_state, scan)},
     CMD_GROUP(cmd_rows_options, struct owner_state, rows),
     {0},

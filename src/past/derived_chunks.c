@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Chunks that have no item: from their extents on the devices, and their block groups. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "format/disk_items.h"
+#include "past/stripe_order.h"
+
+void bw_chunk_facts_free(struct bw_chunk_facts *facts)
+{
+    bw_newest_free(&facts->chunks);
+    bw_newest_free(&facts->devices);
+    bw_newest_free(&facts->groups);
+    free(facts->extents);
+    *facts = (struct bw_chunk_facts){0};
+}
+
+static int by_chunk(const void *left, const void *right)
+{
+    const struct bw_found_extent *a = left, *b = right;
+    return a->chunk != b->chunk   ? (a->chunk > b->chunk) * 2 - 1
+           : a->devid != b->devid ? (a->devid > b->devid) * 2 - 1
+                                  : (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts)
+{
+    const struct bw_newest *devices = &facts->devices;
+    free(facts->extents);
+    facts->extent_count = 0;
+    facts->extents = malloc((devices->count + 1) * sizeof *facts->extents);
+    if (!facts->extents)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < devices->count; i++) {
+        const struct bw_item item = bw_newest_view(devices, &devices->items[i]);
+        const struct bw_disk_device_extent *disk = (const void *)item.data;
+        if (item.size >= sizeof *disk)
+            facts->extents[facts->extent_count++] =
+                (struct bw_found_extent){bw_get64(disk->chunk_offset), item.key.objectid,
+                                         item.key.offset, bw_get64(disk->length)};
+    }
+    qsort(facts->extents, facts->extent_count, sizeof *facts->extents, by_chunk);
+    return NULL;
+}
+
+void bw_chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_chunk_facts *facts,
+                         uint64_t devid, uint8_t uuid[BW_UUID_SIZE])
+{
+    memset(uuid, 0, BW_UUID_SIZE);
+    for (size_t i = 0; i < scan->image_count; i++)
+        if (scan->images[i].role != BW_IMAGE_UNUSED &&
+            scan->images[i].superblock.device.devid == devid)
+            memcpy(uuid, scan->images[i].superblock.device.uuid, BW_UUID_SIZE);
+    for (size_t i = 0; i < facts->chunks.count; i++) {
+        const struct bw_item item = bw_newest_view(&facts->chunks, &facts->chunks.items[i]);
+        const struct bw_disk_device_item *disk = (const void *)item.data;
+        if (item.key.type == BW_DEVICE_ITEM && item.key.offset == devid &&
+            item.size >= sizeof *disk)
+            memcpy(uuid, disk->uuid, BW_UUID_SIZE);
+    }
+}
+
+/* How many stripes the chunk has; 0 if its extents cannot be all of them. */
+static unsigned count_stripes(struct bw_derived_chunk *chunk)
+{
+    const struct bw_raid_profile *profile = chunk->profile;
+    const uint64_t length = chunk->extents[0].length;
+    for (unsigned i = 1; i < chunk->count; i++)
+        if (chunk->extents[i].length != length)
+            return 0;
+    if (!length || chunk->length % length)
+        return 0;
+    const uint64_t columns = chunk->length / length;
+    if (!profile->striped)
+        return columns == 1 && chunk->count >= profile->minimum_stripes &&
+                       chunk->count <= profile->maximum_stripes
+                   ? chunk->count
+                   : 0;
+    const uint64_t wanted =
+        profile->parity_stripes ? columns + profile->parity_stripes : columns * profile->copies;
+    chunk->columns = (unsigned)columns;
+    return wanted == chunk->count ? chunk->count : 0;
+}
+
+static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
+                                  const struct bw_chunk_facts *facts, const int *order,
+                                  struct bw_chunk_set *set)
+{
+    const size_t size = sizeof(struct bw_disk_chunk) + chunk->count * sizeof(struct bw_disk_stripe);
+    BW_AUTO_FREE uint8_t *bytes = calloc(1, size);
+    struct bw_disk_chunk *disk = (void *)bytes;
+    struct bw_disk_stripe *stripes = (void *)(bytes + sizeof *disk);
+    const struct bw_item item = {
+        {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical}, bytes, (uint32_t)size};
+    bool added;
+    if (!bytes)
+        return bw_error_no_memory();
+    *disk = (struct bw_disk_chunk){.length = bw_put64(chunk->length),
+                                   .owner = bw_put64(BW_EXTENT_TREE),
+                                   .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+                                   .type = bw_put64(chunk->type),
+                                   .io_align = bw_put32(BW_STRIPE_LENGTH),
+                                   .io_width = bw_put32(BW_STRIPE_LENGTH),
+                                   .sector_size = bw_put32(BW_MIN_SECTORSIZE),
+                                   .stripe_count = bw_put16((uint16_t)chunk->count),
+                                   .sub_stripes =
+                                       bw_put16(chunk->profile->flag == BW_GROUP_RAID10 ? 2 : 1)};
+    for (unsigned i = 0; i < chunk->count; i++) {
+        const struct bw_found_extent *extent = &chunk->extents[order[i] < 0 ? (int)i : order[i]];
+        stripes[i].devid = bw_put64(extent->devid);
+        stripes[i].offset = bw_put64(extent->offset);
+        bw_chunk_facts_uuid(chunk->scan, facts, extent->devid, stripes[i].device_uuid);
+    }
+    return bw_chunk_set_add(set, &item, &added);
+}
+
+static void refuse(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const char *why)
+{
+    if (fs)
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_create(
+                         BW_ERROR_CORRUPT, "chunk %" PRIu64 " (%s, %" PRIu64 " bytes) is lost: %s",
+                         chunk->logical, chunk->profile ? chunk->profile->name : "unknown profile",
+                         chunk->length, why));
+}
+
+static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
+                               const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
+{
+    int order[BW_MOST_STRIPES];
+    memset(order, -1, sizeof order);
+    if (!chunk->profile || !chunk->count || chunk->count > BW_MOST_STRIPES || !count_stripes(chunk))
+        refuse(fs, chunk, "its extents on the devices do not make it up");
+    else if (chunk->profile->striped && !bw_stripe_order_prove(chunk, set, order))
+        refuse(fs, chunk, "the order of its stripes cannot be proven");
+    else
+        return add_chunk(chunk, facts, order, set);
+    return NULL;
+}
+
+struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
+                                  const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
+{
+    for (size_t i = 0; i < facts->groups.count; i++) {
+        const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items[i]);
+        const struct bw_disk_block_group *disk = (const void *)item.data;
+        struct bw_piece piece;
+        if (item.size < sizeof *disk)
+            continue;
+        const size_t first =
+            BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item.key.objectid);
+        struct bw_derived_chunk chunk = {scan,
+                                         item.key.objectid,
+                                         item.key.offset,
+                                         bw_get64(disk->flags),
+                                         bw_raid_profile_of(bw_get64(disk->flags)),
+                                         facts->extents + first,
+                                         0,
+                                         1};
+        while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
+               chunk.extents[chunk.count].chunk == chunk.logical)
+            chunk.count++;
+        BW_AUTO_ERROR struct bw_error *unknown =
+            bw_layout_find(&set->layout, chunk.logical, 1, &piece);
+        if (unknown && chunk.count)
+            BW_TRY(derive(fs, &chunk, facts, set));
+    }
+    return NULL;
+}

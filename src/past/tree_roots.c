@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The present roots of all trees. */
+#include "past/tree_roots.h"
+
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/search.h"
+#include "btree/scan.h"
+#include "format/disk_items.h"
+#include "format/items.h"
+
+/* How many roots of extent trees are tried: those of transactions that were not committed are few.
+ */
+enum { MOST_TRIES = 256 };
+
+/* Ids of trees that the root tree does not have: itself, the chunk tree, the remap tree, and those
+ * of logs and relocation. */
+static bool is_listed(uint64_t id)
+{
+    return id && id != BW_ROOT_TREE && id != BW_CHUNK_TREE && id != BW_REMAP_TREE &&
+           (id <= BW_LAST_SUBVOLUME || id == BW_DATA_RELOC_TREE);
+}
+
+void bw_tree_roots_free(struct bw_tree_roots *roots)
+{
+    free(roots->trees);
+    bw_map_free(&roots->numbers);
+    bw_map_free(&roots->leaves);
+    *roots = (struct bw_tree_roots){0};
+}
+
+static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_pointer *b,
+                      bool by_level)
+{
+    if (by_level && a->level != b->level)
+        return a->level > b->level;
+    if (a->generation != b->generation)
+        return a->generation > b->generation;
+    return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;
+}
+
+/* Notes a block of a tree, unless there is one above it, or a newer one. */
+static struct bw_error *note(struct bw_tree_roots *roots, uint64_t id, struct bw_root_pointer block,
+                             bool by_level)
+{
+    uint32_t number = bw_map_get(&roots->numbers, id);
+    if (!is_listed(id))
+        return NULL;
+    if (number != UINT32_MAX) {
+        struct bw_root_pointer *root = &roots->trees[number].root;
+        *root = is_higher(&block, root, by_level) ? block : *root;
+        return NULL;
+    }
+    if (!BW_ARRAY_RESERVE(roots->trees, roots->count, roots->capacity) ||
+        !bw_map_put(&roots->numbers, id, (uint32_t)roots->count))
+        return bw_error_no_memory();
+    roots->trees[roots->count++] = (struct bw_tree_root){id, block};
+    return NULL;
+}
+
+/* The extent tree. */
+
+/* Whether an extent tree has a tree block. What cannot be read has none. */
+static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *tree,
+                                  const struct bw_root_pointer *block, bool *has)
+{
+    struct bw_item_range range;
+    struct bw_tree_extent extent;
+    *has = false;
+    bw_item_range_begin(&range, &fs->reader, tree, (struct bw_key){block->bytenr, 0, 0},
+                        (struct bw_key){block->bytenr, UINT8_MAX, UINT64_MAX});
+    while (bw_item_range_next(&range))
+        *has |= !range.error && bw_tree_extent_decode(&range.item, &extent) &&
+                extent.generation == block->generation && extent.level == block->level;
+    return bw_item_range_end(&range, NULL);
+}
+
+static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree, bool *is)
+{
+    const struct bw_root_pointer *root = &fs->superblock.root;
+    BW_TRY(has_block(fs, tree, &tree->root, is));
+    return *is && root->bytenr ? has_block(fs, tree, root, is) : NULL;
+}
+
+static int newest_first(const void *left, const void *right)
+{
+    return is_higher(left, right, false) ? -1 : is_higher(right, left, false);
+}
+
+/* All blocks that may be the root of a tree, the most likely ones first. */
+static struct bw_error *candidates(const struct bw_found_index *index, uint64_t id, uint64_t newest,
+                                   struct bw_root_pointer **roots, size_t *count)
+{
+    size_t capacity = 0;
+    *roots = NULL;
+    *count = 0;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        if (bw_found_owner(index, block) != id || block->generation > newest)
+            continue;
+        if (!BW_ARRAY_RESERVE(*roots, *count, capacity))
+            return bw_error_no_memory();
+        (*roots)[(*count)++] =
+            (struct bw_root_pointer){block->bytenr, block->generation, block->level};
+    }
+    if (*count)
+        qsort(*roots, *count, sizeof **roots, newest_first);
+    return NULL;
+}
+
+static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
+                                         uint64_t newest, struct bw_tree *tree)
+{
+    struct bw_root_pointer *roots;
+    size_t count;
+    bool found = false;
+    struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
+    for (size_t i = 0; !error && !found && i < count && i < MOST_TRIES; i++) {
+        *tree = (struct bw_tree){.id = BW_EXTENT_TREE, .root = roots[i]};
+        error = is_committed(fs, tree, &found);
+    }
+    if (!found)
+        tree->id = 0;
+    free(roots);
+    return error;
+}
+
+/* What the extent tree says of all trees. */
+struct survey {
+    struct bw_tree_roots *roots;
+    struct bw_tree_extent block; /* of the last extent item; bytenr 0 if that was no tree block */
+    bool lost;                   /* some of the extent tree cannot be read */
+};
+
+static struct bw_error *take_reference(struct survey *survey,
+                                       const struct bw_extent_reference *reference)
+{
+    const struct bw_tree_extent *block = &survey->block;
+    if (reference->shared)
+        return NULL;
+    if (reference->referrer == BW_ROOT_TREE && !block->level &&
+        !bw_map_put(&survey->roots->leaves, block->bytenr, 1))
+        return bw_error_no_memory();
+    return note(survey->roots, reference->referrer,
+                (struct bw_root_pointer){block->bytenr, block->generation, block->level}, true);
+}
+
+static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
+{
+    struct survey *survey = context;
+    struct bw_extent_reference reference;
+    struct bw_tree_extent block;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        if (bw_tree_extent_decode(&item, &block)) {
+            survey->block = block;
+            while (bw_extent_reference_next(&block.references, &reference))
+                BW_TRY(take_reference(survey, &reference));
+        } else if (item.key.objectid == survey->block.bytenr &&
+                   bw_extent_reference_of_key(&item.key, &reference)) {
+            BW_TRY(take_reference(survey, &reference));
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *lose(void *context, const struct bw_block_pointer *pointer,
+                             struct bw_error *error)
+{
+    struct survey *survey = context;
+    (void)pointer;
+    survey->lost = true;
+    bw_error_free(error);
+    return NULL;
+}
+
+static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
+                                        struct bw_tree_roots *roots)
+{
+    struct survey survey = {.roots = roots};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose, .context = &survey};
+    BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
+    roots->proven = !survey.lost;
+    return NULL;
+}
+
+/* Adds trees that the extent tree has not told of: all of them, if there is none. */
+static struct bw_error *ask_index(const struct bw_found_index *index, uint64_t newest,
+                                  struct bw_tree_roots *roots)
+{
+    const size_t known = roots->count;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        const uint64_t id = bw_found_owner(index, block);
+        if (block->generation <= newest && (bw_map_get(&roots->numbers, id) == UINT32_MAX ||
+                                            bw_map_get(&roots->numbers, id) >= known))
+            BW_TRY(note(roots, id,
+                        (struct bw_root_pointer){block->bytenr, block->generation, block->level},
+                        false));
+    }
+    return NULL;
+}
+
+static int by_id(const void *left, const void *right)
+{
+    const struct bw_tree_root *a = left, *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_index *index,
+                                    uint64_t newest, struct bw_tree_roots *roots)
+{
+    struct bw_tree tree = {0};
+    if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
+        BW_TRY(find_extent_tree(fs, index, newest, &tree));
+    if (tree.id)
+        BW_TRY(ask_extent_tree(fs, &tree, roots));
+    if (!roots->proven)
+        BW_TRY(ask_index(index, newest, roots));
+    bw_map_free(&roots->numbers);
+    if (roots->count)
+        qsort(roots->trees, roots->count, sizeof *roots->trees, by_id);
+    return NULL;
+}
+
+const struct bw_tree_root *bw_tree_root_of(const struct bw_tree_roots *roots, uint64_t id)
+{
+    const size_t at = BW_FIRST_INDEX(i, roots->count, roots->trees[i].id >= id);
+    return at < roots->count && roots->trees[at].id == id ? &roots->trees[at] : NULL;
+}
