@@ -266,9 +266,9 @@ static struct bw_error *find(struct search *search, bool *complete)
 
 /* The new tree. */
 
-static struct bw_error *put_device(struct bw_tree_editor *tree, const struct bw_image *image)
+static struct bw_error *put_device(struct bw_tree_editor *tree,
+                                   const struct bw_device_identity *device)
 {
-    const struct bw_device_identity *device = &image->superblock.device;
     const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, device->devid};
     struct bw_disk_device_item item = {.devid = bw_put64(device->devid),
                                        .total_bytes = bw_put64(device->total_bytes),
@@ -281,23 +281,43 @@ static struct bw_error *put_device(struct bw_tree_editor *tree, const struct bw_
     return bw_edit_put(tree, &key, &item, sizeof item);
 }
 
-static struct bw_error *make_tree(const struct search *search, struct bw_tree_editor *tree)
+/* A device that stripes lie on; better items come later. */
+static struct bw_error *put_stripe_device(struct bw_tree_editor *tree, const struct bw_chunk *chunk)
+{
+    for (unsigned i = 0; i < chunk->stripe_count; i++) {
+        struct bw_device_identity device = {.devid = bw_get64(chunk->stripes[i].devid)};
+        memcpy(device.uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
+        BW_TRY(put_device(tree, &device));
+    }
+    return NULL;
+}
+
+static struct bw_error *put_chunks(const struct search *search, struct bw_tree_editor *tree)
 {
     const struct bw_newest *items = &search->known.items;
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_item item = bw_newest_view(items, &items->items[i]);
+        struct bw_chunk chunk;
+        BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
+        BW_TRY(put_stripe_device(tree, &chunk));
+        BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
+    }
+    return NULL;
+}
+
+static struct bw_error *make_tree(const struct search *search, struct bw_tree_editor *tree)
+{
     const struct bw_newest *others = &search->facts.chunks;
     BW_TRY(bw_trunk_begin_tree(search->fs, BW_CHUNK_TREE, tree));
+    BW_TRY(put_chunks(search, tree));
     for (size_t i = 0; i < others->count; i++) {
         const struct bw_item item = bw_newest_view(others, &others->items[i]);
-        if (item.key.type == BW_DEVICE_ITEM)
+        if (item.key.type == BW_DEVICE_ITEM && item.size <= bw_edit_room(tree))
             BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
     }
     for (size_t i = 0; i < search->fs->image_count; i++)
         if (search->fs->images[i].role == BW_IMAGE_DEVICE)
-            BW_TRY(put_device(tree, &search->fs->images[i]));
-    for (size_t i = 0; i < items->count; i++) {
-        const struct bw_item item = bw_newest_view(items, &items->items[i]);
-        BW_TRY(bw_edit_put(tree, &item.key, item.data, item.size));
-    }
+            BW_TRY(put_device(tree, &search->fs->images[i].superblock.device));
     return NULL;
 }
 
@@ -354,5 +374,5 @@ struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
     }
     bw_editor_destroy(&tree);
     end(&search);
-    return bw_trunk_give_up(fs, error, why);
+    return bw_trunk_give_up(error, why);
 }

@@ -30,15 +30,14 @@ struct making {
     size_t made;     /* root items that are not from a present leaf */
 };
 
-struct bw_error *bw_trunk_give_up(struct bw_fs *fs, struct bw_error *error, struct bw_error *why)
+struct bw_error *bw_trunk_give_up(struct bw_error *error, struct bw_error *why)
 {
-    if (error && error->code != BW_ERROR_NO_MEMORY) {
-        bw_fs_report(fs, BW_WARNING, error);
-        return why;
+    if (!error || error->code == BW_ERROR_NO_MEMORY) {
+        bw_error_free(error ? why : NULL);
+        return error;
     }
-    if (error)
-        bw_error_free(why);
-    return error;
+    bw_error_free(error);
+    return why;
 }
 
 struct bw_error *bw_trunk_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor)
@@ -73,12 +72,14 @@ static struct bw_error *scan(struct making *making)
                                 .visit = see_block,
                                 .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);
-    if (!error && ranges.bytes > BW_TRUNK_LIMIT && !fs->scan)
-        error = bw_error_create(BW_ERROR_NOT_FOUND,
-                                "the root tree is lost: with --scan, the present state is put "
-                                "together from %" PRIu64 " GiB of tree blocks",
-                                ranges.bytes >> 30);
-    if (!error)
+    const bool too_much = ranges.bytes > BW_TRUNK_LIMIT && !fs->scan;
+    if (!error && too_much)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_NOT_FOUND,
+                                     "the root tree is lost: with --scan, the present state is put "
+                                     "together from %" PRIu64 " GiB of tree blocks",
+                                     ranges.bytes >> 30));
+    if (!error && !too_much)
         error = bw_past_scan(&scan);
     free(ranges.ranges);
     return error;
@@ -306,5 +307,5 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
     bw_newest_free(&making.items);
     bw_tree_roots_free(&making.roots);
     bw_found_free(&making.index);
-    return bw_trunk_give_up(fs, error, why);
+    return bw_trunk_give_up(error, why);
 }

@@ -54,17 +54,22 @@ static bool has_open(const struct piece *piece, uint32_t first, uint32_t count)
     return false;
 }
 
+static void read_requests(const struct piece *piece, struct bw_request *requests, size_t count)
+{
+    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
+    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
+    frame.metadata = true;
+    bw_wind(&frame, reader->top, requests, count);
+}
+
 /* Reads one copy of what is not known yet. */
 static void read_copy(struct piece *piece, unsigned copy)
 {
-    const struct bw_tree_reader *reader = &piece->scanner->scan->fs->reader;
-    const uint32_t slots = READ / reader->nodesize;
-    struct bw_frame frame = bw_frame_above(NULL, bw_xlator_probes(reader->top));
-    frame.metadata = true;
+    const uint32_t nodesize = piece->scanner->identity.nodesize, slots = READ / nodesize;
     piece->request_count = 0;
     for (uint32_t at = 0; at < piece->range->length; at += READ) {
         const uint32_t left = piece->range->length - at;
-        if (has_open(piece, at / reader->nodesize, slots))
+        if (has_open(piece, at / nodesize, slots))
             piece->requests[piece->request_count++] =
                 (struct bw_request){.kind = BW_REQUEST_RAW,
                                     .copy = (uint8_t)copy,
@@ -72,7 +77,7 @@ static void read_copy(struct piece *piece, unsigned copy)
                                     .address = piece->range->logical + at,
                                     .buffer = piece->worker->buffer + at};
     }
-    bw_wind(&frame, reader->top, piece->requests, piece->request_count);
+    read_requests(piece, piece->requests, piece->request_count);
 }
 
 /* Judges a place; it stays open if another copy may be better. Among data nearly nothing is a
@@ -94,6 +99,20 @@ static void judge_slot(struct piece *piece, uint32_t slot)
         kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed);
 }
 
+/* What is left around a bad sector; false if the place cannot be read. */
+static bool read_slot(const struct piece *piece, const struct bw_request *request, uint64_t slot)
+{
+    const uint32_t nodesize = piece->scanner->identity.nodesize;
+    struct bw_request one = {.kind = BW_REQUEST_RAW,
+                             .copy = request->copy,
+                             .length = nodesize,
+                             .address = piece->range->logical + slot * nodesize,
+                             .buffer = piece->worker->buffer + slot * nodesize};
+    read_requests(piece, &one, 1);
+    bw_error_free(one.error);
+    return !one.error;
+}
+
 static void judge(struct piece *piece)
 {
     piece->unread = 0;
@@ -101,10 +120,14 @@ static void judge(struct piece *piece)
     for (size_t i = 0; i < piece->request_count; i++) {
         const struct bw_request *request = &piece->requests[i];
         const uint64_t first = (request->address - piece->range->logical) / nodesize;
-        for (uint64_t slot = first; slot < first + request->length / nodesize; slot++)
-            if (!request->error && piece->worker->open[slot])
+        for (uint64_t slot = first; slot < first + request->length / nodesize; slot++) {
+            if (!piece->worker->open[slot])
+                continue;
+            if (!request->error || read_slot(piece, request, slot))
                 judge_slot(piece, (uint32_t)slot);
-        piece->unread += request->error ? request->length : 0;
+            else
+                piece->unread += nodesize;
+        }
         bw_error_free(request->error);
     }
 }

@@ -23,8 +23,8 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why);
 /** Begins a tree in memory, which takes the place of a lost one. */
 struct bw_error *bw_trunk_begin_tree(struct bw_fs *fs, uint64_t id, struct bw_tree_editor *editor);
 
-/** Ends a search for a trunk: takes its error, and that of what was lost unless the search has
- * reported it. Returns what a hook returns. */
-struct bw_error *bw_trunk_give_up(struct bw_fs *fs, struct bw_error *error, struct bw_error *why);
+/** What a hook returns: takes the error of its search, and that of what was lost unless the search
+ * was a success and has reported it. */
+struct bw_error *bw_trunk_give_up(struct bw_error *error, struct bw_error *why);
 
 #endif
