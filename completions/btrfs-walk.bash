@@ -57,7 +57,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --scan --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -286,7 +286,7 @@ _btrfs_walk() {
         fi ;;
     owner:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--devid --bad-map --block-size --map-offset --extent --subvol --scan -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--devid --bad-map --block-size --map-offset --extent --subvol --all-trees -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
