@@ -352,7 +352,9 @@ static void report(const struct search *search, bool complete, struct bw_error *
                                  "the chunk tree is lost: it is put together from what was found: "
                                  "%zu chunks%s",
                                  search->known.items.count,
-                                 complete ? "" : ", which are not all of them"));
+                                 complete || !search->fs->superblock.chunk_root.bytenr
+                                     ? ""
+                                     : ", which are not all of them"));
 }
 
 struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)

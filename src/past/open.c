@@ -131,6 +131,7 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
 {
     static const struct bw_fs_hooks hooks = {.attach = bw_recovery_attach,
                                              .find_generation = find_generation,
+                                             .find_superblocks = bw_trunk_find_superblocks,
                                              .find_chunks = bw_trunk_find_chunks,
                                              .find_roots = bw_trunk_find_roots};
     return bw_fs_open_with(options, &hooks, fs);

@@ -14,6 +14,9 @@
 /** Without bw_fs_options.scan, no more than this is read in search of a trunk. */
 #define BW_TRUNK_LIMIT (UINT64_C(64) << 30)
 
+/** bw_fs_hooks.find_superblocks. (lost_superblocks.c) */
+struct bw_error *bw_trunk_find_superblocks(struct bw_fs *fs, struct bw_image_set *set);
+
 /** bw_fs_hooks.find_chunks. (lost_chunks.c) */
 struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why);
 
