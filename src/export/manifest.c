@@ -171,11 +171,12 @@ static struct bw_error *place(struct reader *reader, char *name, struct bw_manif
     if (whole || !*entry->path)
         return NULL;
     if (directory->length) {
-        entry->owned = malloc(directory->length + strlen(entry->path) + 1);
+        const size_t size = strlen(entry->path) + 1;
+        entry->owned = malloc(directory->length + size);
         if (!entry->owned)
             return bw_error_no_memory();
         memcpy(entry->owned, directory->data, directory->length);
-        strcpy(entry->owned + directory->length, entry->path);
+        memcpy(entry->owned + directory->length, entry->path, size);
         entry->path = entry->owned;
     }
     if (entry->type == S_IFDIR && entry->given & BW_MANIFEST_TYPE)

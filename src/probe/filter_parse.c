@@ -228,9 +228,10 @@ parse_list(struct parser *parser, enum bw_filter_symbol between, bool decided,
            struct bw_error *(*parse_part)(struct parser *parser, struct ends *ends),
            struct ends *ends)
 {
+    struct ends right = {0};
+    *ends = right;
     BW_TRY(parse_part(parser, ends));
     while (is_symbol(parser, between)) {
-        struct ends right;
         lead_to(parser->filter, ends->chain[!decided], (uint16_t)parser->filter->count);
         BW_TRY(advance(parser));
         BW_TRY(parse_part(parser, &right));

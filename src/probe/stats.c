@@ -281,7 +281,7 @@ static int compare_rows(const void *a, const void *b)
     if (one_time != other_time)
         return one_time > other_time ? -1 : 1;
     int order = strcmp(one->name, other->name);
-    return order || !one->type ? order : strcmp(one->type, other->type);
+    return order || !one->type || !other->type ? order : strcmp(one->type, other->type);
 }
 
 bool bw_probe_stats_table(const struct bw_probe_stats *stats, struct bw_stats_table *table)

@@ -105,7 +105,7 @@ static char *write_signed(const struct bw_rows *rows, const struct bw_column *co
 }
 
 /* The longest is {"devid":N,"offset":N}, */
-enum { STRIPE_ROOM = sizeof "{\"devid\":,\"offset\":}," + 2 * BW_DECIMAL_ROOM };
+enum { STRIPE_ROOM = sizeof "{\"devid\":,\"offset\":}," + (size_t)2 * BW_DECIMAL_ROOM };
 
 static char *write_stripes(const struct bw_rows *rows, const struct bw_column *column,
                            const void *value, char *at, struct bw_buffer *buffer)

@@ -102,7 +102,7 @@ static struct bw_lead named_lead(char **left, const char *before, const struct b
 static size_t leads_room(const struct bw_record *record, const struct choice *choice,
                          const struct bw_rows_options *options)
 {
-    size_t room = 3 * BW_LEAD_STEP + padded(options->separator_length);
+    size_t room = (size_t)3 * BW_LEAD_STEP + padded(options->separator_length);
     for (unsigned i = 0; i < choice->count; i++)
         room += 2 * lead_room(&record->members[choice->members[i]]);
     return room;
@@ -162,7 +162,7 @@ static void add_json_columns(struct bw_rows *rows, const struct choice *choice, 
 /* What a row needs if each value has its greatest size, begin and end included. */
 static size_t room_of(const struct bw_rows *rows)
 {
-    size_t room = 2 * BW_LEAD_STEP;
+    size_t room = (size_t)2 * BW_LEAD_STEP;
     for (unsigned i = 0; i < rows->column_count; i++) {
         size_t plain = padded(rows->columns[i].lead.length),
                bytes = padded(rows->columns[i].bytes_lead.length);
