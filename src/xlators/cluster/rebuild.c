@@ -147,7 +147,7 @@ struct bw_error *bw_rebuild_piece(const struct bw_frame *frame, struct bw_xlator
     struct row row = {.piece = piece,
                       .data_parts = bw_layout_data_stripes(piece->chunk),
                       .parts = piece->chunk->stripe_count};
-    BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length);
+    BW_AUTO_FREE uint8_t *bytes = malloc((size_t)row.parts * piece->length + 1); /* not 0 */
     if (!bytes)
         return bw_error_no_memory();
     mark_bad(&row, copy);

@@ -35,15 +35,16 @@ static struct bw_error *init(struct bw_xlator *xlator)
     return NULL;
 }
 
-/* -ln(number / 2^64), for numbers from 1. Squaring yields the binary logarithm bit by bit; 32 bits
+/* -ln(number / 2^64), for numbers from 1. Squaring yields the binary logarithm bit by bit; 33 bits
  * are precise enough, and save a dependency on the mathematical library. */
 static double negative_logarithm(uint64_t number)
 {
     const double ln2 = 0.69314718055994530942;
     unsigned whole = 63 - (unsigned)__builtin_clzll(number);
     uint64_t mantissa = number << (63 - whole) >> 32; /* from 1 to 2, in units of 2^-31 */
-    double logarithm = whole;
-    for (double bit = 0.5; bit > 1e-10; bit /= 2) {
+    double logarithm = whole, bit = 1;
+    for (unsigned count = 0; count < 33; count++) {
+        bit /= 2;
         mantissa = mantissa * mantissa >> 31;
         if (mantissa >> 32) {
             mantissa >>= 1;
