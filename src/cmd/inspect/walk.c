@@ -133,10 +133,10 @@ const struct command cmd_walk = {
     .operands = "IMAGE...",
     .summary = "Prints the path of every regular file of an unmounted btrfs file system.",
     .details =
-        "\nIMAGE is an image file or a block device. Several of them are the devices of one\n"
-        "file system, in any order. They are opened read-only. Paths begin at the\n"
-        "top-level subvolume (id 5) and include all subvolumes and snapshots. Exit\n"
-        "status: 0 all listed; 1 part of the answer is missing; 2 wrong usage or not a\n"
+        "\nIMAGE is an image file, a block device or the address of a server. Several of them\n"
+        "are the devices of one file system, in any order. They are opened read-only. Paths\n"
+        "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
+        "Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong usage or not a\n"
         "btrfs file system; 3 a feature of the image is not supported.\n\n"
         "The filters are those of find(1). A file must meet all of them; of several\n"
         "--name options, one is enough. With --type, directories and others are listed as\n"
@@ -150,7 +150,12 @@ const struct command cmd_walk = {
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
                 "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
-                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n",
+                "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n"
+                "  btrfs-walk disk.qcow2                        or vmdk, vdi, vhdx; with qemu-nbd\n"
+                "  btrfs-walk disk.img.xz                       or gzip; with nbdkit\n"
+                "  btrfs-walk nbd://server/disk                 on an NBD server, also nbds://\n"
+                "  btrfs-walk https://server/disk.img           or s3://bucket/key; with nbdkit\n"
+                "  btrfs-walk rbd:pool/disk                     in a Ceph cluster; with qemu-nbd\n",
     .options = options,
     .record = "fileinfo",
     .run = run,
