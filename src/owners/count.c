@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "owners/node_runs.h"
+#include "owners/ranges.h"
 #include "owners/references.h"
 #include "owners/shared_extents.h"
 #include "owners/shares.h"
@@ -23,7 +24,7 @@ struct counting {
     struct bw_shares *shares;
     struct bw_waves waves;
     struct bw_shared_extents shared;
-    struct bw_map seen; /* places of blocks with one reference */
+    struct bw_block_set seen; /* blocks with one reference */
     struct bw_run_taker taker;
     struct bw_node_runs **runs; /* of each worker */
     struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
@@ -73,16 +74,11 @@ static void reach(struct counting *counting, struct bw_shared_extent *extent, ui
 /* Whether a block with one reference is met for the first time. */
 static bool is_first(struct counting *counting, uint64_t bytenr)
 {
-    enum { PLACES = 16 };
-    const uint64_t place = bytenr / BW_MIN_SECTORSIZE;
-    const uint32_t bit = UINT32_C(1) << place % PLACES;
-    uint32_t known = bw_map_get(&counting->seen, place / PLACES);
-    known = known == UINT32_MAX ? 0 : known;
-    if (known & bit)
-        counting->contradicted = true;
-    else if (!bw_map_put(&counting->seen, place / PLACES, known | bit))
+    bool added = false;
+    if (!bw_block_set_add(&counting->seen, bytenr, &added))
         fail(counting);
-    return !(known & bit);
+    counting->contradicted |= !added;
+    return added;
 }
 
 /* References to a tree block; returns whether it is to be read at once. */
@@ -360,7 +356,7 @@ static void release(struct counting *counting)
     free(counting->runs);
     free(counting->data);
     bw_waves_end(&counting->waves);
-    bw_map_free(&counting->seen);
+    bw_map_free(&counting->seen.words);
     free(counting->order);
     bw_shared_free(&counting->shared);
 }

@@ -126,6 +126,9 @@ finds qgroup-missing quota-groups 8 0 242 281474976710658 delete
 finds qgroup-missing quota-groups 8 562949953421412 246 281474976710658 \
     key 562949953421412 246 281474976710665
 finds qgroup-unchecked quota super 56 8 1
+finds qgroup-unchecked quota-groups 8 0 240 0 set 16 8 5
+finds qgroup-unchecked quota-groups 8 0 240 0 set 16 8 3
+finds qgroup-unchecked quota-groups 8 0 240 0 add 8 8 -1
 finds verity-item verity 5 284 37 0 key 284 37 5
 
 # Data.
