@@ -5,15 +5,25 @@
 
 #include "cmd/command.h"
 
-/** Those that can be opened, the newest first. */
+/** How they are looked for. */
+struct cmd_states_settings {
+    bool scan, no_scan;
+};
+
+/** The options for that. */
+extern const struct cmd_option cmd_states_options[];
+
+/** Those that may be opened, the newest first. */
 struct cmd_states {
     struct bw_fs_options images; /**< how to open them: set `state`, too */
     struct bw_state_choice *choices;
-    size_t count, capacity;
+    size_t count;
 };
 
-/** Finds them. To be freed with cmd_states_free(), whatever it returns. */
-struct bw_error *cmd_states_find(const struct cmd_common *common, const struct bw_fs *fs,
+/** Finds those of the file system of a command. To be freed with cmd_states_free(), whatever it
+ * returns. */
+struct bw_error *cmd_states_find(const struct cmd_common *common, struct bw_fs *fs,
+                                 const struct cmd_states_settings *settings,
                                  struct cmd_states *states);
 
 /** Opens a state of the file system of the command; to be closed with bw_fs_close(). */

@@ -16,6 +16,7 @@
 struct deleted_state {
     struct extract_settings extract;
     struct cmd_rows_settings rows;
+    struct cmd_states_settings states;
     uint64_t since;
     bool no_data, unproven, null_terminated;
 };
@@ -58,6 +59,7 @@ static const struct cmd_option options[] = {
      CMD_TEXT(struct deleted_state, extract.folder)},
     {0, "unproven", NULL, "also extract files that have no checksums, whatever they hold now",
      CMD_FLAG(struct deleted_state, unproven)},
+    CMD_GROUP(cmd_states_options, struct deleted_state, states),
     CMD_GROUP(extract_options, struct deleted_state, extract),
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct deleted_state, extract.export.walk.threads)},
@@ -72,7 +74,8 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 {
-    BW_TRY(cmd_states_find(deleting->common, present, &deleting->states));
+    BW_TRY(
+        cmd_states_find(deleting->common, present, &deleting->settings->states, &deleting->states));
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &deleting->states.images,

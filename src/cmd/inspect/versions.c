@@ -14,6 +14,7 @@
 
 struct versions_state {
     struct cmd_rows_settings rows;
+    struct cmd_states_settings states;
     bool all, no_data;
 };
 
@@ -28,6 +29,7 @@ static const struct cmd_option options[] = {
      CMD_FLAG(struct versions_state, all)},
     {0, "no-data", NULL, "do not read data: nothing is said of what is left of them",
      CMD_FLAG(struct versions_state, no_data)},
+    CMD_GROUP(cmd_states_options, struct versions_state, states),
     CMD_GROUP(cmd_rows_options, struct versions_state, rows),
     {0},
 };
@@ -85,7 +87,8 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     const struct versions_state *state = context;
     struct versions versions = {listing, state};
     struct cmd_states states;
-    struct bw_error *error = cmd_states_find(listing->common, listing->session.fs, &states);
+    struct bw_error *error =
+        cmd_states_find(listing->common, listing->session.fs, &state->states, &states);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &states.images,

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/past/left: what is left of a file, from the parts that reading it gives. */
+#include "support/walk_helpers.h"
+
+#include "btrfs-walk/deleted.h"
+
+static void take(struct bw_left *left, enum bw_data_kind kind, uint64_t offset, uint64_t length)
+{
+    const struct bw_data_part part = {.kind = kind, .offset = offset, .length = length};
+    bw_left_take(left, &part);
+}
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    struct bw_left left = {0};
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    take(&left, BW_DATA_HOLE, 0, 4096);
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    take(&left, BW_DATA_BYTES, 4096, 4096);
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_UNPROVEN);
+    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "proven");
+    take(&left, BW_DATA_BAD, 8192, 1);
+    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "partly");
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);
+    left.good = 0;
+    assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "lost");
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct bw_left left = {0};
+    take(&left, BW_DATA_BAD, 0, 4096);
+    take(&left, BW_DATA_BAD, 4096, 4096);
+    assert_int_equal(left.count, 1);
+    assert_int_equal(left.ranges[0].length, 8192);
+    for (uint64_t i = 1; i < 100; i++) {
+        take(&left, BW_DATA_BYTES, i * 16384 - 8192, 8192);
+        take(&left, BW_DATA_BAD, i * 16384, 8192);
+    }
+    assert_int_equal(left.count, 100);
+    assert_int_equal(left.bad, 100 * 8192);
+    assert_int_equal(left.good, 99 * 8192);
+    assert_int_equal(left.ranges[BW_LEFT_RANGES - 1].offset, 15 * 16384);
+    assert_int_equal(left.ranges[BW_LEFT_RANGES - 1].length, 8192);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_ranges)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
