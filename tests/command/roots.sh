@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The roots command, and states that only a scan finds: on a fixture with snapshots, which make a
+# transaction write two root trees and abandon the first.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain || exit 1
+image=$BUILD/fixtures/gone/dev1.img
+discarded=$BUILD/fixtures/plain/dev1.img
+columns=generation,found,standing,left,missing,trimmed,overwritten,readable,subvolumes,tree_root
+rows() { tr '\t\n' ' ;' < "$WORK/out"; }
+
+expect "roots" 0 - roots -o "$columns" --raw "$image"
+is "states of a scan" "$(rows)" "9 superblock backup-0 scan committed whole 0 0 0 1 1 5898240;\
+9 scan abandoned whole 0 0 0 2 2 5799936;8 backup-3 scan committed whole 0 0 0 2 2 5767168;\
+7 backup-2 scan committed whole 0 0 0 2 2 5636096;7 scan abandoned whole 0 0 0 2 2 5357568;\
+6 backup-1 scan committed whole 0 0 0 1 1 5242880;"
+expect "roots without a scan" 0 - roots --no-scan -o "$columns" --raw "$image"
+is "states of the superblock" "$(rows)" "9 superblock backup-0 committed - - - - - 1 5898240;\
+8 backup-3 committed - - - - - 2 5767168;7 backup-2 committed - - - - - 2 5636096;\
+6 backup-1 committed - - - - - 1 5242880;"
+expect "both" 2 'exclude each other' roots --scan --no-scan "$image"
+expect "a date" 0 - roots -o date --raw "$image"
+is "of the present" "$(head -n 1 "$WORK/out")" 1795362467135281114
+
+expect "trimmed blocks" 0 - roots -o generation,left,missing,trimmed "$discarded"
+is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 nothing 1 1;6 nothing 2 2;5 nothing 2 1;'
+expect "trees" 0 - roots --trees -o generation,name,left "$discarded"
+is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
+
+# The index: made, used, refused, made anew.
+expect "an index is made" 0 - roots --index "$WORK/index" "$image"
+cp "$WORK/out" "$WORK/first"
+is "its size" "$(($(stat -c %s "$WORK/index") > 96))" 1
+cp "$WORK/index" "$WORK/kept"
+expect "an index is used" 0 - roots --index "$WORK/index" "$image"
+is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
+printf 'x' | dd of="$WORK/index" bs=1 seek=300 conv=notrunc 2> /dev/null
+expect "a damaged index is not used" 0 - roots --index "$WORK/index" "$image"
+is "and written anew" "$(tail -c +97 "$WORK/index" | wc -c)" "$(tail -c +97 "$WORK/kept" | wc -c)"
+is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
+expect "an index of another" 0 - roots --index "$WORK/index" "$discarded"
+is "is not used" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
+echo text > "$WORK/text"
+expect "another file" 2 'is not an index' roots --index "$WORK/text" "$image"
+is "stays" "$(cat "$WORK/text")" text
+expect "an image" 2 'never written to|is read' roots --index "$image" "$image"
+
+# States that the superblock does not name: its backup roots are erased.
+cp --sparse=always "$image" "$WORK/image"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/image" super 2859 8 0 and super 3027 8 0 and \
+    super 3195 8 0 and super 3363 8 0 > /dev/null
+expect "found by the scan" 0 - roots -o generation,found,standing,left "$WORK/image"
+is "all states" "$(rows)" '9 superblock scan committed whole;9 scan abandoned whole;'\
+'8 scan committed whole;7 scan committed whole;7 scan abandoned whole;6 scan committed whole;'
+for generation in 6 7 8; do
+    expect "sum of generation $generation" 0 - sum --generation "$generation" "$image"
+    cp "$WORK/out" "$WORK/sums"
+    expect "the same by a scan" 0 - sum --generation "$generation" "$WORK/image"
+    is "hashes of $generation" "$(cmp "$WORK/out" "$WORK/sums" && echo same)" same
+    expect "check of $generation" 0 '0 errors, 0 warnings' check --data --generation \
+        "$generation" "$WORK/image"
+done
+expect "a state that is gone" 2 'no state of generation 5 is left' ls --generation 5 "$WORK/image"
+finish

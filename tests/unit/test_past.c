@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/past: the index of found blocks, telling them from other bytes, and its file. */
+#include <stdlib.h>
+
+#include "past/past.h"
+#include "support/walk_helpers.h"
+
+static struct bw_found_block block_at(uint64_t bytenr, uint64_t generation)
+{
+    return (struct bw_found_block){.bytenr = bytenr, .generation = generation};
+}
+
+/* Batches as threads end their tasks: nearly in order, and one that is far away. */
+static void test_index(void **state)
+{
+    static const uint64_t starts[] = {8, 0, 12, 4, 1u << 20, 16};
+    struct bw_found_index index;
+    (void)state;
+    bw_found_init(&index);
+    bw_found_add(&index, NULL, 0);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        struct bw_found_block blocks[4];
+        for (uint64_t k = 0; k < 4; k++)
+            blocks[k] = block_at((starts[i] + k) << 14, 7);
+        bw_found_add(&index, blocks, 4);
+    }
+    assert_false(index.unsorted);
+    const struct bw_found_block others[] = {block_at(3 << 14, 9), block_at(3 << 14, 7),
+                                            block_at(2 << 14, 1)};
+    bw_found_add(&index, others, 3);
+    assert_true(index.unsorted);
+    bw_found_sort(&index);
+    assert_int_equal(index.count, 26);
+    for (size_t i = 1; i < index.count; i++)
+        assert_true(index.blocks[i - 1].bytenr <= index.blocks[i].bytenr);
+    assert_ptr_equal(bw_found_find(&index, 2 << 14, 1), &index.blocks[2]);
+    assert_ptr_equal(bw_found_find(&index, 3 << 14, 9), &index.blocks[5]);
+    assert_null(bw_found_find(&index, 3 << 14, 8));
+    assert_null(bw_found_find(&index, UINT64_MAX, 8));
+    assert_non_null(bw_found_find(&index, ((1u << 20) + 3) << 14, 7));
+    bw_found_free(&index);
+}
+
+enum { NODESIZE = 4096 };
+
+static void seal(uint8_t *bytes)
+{
+    bw_checksum_compute(BW_CHECKSUM_CRC32C, bytes + 32, NODESIZE - 32, bytes);
+}
+
+static enum bw_found_kind kind_of(const uint8_t *bytes, uint64_t bytenr)
+{
+    static uint8_t fsid[1][BW_UUID_SIZE] = {"the file system"};
+    const struct bw_found_identity identity = {fsid, 1, BW_CHECKSUM_CRC32C, NODESIZE};
+    struct bw_found_index index;
+    struct bw_found_block block;
+    bw_found_init(&index);
+    const enum bw_found_kind kind = bw_found_recognise(&identity, &index, bytes, bytenr, &block);
+    if (kind == BW_FOUND_BLOCK) {
+        assert_int_equal(bw_found_owner(&index, &block), 5);
+        assert_int_equal(block.generation, 3);
+    }
+    bw_found_free(&index);
+    return kind;
+}
+
+static void test_recognise(void **state)
+{
+    uint8_t bytes[NODESIZE] = {0};
+    struct bw_disk_header *header = (void *)bytes;
+    (void)state;
+    assert_int_equal(kind_of(bytes, 0), BW_FOUND_ZEROS);
+    bytes[NODESIZE - 1] = 1;
+    assert_int_equal(kind_of(bytes, 0), BW_FOUND_NOTHING);
+    memcpy(header->fsid, "the file system", BW_UUID_SIZE);
+    header->bytenr = bw_put64(1 << 20);
+    header->generation = bw_put64(3);
+    header->owner = bw_put64(5);
+    assert_int_equal(kind_of(bytes, 1 << 20), BW_FOUND_DAMAGED);
+    seal(bytes);
+    assert_int_equal(kind_of(bytes, 1 << 20), BW_FOUND_BLOCK);
+    assert_int_equal(kind_of(bytes, BW_FOUND_ANYWHERE), BW_FOUND_BLOCK);
+    assert_int_equal(kind_of(bytes, 2 << 20), BW_FOUND_DAMAGED);
+    header->item_count = bw_put32(NODESIZE);
+    seal(bytes);
+    assert_int_equal(kind_of(bytes, 1 << 20), BW_FOUND_DAMAGED);
+    header->item_count = bw_put32(0);
+    header->owner = bw_put64(UINT64_MAX);
+    seal(bytes);
+    assert_int_equal(kind_of(bytes, 1 << 20), BW_FOUND_DAMAGED);
+}
+
+static struct bw_error *gather(void *context, const char *bytes, size_t length)
+{
+    bw_buffer_append(context, bytes, length);
+    return NULL;
+}
+
+/* Whether a file that is cut or changed is refused. */
+static bool is_read(struct bw_fs *fs, const char *bytes, size_t length)
+{
+    struct bw_past past = {.fs = fs};
+    bw_found_init(&past.index);
+    const bool read = bw_past_read_index(&past, bytes, length);
+    assert_int_equal(past.index.count, read ? 1500 : 0);
+    bw_found_free(&past.index);
+    return read;
+}
+
+static void test_file(void **state)
+{
+    struct bw_fs fs = {.superblock = {.nodesize = NODESIZE, .generation = 9}};
+    struct bw_past past = {.fs = &fs};
+    BW_AUTO_BUFFER struct bw_buffer text = {0};
+    (void)state;
+    bw_found_init(&past.index);
+    past.index.owners = calloc(1, sizeof *past.index.owners);
+    past.index.owner_count = 1;
+    for (uint64_t i = 0; i < 1500; i++) {
+        const struct bw_found_block block = block_at(i << 12, 7);
+        bw_found_add(&past.index, &block, 1);
+    }
+    assert_null(bw_past_write_index(&past, gather, &text));
+    bw_found_free(&past.index);
+    assert_true(bw_past_is_index(text.data, text.length));
+    assert_true(is_read(&fs, text.data, text.length));
+    for (size_t cut = 0; cut < text.length; cut += 977)
+        assert_false(is_read(&fs, text.data, cut));
+    for (size_t at = 0; at < text.length; at += 1 + text.length / 300) {
+        text.data[at] ^= 1;
+        if (at < 64 || at >= 88) /* between them are numbers that are only shown */
+            assert_false(is_read(&fs, text.data, text.length));
+        text.data[at] ^= 1;
+    }
+    fs.superblock.generation = 10;
+    assert_false(is_read(&fs, text.data, text.length));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_recognise),
+        cmocka_unit_test(test_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
