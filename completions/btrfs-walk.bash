@@ -220,7 +220,7 @@ _btrfs_walk() {
         fi ;;
     versions:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--all --no-data --scan --no-scan -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--all --no-data --no-scan -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -256,7 +256,7 @@ _btrfs_walk() {
         fi ;;
     deleted:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --scan --no-scan --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --no-scan --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

@@ -9,8 +9,6 @@
 #include "cmd/common/progress.h"
 
 const struct cmd_option cmd_states_options[] = {
-    {0, "scan", NULL, "look for states in all metadata chunks, however large they are",
-     CMD_FLAG(struct cmd_states_settings, scan)},
     {0, "no-scan", NULL, "take only the states that the superblock names",
      CMD_FLAG(struct cmd_states_settings, no_scan)},
     {0},
@@ -50,16 +48,14 @@ struct bw_error *cmd_states_find(const struct cmd_common *common, struct bw_fs *
     struct cmd_progress progress = {0};
     const struct bw_past_options how = {
         .struct_size = sizeof how,
-        .scanning = settings->scan      ? BW_PAST_SCAN_ALWAYS
-                    : settings->no_scan ? BW_PAST_SCAN_NEVER
-                                        : BW_PAST_SCAN_SMALL,
+        .scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
+                    : common->scan    ? BW_PAST_SCAN_ALWAYS
+                                      : BW_PAST_SCAN_SMALL,
         .progress = show_progress,
         .context = &progress,
     };
     struct bw_past *past = NULL;
     *states = (struct cmd_states){.images = cmd_fs_options(common)};
-    if (settings->scan && settings->no_scan)
-        return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
     cmd_progress_start(&progress, common->quiet);
     struct bw_error *error = bw_past_open(fs, &how, &past);
     cmd_progress_end(&progress);

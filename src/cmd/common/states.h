@@ -5,9 +5,9 @@
 
 #include "cmd/command.h"
 
-/** How they are looked for. */
+/** How they are looked for: with --scan of all commands, wherever that takes long. */
 struct cmd_states_settings {
-    bool scan, no_scan;
+    bool no_scan;
 };
 
 /** The options for that. */
