@@ -275,12 +275,11 @@ static uint64_t parent_of(const struct listing *listing)
     struct bw_place parent = {top.subvolume, listing->place.directory, BW_FILE_DIRECTORY, 0};
     struct bw_subvolume_info info = {0};
     if (listing->place.inode == top.inode && top.subvolume != mount->options.top) {
-        BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(mount->fs, top.subvolume, &info);
+        bw_error_free(bw_subvolume_get(mount->fs, top.subvolume, &info));
         parent.subvolume = bw_subvolume_by_id(mount->fs, info.parent);
         parent.inode = info.directory;
     } else if (listing->place.inode != top.inode && listing->place.inode != BW_EMPTY_DIRECTORY) {
-        BW_AUTO_ERROR struct bw_error *error =
-            bw_inode_names(mount->fs, &listing->place, take_parent, &parent.inode);
+        bw_error_free(bw_inode_names(mount->fs, &listing->place, take_parent, &parent.inode));
     }
     return bw_mount_number(mount, parent.subvolume && parent.inode ? &parent : &listing->place);
 }
