@@ -53,7 +53,9 @@ static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_op
 
 static struct bw_error *fill(struct bw_past *past, const struct bw_past_options *options)
 {
+    enum { LEAVES = 1 << 20, LEAVES_A_BLOCK = 64 };
     BW_TRY(fill_index(past, options));
+    past->leaves = LEAVES + past->index.count * LEAVES_A_BLOCK;
     past->facts.blocks = past->index.count;
     if (past->facts.scanned)
         BW_TRY(bw_judge_create(past->fs, &past->index, options->threads, &past->judge));

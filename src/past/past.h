@@ -24,6 +24,7 @@ struct bw_past {
     struct bw_found_index index;
     struct bw_judge *judge; /**< NULL: there was no scan */
     struct bw_past_facts facts;
+    uint64_t leaves; /**< of root trees that may still be read: a crafted image has any number */
     struct bw_past_state *states;
     size_t count, capacity;
     struct bw_chunk_root *chunk_roots;

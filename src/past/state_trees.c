@@ -160,6 +160,9 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     const struct reading *reading = context;
     struct bw_item item;
+    if (!reading->past->leaves)
+        return bw_error_create(BW_ERROR_CORRUPT, "the root trees are larger than all blocks");
+    reading->past->leaves--;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
         struct bw_root_item root;
         if (item.key.type != BW_ROOT_ITEM)

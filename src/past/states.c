@@ -27,7 +27,8 @@ static struct bw_error *add_state(struct bw_past *past, const struct bw_root_poi
                                   unsigned source, unsigned backup)
 {
     struct bw_past_state *state = NULL;
-    for (size_t i = 0; i < past->count && !state; i++)
+    /* What the scan finds differs from each other, but not from what the superblock names. */
+    for (size_t i = 0; i < past->count && i <= BW_BACKUP_ROOTS && !state; i++)
         if (is_same(&past->states[i].root, root))
             state = &past->states[i];
     if (!state) {
@@ -71,9 +72,19 @@ static struct bw_error *add_of_superblock(struct bw_past *past)
     return NULL;
 }
 
+enum { MOST_STATES = 1 << 16 };
+
+static void report_rest(struct bw_past *past)
+{
+    bw_fs_report(past->fs, BW_DAMAGE,
+                 bw_error_create(BW_ERROR_CORRUPT,
+                                 "more than %d root trees: the others are left out", MOST_STATES));
+}
+
 /* Blocks of the root tree and the chunk tree that no other one points to. */
 static struct bw_error *add_of_scan(struct bw_past *past)
 {
+    size_t tried = 0;
     for (size_t i = 0; i < past->index.count; i++) {
         const struct bw_found_block *block = &past->index.blocks[i];
         const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
@@ -83,8 +94,13 @@ static struct bw_error *add_of_scan(struct bw_past *past)
             continue;
         if (owner == BW_CHUNK_TREE && block->first_objectid == BW_DEVICE_ITEMS)
             BW_TRY(add_chunk_root(past, &root, false));
-        if (owner == BW_ROOT_TREE && block->first_objectid <= BW_EXTENT_TREE &&
-            bw_state_is_root(past, &root))
+        if (owner != BW_ROOT_TREE || block->first_objectid > BW_EXTENT_TREE)
+            continue;
+        if (++tried > MOST_STATES) {
+            report_rest(past);
+            break;
+        }
+        if (bw_state_is_root(past, &root))
             BW_TRY(add_state(past, &root, BW_STATE_OF_SCAN, 0));
     }
     return NULL;

@@ -75,6 +75,16 @@ void cmd_progress_clear(const struct cmd_progress *progress)
         fputs("\r\033[K", stderr);
 }
 
+bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
+{
+    struct cmd_progress *progress = context;
+    progress->bytes = done;
+    progress->total_bytes = total;
+    progress->details = "metadata";
+    cmd_progress_show(progress);
+    return true;
+}
+
 void cmd_progress_end(struct cmd_progress *progress)
 {
     cmd_progress_clear(progress);

@@ -24,6 +24,8 @@ bool cmd_progress_is_due(const struct cmd_progress *progress);
 void cmd_progress_clear(const struct cmd_progress *progress);
 /** Writes the line, if it is due. */
 void cmd_progress_show(struct cmd_progress *progress);
+/** Shows how far a scan of metadata is; `progress` is a struct cmd_progress. Returns true. */
+bool cmd_progress_scan(void *progress, uint64_t done, uint64_t total);
 /** Removes the line. */
 void cmd_progress_end(struct cmd_progress *progress);
 

@@ -14,16 +14,6 @@ const struct cmd_option cmd_states_options[] = {
     {0},
 };
 
-static bool show_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct cmd_progress *progress = context;
-    progress->bytes = done;
-    progress->total_bytes = total;
-    progress->details = "metadata";
-    cmd_progress_show(progress);
-    return true;
-}
-
 static struct bw_error *take_all(struct cmd_states *states, const struct bw_past *past)
 {
     const size_t count = bw_past_count(past);
@@ -51,7 +41,7 @@ struct bw_error *cmd_states_find(const struct cmd_common *common, struct bw_fs *
         .scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
                     : common->scan    ? BW_PAST_SCAN_ALWAYS
                                       : BW_PAST_SCAN_SMALL,
-        .progress = show_progress,
+        .progress = cmd_progress_scan,
         .context = &progress,
     };
     struct bw_past *past = NULL;

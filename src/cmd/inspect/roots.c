@@ -166,16 +166,6 @@ static struct bw_error *keep_index(struct roots *roots)
 
 /* The command. */
 
-static bool show_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct cmd_progress *progress = context;
-    progress->bytes = done;
-    progress->total_bytes = total;
-    progress->details = "metadata";
-    cmd_progress_show(progress);
-    return true;
-}
-
 static struct bw_error *open_past(struct roots *roots)
 {
     const struct roots_state *state = roots->state;
@@ -187,7 +177,7 @@ static struct bw_error *open_past(struct roots *roots)
         .threads = state->threads,
         .index = roots->index.data,
         .index_size = roots->index.length,
-        .progress = show_progress,
+        .progress = cmd_progress_scan,
         .context = &roots->progress,
     };
     cmd_progress_start(&roots->progress, roots->common->quiet);
