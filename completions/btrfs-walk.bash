@@ -316,7 +316,7 @@ _btrfs_walk() {
         fi ;;
     roots:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--scan --no-scan --index --trees -j --threads -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--no-scan --index --trees -j --threads -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

@@ -407,7 +407,6 @@ complete -c btrfs-walk -n '__btrfs_walk_is diff' -l iec -d 'print sizes like 1.5
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -l si -d 'print sizes like 1.57MB'
 complete -c btrfs-walk -n '__btrfs_walk_is diff' -s b -l raw -d 'print sizes and times as plain numbers (default unless on a terminal)'
 complete -c btrfs-walk -n __fish_is_first_arg -a roots -d 'Lists the older states of a file system that are left on the disk.'
-complete -c btrfs-walk -n '__btrfs_walk_is roots' -l scan -d 'read all metadata chunks, however large they are'
 complete -c btrfs-walk -n '__btrfs_walk_is roots' -l no-scan -d 'list only the states that the superblock names'
 complete -c btrfs-walk -n '__btrfs_walk_is roots' -l index -r -F -d 'keep what the scan finds in FILE, or use it if the file system has not changed since'
 complete -c btrfs-walk -n '__btrfs_walk_is roots' -l trees -d 'list the trees of each state'

@@ -20,7 +20,7 @@ struct roots_state {
     struct cmd_rows_settings rows;
     const char *index; /* file; NULL: none */
     unsigned threads;
-    bool scan, no_scan, trees;
+    bool no_scan, trees;
 };
 
 /* The command under way. */
@@ -36,8 +36,6 @@ struct roots {
 };
 
 static const struct cmd_option options[] = {
-    {0, "scan", NULL, "read all metadata chunks, however large they are",
-     CMD_FLAG(struct roots_state, scan)},
     {0, "no-scan", NULL, "list only the states that the superblock names",
      CMD_FLAG(struct roots_state, no_scan)},
     {0, "index", "FILE",
@@ -171,9 +169,9 @@ static struct bw_error *open_past(struct roots *roots)
     const struct roots_state *state = roots->state;
     const struct bw_past_options how = {
         .struct_size = sizeof how,
-        .scanning = state->scan      ? BW_PAST_SCAN_ALWAYS
-                    : state->no_scan ? BW_PAST_SCAN_NEVER
-                                     : BW_PAST_SCAN_SMALL,
+        .scanning = roots->common->scan ? BW_PAST_SCAN_ALWAYS
+                    : state->no_scan    ? BW_PAST_SCAN_NEVER
+                                        : BW_PAST_SCAN_SMALL,
         .threads = state->threads,
         .index = roots->index.data,
         .index_size = roots->index.length,
@@ -215,7 +213,7 @@ static int run(const struct cmd_common *common, void *context)
         .list = list,
         .context = &roots,
     };
-    if (state->scan && state->no_scan)
+    if (common->scan && state->no_scan)
         return cmd_fail(common,
                         bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other"));
     if (state->index) {
@@ -236,13 +234,13 @@ const struct command cmd_roots = {
     .summary = "Lists the older states of a file system that are left on the disk.",
     .details =
         "\n"
-        "Every transaction leaves its root tree on the disk until something else is written there. "
-        "The\nsuperblock names the last four; the others are found by reading all metadata "
-        "chunks. That is done\nunless there are more than 64 GiB of them. Each line is a state: "
-        "its generation; the newest time in\nits list of subvolumes; where it was found; whether "
-        "its transaction was committed; and whether all\ntree blocks are left, or how many are "
-        "missing. Of those, some were trimmed: there are zeros in their\nplace. A subvolume is "
-        "readable if its root block is left.\n\n"
+        "Every transaction leaves its root tree on the disk until something else is written "
+        "there. The\nsuperblock names the last four; the others are found by reading all metadata "
+        "chunks. That is done\nunless there are more than 64 GiB of them, or always with --scan. "
+        "Each line is a state: its\ngeneration; the newest time in its list of subvolumes; where "
+        "it was found; whether its transaction\nwas committed; and whether all tree blocks are "
+        "left, or how many are missing. Of those, some were\ntrimmed: there are zeros in their "
+        "place. A subvolume is readable if its root block is left.\n\n"
         "With --generation N, or --tree-root ADDRESS@N, other commands show that state. A "
         "transaction may\nwrite several root trees, and abandon all but the last; they have the "
         "same generation.\n" CMD_LISTING_DETAILS,
