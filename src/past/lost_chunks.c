@@ -232,10 +232,11 @@ static struct bw_error *add_up(struct search *search, uint64_t devid, uint64_t o
     return NULL;
 }
 
-/* Whether the chunks take what the superblocks say that chunks take of the devices. */
+/* Whether the chunks take what the superblocks say that chunks take of the devices. Those that were
+ * made, which name no roots, do not know. */
 static struct bw_error *is_complete(struct search *search, bool *complete)
 {
-    *complete = true;
+    *complete = search->fs->superblock.chunk_root.bytenr != 0;
     for (size_t i = 0; i < search->fs->image_count; i++) {
         struct bw_device_identity device = search->fs->images[i].superblock.device;
         if (search->fs->images[i].role == BW_IMAGE_UNUSED)

@@ -117,7 +117,16 @@ static void ask(const struct candidate *candidate, const struct bw_sighting *sig
     }
 }
 
-/* Which device each image is. */
+static bool is_taken(const struct candidate *candidate, uint64_t devid)
+{
+    for (size_t i = 0; i < candidate->scan.image_count; i++)
+        if (candidate->devids[i] == devid)
+            return true;
+    return false;
+}
+
+/* Which device each image is. Two may hold the same at the same places: then it does not matter
+ * which is which. */
 static struct bw_error *choose_devices(struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
@@ -130,11 +139,14 @@ static struct bw_error *choose_devices(struct candidate *candidate)
         ask(candidate, &scan->sightings[i], &votes[scan->sightings[i].image]);
     for (size_t i = 0; i < scan->image_count; i++) {
         size_t best = 0;
+        uint64_t devid = 0;
         for (size_t n = 0; n < votes[i].count; n++)
-            if (votes[i].devices[n].votes > best) {
+            if (votes[i].devices[n].votes > best &&
+                !is_taken(candidate, votes[i].devices[n].devid)) {
                 best = votes[i].devices[n].votes;
-                candidate->devids[i] = votes[i].devices[n].devid;
+                devid = votes[i].devices[n].devid;
             }
+        candidate->devids[i] = devid;
         candidate->score += best;
     }
     return NULL;
@@ -159,14 +171,17 @@ static struct bw_error *judge(struct candidate *candidate)
 
 /* Making. */
 
-static uint64_t newest_root(const struct candidate *candidate)
+/* Every transaction writes these two trees. Whether it was committed is for lost_roots.c to say. */
+static uint64_t newest_generation(const struct candidate *candidate)
 {
     const struct bw_device_scan *scan = &candidate->scan;
     uint64_t newest = 0;
-    for (size_t i = 0; i < scan->count; i++)
-        if (bw_sighting_owner(scan, &scan->sightings[i]) == BW_ROOT_TREE &&
+    for (size_t i = 0; i < scan->count; i++) {
+        const uint64_t owner = bw_sighting_owner(scan, &scan->sightings[i]);
+        if ((owner == BW_ROOT_TREE || owner == BW_EXTENT_TREE) &&
             scan->sightings[i].generation > newest)
             newest = scan->sightings[i].generation;
+    }
     return newest;
 }
 
@@ -222,7 +237,7 @@ static struct bw_error *make(const struct candidate *candidate)
 {
     const struct bw_found_identity *identity = &candidate->identity;
     struct bw_superblock super = {
-        .generation = newest_root(candidate),
+        .generation = newest_generation(candidate),
         .sectorsize = BW_MIN_SECTORSIZE,
         .nodesize = identity->nodesize,
         .checksum_type = identity->checksum_type,

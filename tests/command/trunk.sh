@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# File systems whose trunk is lost: superblocks, chunk tree, root tree. All files are still found.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/fixtures.bash"
+
+# images FIXTURE: copies of its images, in the array `copies`.
+images() {
+    local file
+    copies=()
+    for file in "$ROOT/fixtures/$1"/dev*.img.zst; do
+        copies+=("$WORK/$1-${#copies[@]}")
+        zstd -q -d -f --sparse --long=31 "$file" -o "${copies[-1]}"
+    done
+}
+
+# places MEMBER: path and offset of all copies of the root block that the superblock names.
+places() {
+    local logical devices=() copy
+    for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
+    logical=$("$PROGRAM" super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
+    "$PROGRAM" map -o kind,offset,path "${devices[@]}" "${copies[0]}" "${logical##*:}" |
+        awk -F '\t' '$1 != "Q" { print $3, $2 }'
+}
+
+# erase MEMBER...: zeroes these roots, in all copies. `super` are the superblocks.
+erase() {
+    local member path offset
+    for member; do
+        if [ "$member" = super ]; then
+            for path in "${copies[@]}"; do printf '%s 65536\n%s 67108864\n' "$path" "$path"; done
+        else
+            places "$member"
+        fi
+    done > "$WORK/places"
+    while read -r path offset; do
+        dd if=/dev/zero of="$path" bs=4096 seek=$((offset / 4096)) count=1 conv=notrunc status=none
+    done < "$WORK/places"
+}
+
+# all DESCRIPTION FIXTURE REGEX OPTIONS...: every path of the fixture is listed, and nothing else.
+all() {
+    local what=$1 fixture=$2 expression=$3
+    shift 3
+    expect "$what" 1 "$expression" walk -0 "$@" "${copies[@]}"
+    LC_ALL=C sort -z "$WORK/out" > "$WORK/have"
+    list "$fixture/paths0" > "$WORK/want"
+    holds "$what: the paths" cmp "$WORK/want" "$WORK/have"
+}
+
+for fixture in dup raid1-2 raid10-4 raid5-3; do
+    images "$fixture"
+    erase root chunk_root
+    all "$fixture: no chunk tree, no root tree" "$fixture" 'the chunk tree is lost'
+done
+
+images subvolumes
+erase root chunk_root super
+expect "no superblock" 2 'is not a btrfs' "${copies[0]}"
+all "no superblock, no tree" subvolumes 'no superblock: from tree blocks, it is device 1' --scan
+# Copies of tree blocks that do not lie where they belong, as in a file that is an image.
+cp --sparse=always "${copies[0]}" "$WORK/own"
+images plain
+cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
+copies=("$WORK/planted")
+all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
+finish
