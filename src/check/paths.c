@@ -296,7 +296,7 @@ static struct bw_error *take_lost_name(void *context, const struct bw_lost_inode
 /* Lists what findings touch that have no path yet. */
 static struct bw_error *list_rest(struct bw_namings *namings)
 {
-    BW_AUTO_FREE struct bw_lost_inodes *lost = calloc(namings->count, sizeof *lost);
+    BW_AUTO_FREE struct bw_lost_inodes *lost = calloc(namings->count + 1, sizeof *lost);
     size_t lost_count = 0;
     if (!lost)
         return bw_error_no_memory();
