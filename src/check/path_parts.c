@@ -15,7 +15,7 @@
 static size_t find_elsewhere(const struct bw_held_finding *held, const struct bw_owner *owner)
 {
     size_t i = 0;
-    while (held->parts && i < held->part_count &&
+    while (i < held->part_count &&
            (held->parts[i].inode != owner->inode || held->parts[i].tree == owner->tree ||
             owner->offset - held->parts[i].file_offset >= held->parts[i].file_length))
         i++;
