@@ -54,8 +54,9 @@ make_insufficient() {
 	about "missing: ${*:2}"
 	about 'stderr: missing'
 	# Some of the tree of chunks or of roots is among what is missing, so there
-	# is nothing to open; a sprout without its seed lacks only leaves.
-	if [[ $1 == sprout ]]; then about 'exit: 1'; else about 'exit: 2'; fi
+	# is nothing to open; a sprout without its seed lacks only leaves, and
+	# half of a RAID0 has enough to put a root tree together.
+	if [[ $1 == sprout || $1 == raid0-2 ]]; then about 'exit: 1'; else about 'exit: 2'; fi
 	about 'subset: yes'
 	unpack "$1"
 	whole "$1" > "$out/paths0"

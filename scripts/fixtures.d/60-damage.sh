@@ -265,13 +265,14 @@ make_lost_root() {
 	esac
 	printf 'destroyed: the root block of the tree: %s\n' "$1" \
 		> "$out/lost-leaf"
-	# Without chunk tree or root tree there is nothing to open.
-	case $1 in
-	chunk | root) about 'exit: 2' ;;
-	*) about 'exit: 1' ;;
-	esac
-	about 'subset: yes'
-	about 'stderr: .'
+	about 'exit: 1'
+	# A chunk tree or root tree is put together again, and nothing is missing.
+	if [[ $1 == fs ]]; then
+		about 'subset: yes'
+		about 'stderr: .'
+	else
+		about "stderr: the $1 tree is lost: .* put together"
+	fi
 }
 
 # The image ends before the file system does.
