@@ -14,10 +14,10 @@ static struct bw_error *try_root(const struct bw_fs *fs, const struct bw_tree *t
     return bw_block_read(&fs->reader, &pointer, block);
 }
 
-/* The newest backup that was not tried yet, and that is not newer than the superblock; NULL if
- * there is none. */
+/* The newest backup that was not tried yet, and that is neither older than `since` nor newer than
+ * the superblock; NULL if there is none. */
 static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw_super_root which,
-                                                 bool *tried)
+                                                 uint64_t since, bool *tried)
 {
     const struct bw_root_pointer *best = NULL;
     size_t best_index = 0;
@@ -26,7 +26,7 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
         const struct bw_root_pointer *root =
             which == BW_SUPER_CHUNK_ROOT ? &backup->chunk_root : &backup->tree_root;
         if (tried[i] || !root->bytenr || root->level >= BW_MAX_LEVEL ||
-            root->generation > fs->superblock.generation ||
+            root->generation > fs->superblock.generation || root->generation < since ||
             (best && root->generation <= best->generation))
             continue;
         best = root;
@@ -36,16 +36,19 @@ static const struct bw_root_pointer *next_backup(const struct bw_fs *fs, enum bw
     return best;
 }
 
-/* Sets the newest older root that can be read; takes the error of the present one, and returns it
- * if there is none. */
-static struct bw_error *fall_back(struct bw_fs *fs, enum bw_super_root which, struct bw_tree *tree,
-                                  uint8_t *block, struct bw_error *why)
+/* Sets the newest backup since a generation that can be read; takes the error of the present root,
+ * and returns it if there is none. */
+static struct bw_error *fall_back(struct bw_fs *fs, enum bw_super_root which, uint64_t since,
+                                  struct bw_tree *tree, uint8_t *block, struct bw_error *why)
 {
+    const struct bw_root_pointer present = tree->root;
     bool tried[BW_BACKUP_ROOTS] = {false};
     for (;;) {
-        const struct bw_root_pointer *backup = next_backup(fs, which, tried);
-        if (!backup)
+        const struct bw_root_pointer *backup = next_backup(fs, which, since, tried);
+        if (!backup) {
+            tree->root = present;
             return why;
+        }
         tree->root = *backup;
         BW_AUTO_ERROR struct bw_error *again = try_root(fs, tree, block);
         if (!again)
@@ -67,9 +70,12 @@ static struct bw_error *find_present(struct bw_fs *fs, enum bw_super_root which,
         chunks ? fs->hooks->find_chunks : fs->hooks->find_roots;
     tree->root = chunks ? fs->superblock.chunk_root : fs->superblock.root;
     struct bw_error *error = try_root(fs, tree, block);
+    /* The superblock may be wrong about a root that is there. */
+    if (error)
+        error = fall_back(fs, which, tree->root.generation, tree, block, error);
     if (error && find)
         error = find(fs, error);
-    return error ? fall_back(fs, which, tree, block, error) : NULL;
+    return error ? fall_back(fs, which, 0, tree, block, error) : NULL;
 }
 
 struct bw_error *bw_find_super_root(struct bw_fs *fs, enum bw_super_root which,

@@ -174,8 +174,8 @@ ends_with 0 "from a pipe" sh -c 'cat "$1" | "$2" blackbox /dev/stdin' - "$box" "
 holds "from a pipe: all" [ "$(wc -l < "$WORK/out")" -eq "$events" ]
 ends_with 1 "no room for the output" sh -c '"$1" blackbox "$2" > /dev/full' - "$PROGRAM" "$box"
 ends_with 2 "an error" "$PROGRAM" -v --blackbox "$box" \
-    --insert debug/error-gen@chunk-map,kind=tree-block "$image"
-says "an error: what was before" 'super-read' "$WORK/err"
+    --insert debug/error-gen@chunk-map "$image"
+says "an error: what was before" 'block-retry' "$WORK/err"
 ends_with 0 "an error: its box" "$PROGRAM" blackbox "$box"
 says "an error: its message" ' error call=[0-9-]+ error=-[0-9]+ .*message="' "$WORK/out"
 

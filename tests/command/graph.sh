@@ -136,7 +136,7 @@ for _ in $(seq 20); do everywhere+=(--insert 'debug/delay-gen@*'); done
 run "${everywhere[@]}" "$plain"
 ends "layers without end" 2
 says "layers without end" 'one too many: a graph has at most 4096'
-stacked=(--insert debug/error-gen@chunk-map,kind=tree-block,action=zero)
+stacked=(--insert debug/error-gen@chunk-map,action=zero)
 for _ in $(seq 60); do stacked+=(--insert features/verify@error-gen@chunk-map); done
 run "${stacked[@]}" "$plain"
 ends "sixty layers that each try again" 2
