@@ -9,6 +9,9 @@
 #include "format/disk_items.h"
 #include "past/stripe_order.h"
 
+/* How much is read to prove the order of stripes. */
+enum { MOST_READS = 1 << 22 };
+
 void bw_chunk_facts_free(struct bw_chunk_facts *facts)
 {
     bw_newest_free(&facts->chunks);
@@ -54,13 +57,16 @@ void bw_chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_chun
         if (scan->images[i].role != BW_IMAGE_UNUSED &&
             scan->images[i].superblock.device.devid == devid)
             memcpy(uuid, scan->images[i].superblock.device.uuid, BW_UUID_SIZE);
-    for (size_t i = 0; i < facts->chunks.count; i++) {
-        const struct bw_item item = bw_newest_view(&facts->chunks, &facts->chunks.items[i]);
-        const struct bw_disk_device_item *disk = (const void *)item.data;
-        if (item.key.type == BW_DEVICE_ITEM && item.key.offset == devid &&
-            item.size >= sizeof *disk)
-            memcpy(uuid, disk->uuid, BW_UUID_SIZE);
-    }
+    const struct bw_newest *items = &facts->chunks;
+    const struct bw_key key = {BW_DEVICE_ITEMS, BW_DEVICE_ITEM, devid};
+    const size_t at =
+        BW_FIRST_INDEX(i, items->count, bw_key_compare(&items->items[i].key, &key) >= 0);
+    if (at == items->count || bw_key_compare(&items->items[at].key, &key) != 0)
+        return;
+    const struct bw_item item = bw_newest_view(items, &items->items[at]);
+    const struct bw_disk_device_item *disk = (const void *)item.data;
+    if (item.size >= sizeof *disk)
+        memcpy(uuid, disk->uuid, BW_UUID_SIZE);
 }
 
 /* How many stripes the chunk has; 0 if its extents cannot be all of them. */
@@ -144,6 +150,7 @@ static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
 struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
                                   const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
 {
+    size_t reads = MOST_READS;
     for (size_t i = 0; i < facts->groups.count; i++) {
         const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items[i]);
         const struct bw_disk_block_group *disk = (const void *)item.data;
@@ -159,7 +166,8 @@ struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan 
                                          bw_raid_profile_of(bw_get64(disk->flags)),
                                          facts->extents + first,
                                          0,
-                                         1};
+                                         1,
+                                         &reads};
         while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
                chunk.extents[chunk.count].chunk == chunk.logical)
             chunk.count++;

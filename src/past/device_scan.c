@@ -32,6 +32,34 @@ static struct bw_xlator *device_of(const struct bw_device_scan *scan, size_t ima
     return image < scan->image_count ? scan->images[image].storage : NULL;
 }
 
+static int by_place(const void *left, const void *right)
+{
+    const struct bw_device_range *a = left, *b = right;
+    return a->image != b->image ? (a->image > b->image) * 2 - 1
+                                : (a->offset > b->offset) - (a->offset < b->offset);
+}
+
+/* Makes one of ranges that overlap: any number of chunks may claim the same place, which is read
+ * once. Returns how many are left. */
+static size_t merge(struct bw_device_range *ranges, size_t count)
+{
+    size_t kept = 0;
+    if (count)
+        qsort(ranges, count, sizeof *ranges, by_place);
+    for (size_t i = 0; i < count; i++) {
+        struct bw_device_range *last = &ranges[kept ? kept - 1 : 0];
+        const uint64_t gap = ranges[i].offset - last->offset;
+        if (!kept || last->image != ranges[i].image || gap > last->length) {
+            ranges[kept++] = ranges[i];
+            continue;
+        }
+        const uint64_t room = UINT64_MAX - gap;
+        const uint64_t length = gap + (ranges[i].length < room ? ranges[i].length : room);
+        last->length = length > last->length ? length : last->length;
+    }
+    return kept;
+}
+
 /* Cuts a range into pieces, and leaves out what is not stored. */
 static bool add_range(struct run *run, const struct bw_device_range *range)
 {
@@ -41,7 +69,7 @@ static bool add_range(struct run *run, const struct bw_device_range *range)
         return true;
     const uint64_t left = size - range->offset;
     const uint64_t end = range->offset + (range->length < left ? range->length : left);
-    uint64_t at = range->offset, next;
+    uint64_t at = range->offset - range->offset % BW_MIN_SECTORSIZE, next;
     for (; at < end; at += PIECE) {
         next = bw_xlator_next_stored(device, at);
         if (next >= end)
@@ -150,12 +178,13 @@ static bool make_buffers(struct run *run)
     return run->buffers;
 }
 
-struct bw_error *bw_device_scan_run(struct bw_device_scan *scan,
-                                    const struct bw_device_range *ranges, size_t count)
+struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
+                                    size_t count)
 {
     struct run run = {.scan = scan, .lock = PTHREAD_MUTEX_INITIALIZER};
     struct bw_pool *pool = bw_pool_create(bw_pool_workers(0));
     bool ready = make_buffers(&run) && pool;
+    count = merge(ranges, count);
     for (size_t i = 0; ready && i < count; i++)
         ready = add_range(&run, &ranges[i]);
     if (ready)

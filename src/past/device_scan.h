@@ -42,10 +42,10 @@ struct bw_device_scan {
     struct bw_found_index owners; /**< to be started with bw_found_init(): numbers of trees only */
 };
 
-/** Reads ranges of the devices, which may be anywhere. BW_ERROR_NO_MEMORY; what cannot be read is
- * passed over. */
-struct bw_error *bw_device_scan_run(struct bw_device_scan *scan,
-                                    const struct bw_device_range *ranges, size_t count);
+/** Reads ranges of the devices, which may be anywhere and overlap: they are sorted, and no place is
+ * read twice. BW_ERROR_NO_MEMORY; what cannot be read is passed over. */
+struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_device_range *ranges,
+                                    size_t count);
 
 /** The tree that a block says it belongs to. */
 static inline uint64_t bw_sighting_owner(const struct bw_device_scan *scan,

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "format/disk_items.h"
 #include "past/identify_blocks.h"
 #include "past/lost_chunks.h"
@@ -21,6 +22,7 @@
 enum {
     MOST_ASKED = 1 << 14, /* blocks of an image that are asked which device it is */
     MOST_DEVICES = 256,   /* that an image may be: the first ones found */
+    MOST_EXTENTS = 256,   /* that a block may lie in */
 };
 
 /* A file system that may be the one. */
@@ -108,11 +110,14 @@ static void ask(const struct candidate *candidate, const struct bw_sighting *sig
         if (stripe->offset + piece.stripe_offset == sighting->offset)
             vote(votes, stripe->devid);
     }
-    for (size_t i = 0; error && i < candidate->facts.extent_count; i++) {
-        const struct bw_found_extent *extent = &candidate->facts.extents[i];
-        if (sighting->offset >= extent->offset &&
-            sighting->offset - extent->offset < extent->length &&
-            extent->chunk + (sighting->offset - extent->offset) == sighting->bytenr)
+    const struct bw_found_extent *extents = candidate->facts.extents;
+    const size_t end =
+        BW_FIRST_INDEX(i, candidate->facts.extent_count, extents[i].chunk > sighting->bytenr);
+    for (size_t i = end; error && i > 0 && end - i < MOST_EXTENTS; i--) {
+        const struct bw_found_extent *extent = &extents[i - 1];
+        const uint64_t place = sighting->offset - extent->offset;
+        if (sighting->offset >= extent->offset && place < extent->length &&
+            extent->chunk + place == sighting->bytenr)
             vote(votes, extent->devid);
     }
 }

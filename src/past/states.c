@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/buffer.h"
 #include "base/cleanup.h"
+#include "base/search.h"
 #include "past/past.h"
 
 const char *bw_state_standing_name(enum bw_state_standing standing)
@@ -122,10 +123,8 @@ static int compare_chunk_roots(const void *left, const void *right)
 static void set_chunk_root(const struct bw_past *past, struct bw_past_state *state)
 {
     const struct bw_superblock *superblock = &past->fs->superblock;
-    size_t i = 0;
-    while (i + 1 < past->chunk_root_count &&
-           past->chunk_roots[i].root.generation > state->root.generation)
-        i++;
+    const size_t i = BW_FIRST_INDEX(n, past->chunk_root_count - 1,
+                                    past->chunk_roots[n].root.generation <= state->root.generation);
     state->chunk_root = past->chunk_roots[i].root;
     if (state->info.backup)
         state->chunk_root = superblock->backup_roots[state->info.backup - 1].chunk_root;
@@ -212,8 +211,9 @@ static unsigned weight_of(const struct bw_state_info *info)
 
 static struct bw_error *list_candidates(const struct bw_past *past, uint64_t generation)
 {
+    enum { MOST_TEXT = 1024 };
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    for (size_t i = 0; i < past->count; i++) {
+    for (size_t i = 0; i < past->count && text.length < MOST_TEXT; i++) {
         const struct bw_state_info *info = &past->states[i].info;
         if (info->generation == generation)
             bw_buffer_format(&text, "%s--tree-root %" PRIu64 "@%" PRIu64 " (%s)",

@@ -96,8 +96,10 @@ static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *c
     uint64_t place;
     const unsigned stripe = stripe_of(ballot->chunk, address, &place);
     ballot->sectors++;
-    for (unsigned extent = 0; extent < ballot->chunk->count; extent++)
+    for (unsigned extent = 0; extent < ballot->chunk->count && *ballot->chunk->reads; extent++) {
+        --*ballot->chunk->reads;
         ballot->votes[extent][stripe] += has_checksum(ballot->chunk, extent, place, checksum);
+    }
 }
 
 /* The first sector of each piece that an item has checksums of. */
@@ -135,11 +137,14 @@ static bool ask_leaf(struct ballot *ballot, const struct bw_sighting *sighting)
 static void ask_data(struct ballot *ballot)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
-    for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
+    size_t *reads = ballot->chunk->reads;
+    for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS && *reads;) {
         const struct bw_sighting *sighting = &scan->sightings[i];
-        if (!sighting->level && bw_sighting_owner(scan, sighting) == BW_CSUM_TREE &&
-            bw_chunk_set_judge(ballot->set, scan, sighting) == BW_AGREES &&
-            !ask_leaf(ballot, sighting))
+        if (sighting->level || bw_sighting_owner(scan, sighting) != BW_CSUM_TREE ||
+            bw_chunk_set_judge(ballot->set, scan, sighting) != BW_AGREES)
+            continue;
+        --*reads;
+        if (!ask_leaf(ballot, sighting))
             return;
     }
 }

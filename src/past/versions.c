@@ -141,8 +141,9 @@ static struct bw_error *add(struct searching *searching, struct found *found)
         const bool untouched = same && older->inode.transid == newer->inode.transid;
         if (!untouched)
             BW_TRY(compare(older, newer, &result));
-        const bool renamed = older->path_length != newer->path_length ||
-                             memcmp(older->path, newer->path, newer->path_length) != 0;
+        const bool renamed =
+            older->path_length != newer->path_length ||
+            (newer->path_length && memcmp(older->path, newer->path, newer->path_length) != 0);
         if (same && !renamed && !result.changes && !result.unknown && !searching->options.all) {
             newer->first = older->generation;
             drop(searching, found);

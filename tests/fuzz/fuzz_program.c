@@ -99,6 +99,14 @@ static const struct {
     {TEXT, "owner % 0+1G"},
     {JSON, "owner --json --all-trees --extent % 0+64M 5242880 1G+1G"},
     {JSON, "owner --json --devid 1 % 0+200M"},
+    {TEXT, "roots --trees %"},
+    {JSON, "roots --json --scan %"},
+    {JSON, "deleted --json --scan %"},
+    {RAW, "deleted --unproven --on-error zero --extract + %"},
+    {JSON, "versions --json --all % /top-file"},
+    {RAW, "ls -Ra --backup 1 %"},
+    {RAW, "walk -j 1 --generation 7 %"},
+    {RAW, "ls -R --tree-root 30408704 --chunk-root 22020096 %"},
 };
 
 enum {
@@ -248,7 +256,7 @@ static int run_captured(struct arguments *arguments)
 
 static bool reads_contents(const char *words)
 {
-    static const char *const names[] = {"cat", "sum", "tar", "extract"};
+    static const char *const names[] = {"cat", "sum", "tar", "extract", "deleted", "versions"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strncmp(words, names[i], strlen(names[i])) == 0)
             return true;
@@ -268,7 +276,7 @@ void fuzz_program(const uint8_t *data, size_t size)
     int status = run_captured(&arguments);
     check_output(lines[image->command % LINES].words, lines[image->command % LINES].kind);
     check_status(arguments.words[1], status);
-    if (strcmp(arguments.words[1], "extract") == 0)
+    if (strstr(lines[image->command % LINES].words, " + %"))
         nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     if (next_descriptor() != descriptor)
         fuzz_fail("a file is left open");

@@ -2,6 +2,7 @@
 /* src/past: the index of found blocks, telling them from other bytes, and its file. */
 #include <stdlib.h>
 
+#include "past/device_scan.h"
 #include "past/past.h"
 #include "support/walk_helpers.h"
 
@@ -136,12 +137,46 @@ static void test_file(void **state)
     assert_false(is_read(&fs, text.data, text.length));
 }
 
+static size_t sightings_in(const struct bw_fs *fs, struct bw_device_range *ranges, size_t count)
+{
+    struct bw_found_identity identity;
+    struct bw_device_scan scan = {
+        .images = fs->images, .image_count = fs->image_count, .identity = &identity};
+    bw_found_init(&scan.owners);
+    assert_null(bw_found_identity_of(fs, &identity));
+    assert_null(bw_device_scan_run(&scan, ranges, count));
+    free(scan.sightings);
+    free(identity.fsids);
+    bw_found_free(&scan.owners);
+    return scan.count;
+}
+
+/* Chunks of a damaged tree may all lie in one place. */
+static void test_overlapping_ranges(void **state)
+{
+    struct fixture fixture = make_fixture();
+    struct bw_device_range whole = {0, 0, UINT64_MAX};
+    struct bw_device_range ranges[] = {{0, 5 << 20, UINT64_MAX}, {0, 0, UINT64_MAX},
+                                       {0, 4097, 3 << 20},       {0, 0, 2 << 20},
+                                       {0, 1 << 20, 8 << 20},    {7, 0, UINT64_MAX}};
+    (void)state;
+    open_fixture(&fixture);
+    const size_t count = sightings_in(fixture.fs, &whole, 1);
+    assert_true(count > 0);
+    assert_int_equal(sightings_in(fixture.fs, ranges, COUNT(ranges)), count);
+    struct bw_device_range parts[] = {
+        {0, 3 << 20, 1 << 30}, {0, 0, 2 << 20}, {0, 1 << 20, 2 << 20}};
+    assert_int_equal(sightings_in(fixture.fs, parts, COUNT(parts)), count);
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_recognise),
         cmocka_unit_test(test_file),
+        cmocka_unit_test(test_overlapping_ranges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
