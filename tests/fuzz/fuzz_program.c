@@ -157,7 +157,7 @@ static void make_arguments(struct arguments *arguments, struct packed_image *ima
             add_word(arguments, sandbox);
         if (*word == '%')
             add_images(arguments, image);
-        else if (*word == '+')
+        else if (strcmp(word, "+") == 0)
             add_word(arguments, folder);
         else if (*word != '@')
             add_word(arguments, word);
