@@ -221,7 +221,8 @@ static void report_newer(struct bw_fs *fs, const struct bw_image *image,
 }
 
 /* What an image is beside a file system, or in place of one. */
-static bool identify(const struct bw_fs *fs, const struct bw_image *image, struct bw_buffer *name)
+static enum bw_identity identify(const struct bw_fs *fs, const struct bw_image *image,
+                                 struct bw_buffer *name)
 {
     const struct bw_frame frame = bw_frame_above(NULL, fs->graph->probes);
     return bw_identify(&frame, image->storage, 0, bw_xlator_size(image->storage), name);
@@ -231,7 +232,11 @@ static bool identify(const struct bw_fs *fs, const struct bw_image *image, struc
 static void name_foreign(const struct bw_fs *fs, struct bw_image *image)
 {
     BW_AUTO_BUFFER struct bw_buffer name = {0};
-    if (image->bad->code != BW_ERROR_NOT_BTRFS || !identify(fs, image, &name))
+    enum bw_identity identity = BW_UNIDENTIFIED;
+    if (image->bad->code == BW_ERROR_NOT_BTRFS)
+        identity = identify(fs, image, &name);
+    image->is_foreign = identity == BW_FOREIGN;
+    if (!identity)
         return;
     struct bw_error *error =
         bw_error_create(BW_ERROR_NOT_BTRFS, "it is %.*s", (int)name.length, name.data);
@@ -270,6 +275,7 @@ static void refuse(const struct bw_fs *fs, struct bw_image *image, struct copies
         return;
     }
     bw_disk_identify(&frame, image->disk);
+    image->is_foreign = true;
     bw_error_free(image->bad);
     image->bad = bw_disk_refuse(image->disk);
 }

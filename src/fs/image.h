@@ -28,9 +28,10 @@ struct bw_image {
     unsigned copy;                   /**< which of its copies that is */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
-    bool is_known; /**< the chunk tree has this device */
-    bool is_dump;  /**< made by btrfs-image: tree blocks only, each at its logical address */
-    size_t index;  /**< its place among those given */
+    bool is_foreign; /**< it is known to be something else than a device of a btrfs */
+    bool is_known;   /**< the chunk tree has this device */
+    bool is_dump;    /**< made by btrfs-image: tree blocks only, each at its logical address */
+    size_t index;    /**< its place among those given */
 };
 
 struct bw_image_set {

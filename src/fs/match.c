@@ -123,8 +123,22 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
+/* What can be done if superblocks alone are lost. */
+static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
+                                   struct bw_error *error)
+{
+    if (!fs->hooks || !fs->hooks->find_superblocks || fs->scan || image->is_foreign ||
+        error->code != BW_ERROR_NOT_BTRFS ||
+        bw_xlator_size(image->storage) <= bw_superblock_offset(0) + BW_SUPERBLOCK_SIZE)
+        return error;
+    struct bw_error *advice = bw_error_create(
+        error->code, "%s; with --scan, tree blocks that are left are searched", error->message);
+    bw_error_add_cause(advice, error);
+    return advice;
+}
+
 /* If an image has the magic number, what else is wrong with it is the better explanation. */
-static struct bw_error *nothing_usable(struct bw_image_set *set)
+static struct bw_error *nothing_usable(const struct bw_fs *fs, struct bw_image_set *set)
 {
     struct bw_image *image = &set->images[0];
     for (size_t i = 1; i < set->count && image->bad->code == BW_ERROR_NOT_BTRFS; i++)
@@ -136,7 +150,7 @@ static struct bw_error *nothing_usable(struct bw_image_set *set)
         image->name);
     if (error->code != BW_ERROR_UNSUPPORTED && error->code != BW_ERROR_NO_MEMORY)
         error->code = BW_ERROR_NOT_BTRFS;
-    return error;
+    return add_advice(fs, image, error);
 }
 
 /* An fsync writes the log, but no new generation. */
@@ -150,7 +164,7 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
 {
     const struct bw_superblock *chosen = choose(set);
     if (!chosen)
-        return nothing_usable(set);
+        return nothing_usable(fs, set);
     for (size_t i = 0; i < set->count; i++)
         set_role(fs, &set->images[i], chosen);
     fs->superblock = *chosen;

@@ -134,26 +134,29 @@ static bool append_by_magic(const struct sample *sample, struct bw_buffer *text)
     return foreign;
 }
 
-static bool append_zeros(const struct sample *sample, struct bw_buffer *text)
+static enum bw_identity append_zeros(const struct sample *sample, struct bw_buffer *text)
 {
     if (!is_zero(sample))
-        return false;
+        return BW_UNIDENTIFIED;
     bool all = sample->head + sample->tail == sample->length;
     bw_buffer_format(text, all ? "all zeros" : "empty: it begins and ends with zeros");
-    return true;
+    return all ? BW_FOREIGN : BW_EMPTY;
 }
 
-bool bw_identify(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
-                 uint64_t length, struct bw_buffer *text)
+enum bw_identity bw_identify(const struct bw_frame *frame, struct bw_xlator *layer, uint64_t offset,
+                             uint64_t length, struct bw_buffer *text)
 {
     struct sample sample = {.length = length};
     if (length == 0) {
         bw_buffer_format(text, "an empty file");
-        return true;
+        return BW_FOREIGN;
     }
-    bool found = take_sample(frame, layer, offset, &sample) &&
-                 (append_zeros(&sample, text) || append_by_magic(&sample, text) ||
-                  ask_libblkid(&sample, text));
+    enum bw_identity identity = BW_UNIDENTIFIED;
+    if (take_sample(frame, layer, offset, &sample)) {
+        identity = append_zeros(&sample, text);
+        if (!identity && (append_by_magic(&sample, text) || ask_libblkid(&sample, text)))
+            identity = BW_FOREIGN;
+    }
     free(sample.bytes);
-    return found;
+    return identity;
 }
