@@ -25,6 +25,7 @@ COMMANDS = [
     'qgroups', 'log', 'super', 'chunks', 'map IMAGE 30408704',
     'tree-stats', 'dump', 'graph', 'check', 'stat IMAGE /00000000', 'xattr IMAGE /file',
     'extents IMAGE /00000000', 'readlink IMAGE /file', 'du', 'compression',
+    'roots --trees', 'deleted --scan', 'versions --scan IMAGE /file',
 ]
 # What the answer itself makes too long for a quick test.
 LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'),
