@@ -9,9 +9,6 @@
 #include "format/disk_items.h"
 #include "past/stripe_order.h"
 
-/* How much is read to prove the order of stripes. */
-enum { MOST_READS = 1 << 22 };
-
 void bw_chunk_facts_free(struct bw_chunk_facts *facts)
 {
     bw_newest_free(&facts->chunks);
@@ -148,9 +145,9 @@ static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
 }
 
 struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                  const struct bw_chunk_facts *facts, struct bw_chunk_set *set)
+                                  const struct bw_chunk_facts *facts, size_t *work,
+                                  struct bw_chunk_set *set)
 {
-    size_t reads = MOST_READS;
     for (size_t i = 0; i < facts->groups.count; i++) {
         const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items[i]);
         const struct bw_disk_block_group *disk = (const void *)item.data;
@@ -167,7 +164,7 @@ struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan 
                                          facts->extents + first,
                                          0,
                                          1,
-                                         &reads};
+                                         work};
         while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
                chunk.extents[chunk.count].chunk == chunk.logical)
             chunk.count++;

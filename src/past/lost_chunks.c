@@ -12,6 +12,9 @@
 #include "format/disk_items.h"
 #include "past/trunk.h"
 
+/* Work for proofs, so that any number of planted chunks takes seconds: see stripe_order.c. */
+#define MOST_WORK ((size_t)1 << 30)
+
 /* How far has been searched. */
 enum stage { SYSTEM_CHUNKS, METADATA_CHUNKS, DEVICES };
 
@@ -24,6 +27,7 @@ struct search {
     struct bw_chunk_facts facts;
     struct bw_device_range *ranges; /* to be read next */
     size_t range_count, range_capacity;
+    size_t work; /* that is left for proofs */
     uint8_t *buffer;
 };
 
@@ -217,7 +221,7 @@ static struct bw_error *compose(struct search *search, bool last)
             bw_newest_view(&search->system.items, &search->system.items.items[i]);
         BW_TRY(bw_chunk_set_add(&search->known, &item, &added));
     }
-    return bw_chunks_derive(last ? search->fs : NULL, &search->scan, &search->facts,
+    return bw_chunks_derive(last ? search->fs : NULL, &search->scan, &search->facts, &search->work,
                             &search->known);
 }
 
@@ -360,7 +364,7 @@ static void report(const struct search *search, bool complete, struct bw_error *
 
 struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
 {
-    struct search search = {.fs = fs};
+    struct search search = {.fs = fs, .work = MOST_WORK};
     struct bw_tree_editor tree = {.before = NULL};
     bool complete;
     bw_found_init(&search.scan.owners);

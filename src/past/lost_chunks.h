@@ -33,10 +33,12 @@ struct bw_error *bw_chunk_facts_extents(struct bw_chunk_facts *facts);
 /**
  * Adds the chunks to a set that have a block group and extents of devices, but no item. Where the
  * order of their stripes matters, it has to be proven by blocks that were seen in them. Those that
- * cannot be known are reported, unless `fs` is NULL. BW_ERROR_NO_MEMORY.
+ * cannot be known are reported, unless `fs` is NULL. Proofs take from `work`, and fail when none is
+ * left. BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                  const struct bw_chunk_facts *facts, struct bw_chunk_set *set);
+                                  const struct bw_chunk_facts *facts, size_t *work,
+                                  struct bw_chunk_set *set);
 
 /** The uuid of a device; zeros if it is not known. */
 void bw_chunk_facts_uuid(const struct bw_device_scan *scan, const struct bw_chunk_facts *facts,

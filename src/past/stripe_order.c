@@ -11,6 +11,16 @@
 /* How many sectors of data are tried. */
 enum { MOST_SECTORS = 4096 };
 
+/* What it costs to look up a leaf in the chunks, and to read, where a look at a block costs 1. */
+enum { LOOK_UP = 16, READ = 128 };
+
+/* Takes from the work that is left; false if there is none. */
+static bool may_work(const struct bw_derived_chunk *chunk, size_t cost)
+{
+    *chunk->work -= cost < *chunk->work ? cost : *chunk->work;
+    return *chunk->work;
+}
+
 /* The votes: extents and stripes. */
 struct ballot {
     const struct bw_derived_chunk *chunk;
@@ -96,10 +106,9 @@ static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *c
     uint64_t place;
     const unsigned stripe = stripe_of(ballot->chunk, address, &place);
     ballot->sectors++;
-    for (unsigned extent = 0; extent < ballot->chunk->count && *ballot->chunk->reads; extent++) {
-        --*ballot->chunk->reads;
-        ballot->votes[extent][stripe] += has_checksum(ballot->chunk, extent, place, checksum);
-    }
+    for (unsigned extent = 0; extent < ballot->chunk->count; extent++)
+        if (may_work(ballot->chunk, READ))
+            ballot->votes[extent][stripe] += has_checksum(ballot->chunk, extent, place, checksum);
 }
 
 /* The first sector of each piece that an item has checksums of. */
@@ -110,7 +119,10 @@ static void ask_item(struct ballot *ballot, const struct bw_item *item)
     uint64_t piece = UINT64_MAX, address = item->key.offset;
     if (item->key.type != BW_EXTENT_CSUM)
         return;
-    for (size_t at = 0; at + size <= item->size && ballot->sectors < MOST_SECTORS;
+    const uint64_t first = ballot->chunk->logical, left = first > address ? first - address : 0;
+    const uint64_t skipped = left / sectorsize < item->size / size ? left / sectorsize : item->size;
+    address += skipped * sectorsize;
+    for (size_t at = skipped * size; at + size <= item->size && ballot->sectors < MOST_SECTORS;
          at += size, address += sectorsize) {
         if (!is_inside(ballot->chunk, address) || address / BW_STRIPE_LENGTH == piece)
             continue;
@@ -137,13 +149,15 @@ static bool ask_leaf(struct ballot *ballot, const struct bw_sighting *sighting)
 static void ask_data(struct ballot *ballot)
 {
     const struct bw_device_scan *scan = ballot->chunk->scan;
-    size_t *reads = ballot->chunk->reads;
-    for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS && *reads;) {
+    for (size_t i = scan->count; i-- > 0 && ballot->sectors < MOST_SECTORS;) {
         const struct bw_sighting *sighting = &scan->sightings[i];
-        if (sighting->level || bw_sighting_owner(scan, sighting) != BW_CSUM_TREE ||
-            bw_chunk_set_judge(ballot->set, scan, sighting) != BW_AGREES)
+        if (sighting->level || bw_sighting_owner(scan, sighting) != BW_CSUM_TREE)
             continue;
-        --*reads;
+        if (!may_work(ballot->chunk, LOOK_UP))
+            return;
+        if (bw_chunk_set_judge(ballot->set, scan, sighting) != BW_AGREES ||
+            !may_work(ballot->chunk, READ))
+            continue;
         if (!ask_leaf(ballot, sighting))
             return;
     }
@@ -202,7 +216,7 @@ bool bw_stripe_order_prove(const struct bw_derived_chunk *chunk, const struct bw
                            int order[BW_MOST_STRIPES])
 {
     BW_AUTO_FREE struct ballot *ballot = calloc(1, sizeof *ballot);
-    if (!ballot)
+    if (!ballot || !may_work(chunk, chunk->scan->count))
         return false;
     ballot->chunk = chunk;
     ballot->set = set;

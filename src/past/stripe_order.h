@@ -19,7 +19,7 @@ struct bw_derived_chunk {
     const struct bw_found_extent *extents; /**< one for each stripe */
     unsigned count;                        /**< of them */
     unsigned columns;                      /**< pieces of data in a row */
-    size_t *reads; /**< of leaves and sectors that are left for the proofs of all chunks */
+    size_t *work;                          /**< that is left for the proofs of all chunks */
 };
 
 /** Sets which extent is which stripe, all of which are -1 before. False if that is not proven: then

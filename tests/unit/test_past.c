@@ -4,6 +4,7 @@
 
 #include "past/device_scan.h"
 #include "past/past.h"
+#include "past/stripe_order.h"
 #include "support/walk_helpers.h"
 
 static struct bw_found_block block_at(uint64_t bytenr, uint64_t generation)
@@ -170,13 +171,28 @@ static void test_overlapping_ranges(void **state)
     close_fixture(&fixture);
 }
 
+/* Each proof takes from the work that is left for all of them. */
+static void test_work(void **state)
+{
+    struct bw_sighting sightings[4] = {{.level = 1}};
+    const struct bw_device_scan scan = {.sightings = sightings, .count = COUNT(sightings)};
+    const struct bw_chunk_set set = {0};
+    int order[BW_MOST_STRIPES];
+    size_t work = 6;
+    const struct bw_derived_chunk chunk = {.scan = &scan, .type = BW_GROUP_METADATA, .work = &work};
+    (void)state;
+    assert_true(bw_stripe_order_prove(&chunk, &set, order));
+    assert_int_equal(work, 2);
+    assert_false(bw_stripe_order_prove(&chunk, &set, order));
+    assert_int_equal(work, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index),
-        cmocka_unit_test(test_recognise),
-        cmocka_unit_test(test_file),
-        cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_index), cmocka_unit_test(test_recognise),
+        cmocka_unit_test(test_file),  cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
