@@ -150,12 +150,44 @@ static void report_unknown(struct bw_fs *fs)
     }
 }
 
+/* An item of a tree that stands in for a damaged one, of which most is known already. */
+static struct bw_error *take_found_item(void *context, const struct bw_item *item)
+{
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *disk) {
+        struct bw_image *image = bw_image_of_device(context, bw_get64(disk->devid), disk->uuid);
+        if (image)
+            image->is_known = true;
+    }
+    return take_chunk(context, item);
+}
+
+/* Parts of the present chunk tree are lost: adds the chunks of these, as far as they are found. */
+static struct bw_error *add_lost_chunks(struct bw_fs *fs)
+{
+    const struct bw_tree damaged = fs->chunk_tree;
+    if (!fs->hooks->find_chunks || damaged.root.bytenr != fs->superblock.chunk_root.bytenr)
+        return NULL;
+    struct bw_error *error =
+        fs->hooks->find_chunks(fs, bw_error_create(BW_ERROR_CORRUPT, "parts of it cannot be read"));
+    if (!error)
+        return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_found_item, fs);
+    fs->chunk_tree = damaged;
+    if (error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error); /* what is lost was reported */
+    return NULL;
+}
+
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs)
 {
     BW_TRY(add_system_chunks(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
     uint64_t damages = fs->damages;
+    const size_t lost = fs->lost.count;
     BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk_item, fs));
+    if (fs->lost.count > lost)
+        BW_TRY(add_lost_chunks(fs));
     if (damages == fs->damages)
         report_unknown(fs);
     return NULL;

@@ -53,7 +53,7 @@ struct bw_table_visit {
 
 struct bw_fs {
     struct bw_graph *graph;
-    struct bw_servers *own_servers;      /**< those of the graph, if the user has given none */
+    struct bw_servers *own_servers; /**< those of the graph, if the user has given none */
     const struct bw_fs_hooks *hooks;
     const struct bw_table_visit *tables; /**< NULL: a file system is to be opened */
     struct bw_tree_reader reader;  /**< top of the graph; reader.top is NULL until it is wired */
@@ -99,8 +99,8 @@ struct bw_fs_hooks {
     struct bw_error *(*attach)(struct bw_fs *fs);
     /** No image has a good superblock, and fs->scan is set: gives images one. */
     struct bw_error *(*find_superblocks)(struct bw_fs *fs, struct bw_image_set *set);
-    /** No root of the chunk tree can be read: sets fs->chunk_tree. Takes `why`, and returns it if
-     * there is nothing to set. */
+    /** The chunk tree cannot be read, or not all of it: sets fs->chunk_tree. Takes `why`, and
+     * returns it if there is nothing to set. */
     struct bw_error *(*find_chunks)(struct bw_fs *fs, struct bw_error *why);
     /** The present root of the root tree cannot be read: sets fs->root_tree, likewise. */
     struct bw_error *(*find_roots)(struct bw_fs *fs, struct bw_error *why);
