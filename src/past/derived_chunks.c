@@ -144,34 +144,51 @@ static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
     return NULL;
 }
 
-struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
-                                  const struct bw_chunk_facts *facts, size_t *work,
-                                  struct bw_chunk_set *set)
+static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_scan *scan,
+                                     const struct bw_chunk_facts *facts, const struct bw_item *item,
+                                     size_t *work, struct bw_chunk_set *set)
+{
+    const struct bw_disk_block_group *disk = (const void *)item->data;
+    const uint64_t type = bw_get64(disk->flags);
+    struct bw_piece piece;
+    const size_t first =
+        BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item->key.objectid);
+    struct bw_derived_chunk chunk = {scan,
+                                     item->key.objectid,
+                                     item->key.offset,
+                                     type,
+                                     bw_raid_profile_of(type),
+                                     facts->extents + first,
+                                     0,
+                                     1,
+                                     work};
+    while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
+           chunk.extents[chunk.count].chunk == chunk.logical)
+        chunk.count++;
+    BW_AUTO_ERROR struct bw_error *unknown = bw_layout_find(&set->layout, chunk.logical, 1, &piece);
+    return unknown && chunk.count ? derive(fs, &chunk, facts, set) : NULL;
+}
+
+/* The groups that have nothing but data, or all others. */
+static struct bw_error *derive_groups(struct bw_fs *fs, const struct bw_device_scan *scan,
+                                      const struct bw_chunk_facts *facts, bool data, size_t *work,
+                                      struct bw_chunk_set *set)
 {
     for (size_t i = 0; i < facts->groups.count; i++) {
         const struct bw_item item = bw_newest_view(&facts->groups, &facts->groups.items[i]);
         const struct bw_disk_block_group *disk = (const void *)item.data;
-        struct bw_piece piece;
-        if (item.size < sizeof *disk)
-            continue;
-        const size_t first =
-            BW_FIRST_INDEX(n, facts->extent_count, facts->extents[n].chunk >= item.key.objectid);
-        struct bw_derived_chunk chunk = {scan,
-                                         item.key.objectid,
-                                         item.key.offset,
-                                         bw_get64(disk->flags),
-                                         bw_raid_profile_of(bw_get64(disk->flags)),
-                                         facts->extents + first,
-                                         0,
-                                         1,
-                                         work};
-        while (first + chunk.count < facts->extent_count && chunk.count <= BW_MOST_STRIPES &&
-               chunk.extents[chunk.count].chunk == chunk.logical)
-            chunk.count++;
-        BW_AUTO_ERROR struct bw_error *unknown =
-            bw_layout_find(&set->layout, chunk.logical, 1, &piece);
-        if (unknown && chunk.count)
-            BW_TRY(derive(fs, &chunk, facts, set));
+        if (item.size >= sizeof *disk &&
+            data == !(bw_get64(disk->flags) & (BW_GROUP_METADATA | BW_GROUP_SYSTEM)))
+            BW_TRY(derive_group(fs, scan, facts, &item, work, set));
     }
     return NULL;
+}
+
+struct bw_error *bw_chunks_derive(struct bw_fs *fs, const struct bw_device_scan *scan,
+                                  const struct bw_chunk_facts *facts, size_t *work,
+                                  struct bw_chunk_set *set)
+{
+    /* What proves chunks of data, their checksums, lies in the others. */
+    BW_TRY(derive_groups(fs, scan, facts, false, work, set));
+    return derive_groups(fs, scan, facts, true, work, set);
 }

@@ -98,6 +98,38 @@ static void vote(struct votes *votes, uint64_t devid)
     votes->devices[at].votes++;
 }
 
+/* Whether a block was seen where an extent has it, if its chunk takes turns between that many
+ * stripes; 1 if it does not. */
+static bool is_at(const struct bw_found_extent *extent, uint64_t columns,
+                  const struct bw_sighting *sighting)
+{
+    const uint64_t place = sighting->offset - extent->offset;
+    const uint64_t offset = sighting->bytenr - extent->chunk;
+    return sighting->offset >= extent->offset && place < extent->length &&
+           offset / BW_STRIPE_LENGTH / columns == place / BW_STRIPE_LENGTH &&
+           offset % BW_STRIPE_LENGTH == place % BW_STRIPE_LENGTH;
+}
+
+/* The devices with an extent that has the block if the profile, which is not known, is the right
+ * one. Extents are in the order of their chunks. */
+static void ask_extents(const struct bw_chunk_facts *facts, const struct bw_sighting *sighting,
+                        struct votes *votes)
+{
+    const struct bw_found_extent *extents = facts->extents;
+    const size_t end = BW_FIRST_INDEX(i, facts->extent_count, extents[i].chunk > sighting->bytenr);
+    size_t first = end;
+    while (first > 0 && end - first < MOST_EXTENTS &&
+           extents[first - 1].chunk == extents[end - 1].chunk)
+        first--;
+    for (size_t i = first; i < end; i++) {
+        uint64_t columns = 1;
+        while (columns <= end - first && !is_at(&extents[i], columns, sighting))
+            columns++;
+        if (columns <= end - first)
+            vote(votes, extents[i].devid);
+    }
+}
+
 /* The devices on which a block lies where it was seen. */
 static void ask(const struct candidate *candidate, const struct bw_sighting *sighting,
                 struct votes *votes)
@@ -110,16 +142,8 @@ static void ask(const struct candidate *candidate, const struct bw_sighting *sig
         if (stripe->offset + piece.stripe_offset == sighting->offset)
             vote(votes, stripe->devid);
     }
-    const struct bw_found_extent *extents = candidate->facts.extents;
-    const size_t end =
-        BW_FIRST_INDEX(i, candidate->facts.extent_count, extents[i].chunk > sighting->bytenr);
-    for (size_t i = end; error && i > 0 && end - i < MOST_EXTENTS; i--) {
-        const struct bw_found_extent *extent = &extents[i - 1];
-        const uint64_t place = sighting->offset - extent->offset;
-        if (sighting->offset >= extent->offset && place < extent->length &&
-            extent->chunk + place == sighting->bytenr)
-            vote(votes, extent->devid);
-    }
+    if (error)
+        ask_extents(&candidate->facts, sighting, votes);
 }
 
 static bool is_taken(const struct candidate *candidate, uint64_t devid)

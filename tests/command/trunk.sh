@@ -65,4 +65,12 @@ images plain
 cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
 copies=("$WORK/planted")
 all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
+# Neither superblock nor any leaf of the chunk tree: only extents tell the striped devices apart.
+images raid10-4
+erase super
+for copy in "${copies[@]}"; do
+    offset=1 && [ "$copy" = "${copies[0]}" ] && offset=21
+    dd if=/dev/zero of="$copy" bs=1M seek="$offset" count=8 conv=notrunc status=none
+done
+all "no superblock, no system chunk" raid10-4 'the chunk tree is lost' --scan
 finish
