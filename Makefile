@@ -211,6 +211,10 @@ demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
 	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
 
+# What a compiler is called with, for tools that read the source.
+flags:
+	$(info $(subst ',,$(CPPFLAGS) $(CFLAGS)) -DBW_XLATOR_DIRECTORY="/")@:
+
 BENCHES := $(BUILD)/bench/floor $(BUILD)/bench/block-list $(BUILD)/bench/chunk-image
 
 $(filter-out %/chunk-image,$(BENCHES)): $(BUILD)/bench/%: $(BUILD)/bench/%.o $(ARCHIVE)
@@ -295,8 +299,8 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all unit check check-long demo docs abi bench soak fuzz coverage mutate analyze \
-    check-valgrind install uninstall dist clean help
+.PHONY: FORCE all flags unit check check-long demo docs abi bench soak fuzz coverage mutate \
+    analyze check-valgrind install uninstall dist clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
