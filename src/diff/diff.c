@@ -115,23 +115,23 @@ static struct bw_error *choose_way(struct bw_diff *diff)
     return error;
 }
 
-static struct bw_error *set_filter(struct bw_diff *diff)
+struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter)
 {
-    const char *path = diff->options.path ? diff->options.path : "";
+    path = path ? path : "";
     path += strspn(path, "/");
     size_t length = strlen(path);
     while (length && path[length - 1] == '/')
         length--;
     if (!length)
         return NULL;
-    bw_buffer_append_byte(&diff->filter, '/');
-    bw_buffer_append(&diff->filter, path, length);
-    return diff->filter.failed ? bw_error_no_memory() : NULL;
+    bw_buffer_append_byte(filter, '/');
+    bw_buffer_append(filter, path, length);
+    return filter->failed ? bw_error_no_memory() : NULL;
 }
 
 static struct bw_error *run(struct bw_diff *diff)
 {
-    BW_TRY(set_filter(diff));
+    BW_TRY(bw_diff_set_filter(diff->options.path, &diff->filter));
     BW_TRY(choose_way(diff));
     diff->summary.by_path = diff->by_path;
     BW_TRY(diff->by_path ? bw_diff_by_path(diff) : bw_diff_by_inode(diff));

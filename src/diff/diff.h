@@ -235,4 +235,8 @@ struct bw_error *bw_diff_by_inode(struct bw_diff *diff);
 /** By paths. */
 struct bw_error *bw_diff_by_path(struct bw_diff *diff);
 
+/** Sets `filter` to a path that results are limited to: with a '/' before it and none behind it, or
+ * nothing for the top directory. `path` may be NULL. */
+struct bw_error *bw_diff_set_filter(const char *path, struct bw_buffer *filter);
+
 #endif

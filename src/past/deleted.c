@@ -4,24 +4,10 @@
 #include "past/deleted.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/struct_size.h"
-
-static struct bw_error *set_path(struct bw_deleted *deleted)
-{
-    const char *path = deleted->options.path ? deleted->options.path : "";
-    path += strspn(path, "/");
-    size_t length = strlen(path);
-    while (length && path[length - 1] == '/')
-        length--;
-    if (!length)
-        return NULL;
-    bw_buffer_append_byte(&deleted->path, '/');
-    bw_buffer_append(&deleted->path, path, length);
-    return deleted->path.failed ? bw_error_no_memory() : NULL;
-}
+#include "diff/diff.h"
 
 static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_deleted_options *options)
 {
@@ -30,7 +16,7 @@ static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_delet
     BW_TRY(bw_older_init(&deleted->older, deleted->present, ours->images, ours->states,
                          ours->state_count));
     deleted->older.since = ours->since;
-    return set_path(deleted);
+    return bw_diff_set_filter(ours->path, &deleted->path);
 }
 
 struct bw_error *bw_deleted_open(struct bw_fs *present, const struct bw_deleted_options *options,
