@@ -184,7 +184,7 @@ _btrfs_walk() {
         fi ;;
     ls:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -d --directory -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

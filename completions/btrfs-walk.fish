@@ -89,6 +89,7 @@ complete -c btrfs-walk -n '__btrfs_walk_is walk' -l summary -d 'print counts, by
 complete -c btrfs-walk -n __fish_is_first_arg -a ls -d 'Lists directories of an unmounted btrfs file system.'
 complete -c btrfs-walk -n '__btrfs_walk_is ls' -s l -l long -d 'mode, links, user, group, size, time and target of links'
 complete -c btrfs-walk -n '__btrfs_walk_is ls' -s a -l all -d 'also names that begin with a dot'
+complete -c btrfs-walk -n '__btrfs_walk_is ls' -s d -l directory -d 'a directory given as PATH itself, not what is in it'
 complete -c btrfs-walk -n '__btrfs_walk_is ls' -s R -l recursive -d 'also the contents of directories, at any depth'
 complete -c btrfs-walk -n '__btrfs_walk_is ls' -s i -l inode -d 'the inode number before each name'
 complete -c btrfs-walk -n '__btrfs_walk_is ls' -s h -l human-readable -d 'sizes as 1.5K'

@@ -52,8 +52,8 @@ mount "${loops[0]}" "$WORK/mnt" 2> /dev/null || { skip "the kernel mounts no btr
 for image in "${loops[0]}" "$WORK/1.img"; do
     expect "mounted: walk $image" 0 "warning: $image is mounted at $WORK/mnt" "$image" \
         -d "${loops[1]}"
-    expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls -d "${loops[1]}" \
-        "$image" /
+    expect "mounted: ls $image" 0 "warning: $image is mounted at $WORK/mnt" ls \
+        --device "${loops[1]}" "$image" /
 done
 expect "mounted: the second device" 0 "warning: $WORK/2.img is mounted at $WORK/mnt" "$WORK/1.img" \
     "$WORK/2.img"

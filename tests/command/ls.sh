@@ -96,10 +96,14 @@ expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" \
 holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
 holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
 
-# Devices: only one image is an operand, the others come with -d. What a volfile names needs no
+holds "one line each, the link not followed" \
+    [ "$(sed 's/.* \//\//' "$WORK/out" | tr '\n' ' ')" = \
 # operand.
-expect "several devices" 0 - ls -d "$BUILD/fixtures/raid5-3/dev2.img" \
-    -d "$BUILD/fixtures/raid5-3/dev3.img" \
+expect "-d is a directory itself" 0 - ls -ld "$plain" /docs /docs/symbolic-link /top-file
+holds "one line each, the link not followed" [ "$(sed 's/.* \//\//' "$WORK/out" | tr '\n' ' ')" = \
+    '/docs /docs/symbolic-link -> ../source /top-file ' ]
+expect "several devices" 0 - ls --device "$BUILD/fixtures/raid5-3/dev2.img" \
+    --device "$BUILD/fixtures/raid5-3/dev3.img" \
     "$BUILD/fixtures/raid5-3/dev1.img" /
 holds "names" [ -s "$WORK/out" ]
 "$PROGRAM" graph "$plain" > "$WORK/volfile"
@@ -171,7 +175,7 @@ fi
 for folder in "$BUILD"/fixtures/*/; do
     name=$(basename "$folder")
     devices=()
-    for device in "$folder"dev*.img; do devices+=(-d "$device"); done
+    for device in "$folder"dev*.img; do devices+=(--device "$device"); done
     image=${devices[1]}
     timeout 60 "$PROGRAM" ls -laR "${devices[@]:2}" "$image" > "$WORK/out" 2> "$WORK/err"
     status=$?

@@ -16,6 +16,8 @@ static const struct cmd_option options[] = {
     {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
      CMD_FLAG(struct ls_state, lines)},
     {'a', "all", NULL, "also names that begin with a dot", CMD_FLAG(struct ls_state, all)},
+    {'d', "directory", NULL, "a directory given as PATH itself, not what is in it",
+     CMD_FLAG(struct ls_state, itself)},
     {'R', "recursive", NULL, "also the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
@@ -177,14 +179,14 @@ static struct bw_error *list_waiting(struct ls *ls)
     return error;
 }
 
-/* As ls does: a link given as PATH is followed to its directory, unless long lines are about the
- * link itself. */
+/* As ls does: a link given as PATH is followed to its directory, unless long lines or -d are about
+ * the link itself. */
 static struct bw_error *find(const struct ls *ls, const char *path, struct bw_place *place)
 {
     const struct cmd_paths *paths = &ls->paths;
     struct bw_place target;
     BW_TRY(bw_lookup(paths->session.fs, paths->from, path, false, place));
-    if (place->type != BW_FILE_SYMLINK || ls->options->lines)
+    if (place->type != BW_FILE_SYMLINK || ls->options->lines || ls->options->itself)
         return NULL;
     BW_AUTO_ERROR struct bw_error *error =
         bw_lookup(paths->session.fs, paths->from, path, true, &target);
@@ -205,7 +207,8 @@ static struct bw_error *wait_for_named(struct ls *ls, const char *path,
     return wait_for(ls, 0, strdup(path), place, &parent, 0);
 }
 
-/* Files given as PATH come first, together; then the directories in their order. */
+/* Files given as PATH, and with -d all that is, come first, together; then the directories in their
+ * order. */
 static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
                                  struct ls_listing *files)
 {
@@ -216,7 +219,7 @@ static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t
             return error;
         if (error)
             cmd_paths_miss(&ls->paths, error);
-        else if (place.type != BW_FILE_DIRECTORY)
+        else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
         else if (enters(ls, 0))
             BW_TRY(wait_for_named(ls, names[i], &place));

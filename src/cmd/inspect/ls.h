@@ -11,6 +11,7 @@
 struct ls_state {
     const char *subvolume;
     bool all, lines, people, inodes, recursive;
+    bool itself; /**< directories given as PATH are listed, not what is in them */
     struct cmd_selection selection;
     bool selects; /**< whether there are filters */
 };
