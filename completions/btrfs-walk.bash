@@ -81,6 +81,7 @@ _btrfs_walk() {
     cat:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     cat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extents:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    versions:--index) _btrfs_walk_offer_file "$1" "$word" ;;
     versions:-o | versions:--output) _btrfs_walk_offer_list "$word" 'generation first tree_root date left type size mtime changes unknown replaced path path_bytes subvolume inode' ;;
     versions:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     versions:--separator) : ;;
@@ -104,7 +105,7 @@ _btrfs_walk() {
     extract:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
     deleted:--since | deleted:-j | deleted:--threads | deleted:--type | deleted:--name | deleted:--iname | deleted:--path | deleted:--regex | deleted:--exclude | deleted:--size | deleted:--newer | deleted:--mtime | deleted:--uid | deleted:--gid | deleted:--perm | deleted:--links | deleted:--inum | deleted:--maxdepth | deleted:--separator) : ;;
-    deleted:--extract) _btrfs_walk_offer_file "$1" "$word" ;;
+    deleted:--extract | deleted:--index) _btrfs_walk_offer_file "$1" "$word" ;;
     deleted:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     deleted:-o | deleted:--output) _btrfs_walk_offer_list "$word" 'left generation tree_root date type path path_bytes size mtime subvolume inode bad_bytes bad' ;;
     deleted:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
@@ -220,7 +221,7 @@ _btrfs_walk() {
         fi ;;
     versions:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--all --no-data --no-scan -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--all --no-data --no-scan --index -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -256,7 +257,7 @@ _btrfs_walk() {
         fi ;;
     deleted:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --no-scan --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --no-scan --index --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

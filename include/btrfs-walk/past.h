@@ -37,12 +37,15 @@ struct bw_past_options {
     enum bw_past_scanning scanning;
     unsigned threads; /**< 0: one for each processor, at most 8 */
     /** What bw_past_write_index() has written, which makes a scan needless as long as the file
-     * system has the same superblock; anything else is not used. NULL: none. */
+     * system has the same superblocks, on images of the same size; anything else is not used. All
+     * blocks that it names are read again, unless `only_list`. What it does not name is not found.
+     * NULL: none. */
     const void *index;
     size_t index_size; /**< bytes of it */
     /** Told now and then how many bytes of the scan are done; false ends it. May be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
-    void *context; /**< of `progress` */
+    void *context;  /**< of `progress` */
+    bool only_list; /**< the states are going to be opened: what is left of each is not judged */
 };
 
 /** Where a state was found: bits. */

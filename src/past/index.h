@@ -101,4 +101,15 @@ static inline struct bw_key bw_found_first_key(const struct bw_found_block *bloc
     return (struct bw_key){block->first_objectid, block->first_type, block->first_offset};
 }
 
+/** The pointer to a block, without the promises of a parent. */
+static inline struct bw_block_pointer bw_found_pointer(const struct bw_found_index *index,
+                                                       const struct bw_found_block *block)
+{
+    return (struct bw_block_pointer){block->bytenr,
+                                     {.owner = bw_found_owner(index, block),
+                                      .generation = block->generation,
+                                      .end_key = BW_KEY_MAX,
+                                      .level = block->level}};
+}
+
 #endif

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The index of a scan as a file, little-endian: a header, the ids of owners, the blocks. It is tied
- * to the superblock, since any transaction may write over older blocks. Its bytes are as hostile as
- * those of an image: they only name places, and whatever is read there is verified.
+ * to the superblocks and the sizes of the images, since any transaction may write over older
+ * blocks. Its bytes are as hostile as those of an image: they only name places, and whatever is
+ * read there is verified (index_verify.c).
  */
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "fs/image.h"
 #include "past/past.h"
 
-enum { VERSION = 1, BATCH = 1024 };
+enum { VERSION = 2, BATCH = 1024 };
 
 static const char magic[8] = "BWINDEX\n";
 
@@ -21,6 +23,7 @@ struct file_header {
     uint8_t fsid[BW_UUID_SIZE];
     bw_le64 generation;
     bw_le64 log_root; /* it is written in free space, without a new generation */
+    bw_le64 images;   /* a hash: which devices they are, how large, and of which generation */
     bw_le64 owners, blocks;
     bw_le64 zeros, bytes, unread; /* of struct bw_past_facts */
     bw_le64 hash;                 /* of all that follows */
@@ -33,8 +36,25 @@ struct file_block {
     uint8_t first_type, level;
 };
 
-static_assert(sizeof(struct file_header) == 96 && sizeof(struct file_block) == 40,
+static_assert(sizeof(struct file_header) == 104 && sizeof(struct file_block) == 40,
               "as in the file");
+
+static uint64_t hash_of_images(const struct bw_fs *fs)
+{
+    uint64_t hash = 0;
+    for (size_t i = 0; i < fs->image_count; i++) {
+        const struct bw_image *image = &fs->images[i];
+        if (image->role == BW_IMAGE_UNUSED || !image->storage)
+            continue;
+        const struct bw_superblock *super = &image->superblock;
+        const bw_le64 numbers[] = {bw_put64(super->device.devid), bw_put64(super->generation),
+                                   bw_put64(super->root.bytenr), bw_put64(super->chunk_root.bytenr),
+                                   bw_put64(bw_xlator_size(image->storage))};
+        /* In whatever order they were given. */
+        hash += XXH64(numbers, sizeof numbers, 0);
+    }
+    return hash;
+}
 
 static struct file_header header_of(const struct bw_past *past, uint64_t hash)
 {
@@ -43,6 +63,7 @@ static struct file_header header_of(const struct bw_past *past, uint64_t hash)
                                  .nodesize = bw_put32(superblock->nodesize),
                                  .generation = bw_put64(superblock->generation),
                                  .log_root = bw_put64(superblock->log_root),
+                                 .images = bw_put64(hash_of_images(past->fs)),
                                  .owners = bw_put64(past->index.owner_count),
                                  .blocks = bw_put64(past->index.count),
                                  .zeros = bw_put64(past->facts.zeros),

@@ -178,17 +178,6 @@ static struct bw_loss judge_node(struct bw_judge *judge, const struct bw_block_p
     return sum;
 }
 
-/* The pointer to a block of the index, without a parent. */
-static struct bw_block_pointer pointer_to(const struct bw_judge *judge,
-                                          const struct bw_found_block *block)
-{
-    return (struct bw_block_pointer){block->bytenr,
-                                     {.owner = bw_found_owner(judge->index, block),
-                                      .generation = block->generation,
-                                      .end_key = BW_KEY_MAX,
-                                      .level = block->level}};
-}
-
 /* A level under way. */
 struct level {
     struct bw_judge *judge;
@@ -209,7 +198,8 @@ static void judge_batch(void *context, unsigned worker, size_t task)
     if (!buffer)
         judge->no_memory = true;
     for (size_t i = 0; buffer && i < count; i++) {
-        pointers[i] = pointer_to(judge, &judge->index->blocks[judge->nodes[begin + i]]);
+        pointers[i] =
+            bw_found_pointer(judge->index, &judge->index->blocks[judge->nodes[begin + i]]);
         requests[i] =
             bw_block_request(&judge->reader, &pointers[i], buffer + i * judge->reader.nodesize);
         requests[i].keep = false;

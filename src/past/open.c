@@ -26,12 +26,6 @@ static struct bw_error *scan_ranges(struct bw_past *past, const struct bw_past_o
     past->facts.bytes = ranges->bytes;
     past->facts.zeros = scan.zeros;
     past->facts.unread = scan.unread;
-    if (scan.unread)
-        bw_fs_report(past->fs, BW_DAMAGE,
-                     bw_error_create(BW_ERROR_CORRUPT,
-                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
-                                     "states may be missing",
-                                     (uint64_t)scan.unread));
     return NULL;
 }
 
@@ -41,7 +35,7 @@ static struct bw_error *fill_index(struct bw_past *past, const struct bw_past_op
     if (options->scanning == BW_PAST_SCAN_NEVER)
         return NULL;
     if (options->index && bw_past_read_index(past, options->index, options->index_size))
-        return NULL;
+        return options->only_list ? NULL : bw_past_verify_index(past, options->threads);
     struct bw_error *error = bw_scan_add_chunks(past->fs, &ranges);
     if (!error && (options->scanning == BW_PAST_SCAN_ALWAYS || ranges.bytes <= BW_PAST_SMALL))
         error = scan_ranges(past, options, &ranges);
@@ -57,6 +51,13 @@ static struct bw_error *fill(struct bw_past *past, const struct bw_past_options 
     BW_TRY(fill_index(past, options));
     past->leaves = LEAVES + past->index.count * LEAVES_A_BLOCK;
     past->facts.blocks = past->index.count;
+    past->judged = past->facts.scanned && !options->only_list;
+    if (past->facts.unread)
+        bw_fs_report(past->fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "%" PRIu64 " bytes of the metadata chunks cannot be read: "
+                                     "states may be missing",
+                                     past->facts.unread));
     if (past->facts.scanned)
         BW_TRY(bw_judge_create(past->fs, &past->index, options->threads, &past->judge));
     return bw_past_list(past);
@@ -117,8 +118,8 @@ struct bw_error *bw_past_open_state(const struct bw_past *past, size_t state,
 
 static struct bw_error *find_generation(struct bw_fs *fs)
 {
-    const struct bw_past_options options = {.struct_size = sizeof options,
-                                            .scanning = BW_PAST_SCAN_ALWAYS};
+    const struct bw_past_options options = {
+        .struct_size = sizeof options, .scanning = BW_PAST_SCAN_ALWAYS, .only_list = true};
     struct bw_past *past = NULL;
     size_t state;
     BW_TRY(bw_past_open(fs, &options, &past));

@@ -24,6 +24,7 @@ struct bw_past {
     struct bw_found_index index;
     struct bw_judge *judge; /**< NULL: there was no scan */
     struct bw_past_facts facts;
+    bool judged;     /**< what the judge says of states is wanted, and true */
     uint64_t leaves; /**< of root trees that may still be read: a crafted image has any number */
     struct bw_past_state *states;
     size_t count, capacity;
@@ -50,5 +51,8 @@ struct bw_error *bw_state_trees(struct bw_past *past, const struct bw_past_state
 /** Reads what bw_past_write_index() has written; false if that is of another file system or
  * superblock, or damaged. Nothing is added then. (index_file.c) */
 bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size);
+
+/** Reads all blocks of such an index, and drops those that are not there. (index_verify.c) */
+struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads);
 
 #endif

@@ -129,7 +129,7 @@ static struct bw_error *take_tree(const struct reading *reading, const struct bw
                                 .generation = tree->root.generation,
                                 .level = tree->root.level,
                                 .is_deleted = is_deleted,
-                                .judged = reading->past->judge};
+                                .judged = reading->past->judged};
     if (row.judged) {
         const struct bw_loss loss = bw_judge_tree(reading->past->judge, tree, &row.readable);
         row.missing = loss.missing;

@@ -175,7 +175,7 @@ struct bw_error *bw_past_list(struct bw_past *past)
         struct bw_past_state *state = &past->states[i];
         set_chunk_root(past, state);
         state->info.standing = bw_state_standing(past, state);
-        state->info.judged = past->judge;
+        state->info.judged = past->judged;
         BW_TRY(bw_state_trees(past, state, count_tree, &state->info, &state->info.date));
     }
     qsort(past->states, past->count, sizeof *past->states, compare_states);

@@ -95,6 +95,25 @@ expect "of a file that is gone" 0 - versions --no-data -o generation,left,size "
 holds "the last one" out_is <<< "$((generation - 1))"$'\t-\t108894'
 expect "of nothing" 2 'no state that is left has it' versions "$image" /nothing
 
+# The index of roots: made by one command, used by others.
+rm -f "$WORK/index"
+for command in "deleted -o left,path" "versions --all" "deleted --no-data" "roots"; do
+    path= && [ "${command%% *}" = versions ] && path=/top/kept/edited
+    expect "$command" 0 - $command --raw "$image" $path
+    cp "$WORK/out" "$WORK/first"
+    expect "$command with an index" 0 - $command --raw --index "$WORK/index" "$image" $path
+    holds "says the same" cmp "$WORK/out" "$WORK/first"
+done
+expect "extraction with an index" 0 - deleted --index "$WORK/index" --extract "$WORK/indexed" \
+    -q "$image"
+holds "extracts the same" diff -r --no-dereference "$WORK/new" "$WORK/indexed"
+# An index without any block (whose hash is that of nothing): what it hides is not found.
+{ head -c 56 "$WORK/index"; head -c 40 /dev/zero; printf '\x99\xe9\xd8\x51\x37\xdb\x46\xef'; } \
+    > "$WORK/empty"
+expect "an index of nothing" 0 - roots --index "$WORK/empty" -o generation,left "$image"
+is "is used" "$(grep -c 7 "$WORK/out")" 1
+expect "both" 2 'exclude each other' deleted --scan --no-scan "$image"
+
 # Differences.
 expect "since a generation" 0 - diff "$image" "/@$generation"
 holds "what has changed" out_is << 'END'

@@ -32,13 +32,13 @@ is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
 # The index: made, used, refused, made anew.
 expect "an index is made" 0 - roots --index "$WORK/index" "$image"
 cp "$WORK/out" "$WORK/first"
-is "its size" "$(($(stat -c %s "$WORK/index") > 96))" 1
+is "its size" "$(($(stat -c %s "$WORK/index") > 104))" 1
 cp "$WORK/index" "$WORK/kept"
 expect "an index is used" 0 - roots --index "$WORK/index" "$image"
 is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
 printf 'x' | dd of="$WORK/index" bs=1 seek=300 conv=notrunc 2> /dev/null
 expect "a damaged index is not used" 0 - roots --index "$WORK/index" "$image"
-is "and written anew" "$(tail -c +97 "$WORK/index" | wc -c)" "$(tail -c +97 "$WORK/kept" | wc -c)"
+is "and written anew" "$(tail -c +105 "$WORK/index" | wc -c)" "$(tail -c +105 "$WORK/kept" | wc -c)"
 is "the same states" "$(cmp "$WORK/out" "$WORK/first" && echo same)" same
 expect "an index of another" 0 - roots --index "$WORK/index" "$discarded"
 is "is not used" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
@@ -46,6 +46,23 @@ echo text > "$WORK/text"
 expect "another file" 2 'is not an index' roots --index "$WORK/text" "$image"
 is "stays" "$(cat "$WORK/text")" text
 expect "an image" 2 'never written to|is read' roots --index "$image" "$image"
+
+# What an index claims is read again: a leaf that was overwritten since is missing.
+cp --sparse=always "$image" "$WORK/hurt"
+expect "an index is made" 0 - roots --index "$WORK/index" "$WORK/hurt"
+leaf=$("$PROGRAM" dump -t 5 "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p' | head -n 1)
+offset=$("$PROGRAM" map -o offset "$image" "$leaf" | head -n 1)
+cp "$WORK/index" "$WORK/kept"
+head -c 16384 /dev/zero | dd of="$WORK/hurt" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
+expect "without the index" 0 - roots -o "$columns" "$WORK/hurt"
+cp "$WORK/out" "$WORK/first"
+holds "a leaf is trimmed" grep -q 'part 1 1' <(rows)
+expect "with it" 0 - roots --index "$WORK/index" -o "$columns" "$WORK/hurt"
+holds "the same is told" cmp "$WORK/out" "$WORK/first"
+holds "and the index was used" cmp "$WORK/index" "$WORK/kept"
+truncate -s +1M "$WORK/hurt"
+expect "another size of the image" 0 - roots --index "$WORK/index" "$WORK/hurt"
+is "is another file system" "$(cmp -s "$WORK/index" "$WORK/kept" || echo differs)" differs
 
 # States that the superblock does not name: its backup roots are erased.
 cp --sparse=always "$image" "$WORK/image"

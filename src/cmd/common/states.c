@@ -2,17 +2,103 @@
 /* The older states of a file system, all but those that were never committed. */
 #include "cmd/common/states.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
-#include "btrfs-walk/past.h"
 #include "cmd/common/progress.h"
 
 const struct cmd_option cmd_states_options[] = {
     {0, "no-scan", NULL, "take only the states that the superblock names",
      CMD_FLAG(struct cmd_states_settings, no_scan)},
+    {0, "index", "FILE",
+     "keep what the scan finds in FILE, or use it if the file system has not changed since",
+     CMD_TEXT(struct cmd_states_settings, index)},
     {0},
 };
+
+/* The index. */
+
+static struct bw_error *open_index(void *context, const struct bw_fs *planned)
+{
+    struct cmd_index *index = context;
+    const struct cmd_common *before = index->before;
+    struct stat status;
+    const bool exists = stat(index->name, &status) == 0;
+    if (before->open_outputs)
+        BW_TRY(before->open_outputs(before->outputs, planned));
+    BW_TRY(cmd_open_output(planned, before->probes.blackbox, index->name, &index->descriptor));
+    if (!exists || status.st_size == 0)
+        return NULL;
+    BW_TRY(bw_buffer_read_file(&index->bytes, index->name));
+    return bw_past_is_index(index->bytes.data, index->bytes.length)
+               ? NULL
+               : bw_error_create(BW_ERROR_USAGE, "%s is not an index: it is not written over",
+                                 index->name);
+}
+
+struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
+                                 const struct cmd_states_settings *settings,
+                                 struct cmd_common *result)
+{
+    *index = (struct cmd_index){.before = common, .name = settings->index, .descriptor = -1};
+    *result = *common;
+    if (common->scan && settings->no_scan)
+        return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
+    if (index->name) {
+        result->open_outputs = open_index;
+        result->outputs = index;
+    }
+    return NULL;
+}
+
+void cmd_index_end(struct cmd_index *index)
+{
+    bw_buffer_free(&index->bytes);
+    if (index->descriptor >= 0)
+        close(index->descriptor);
+}
+
+static struct bw_error *write_index(void *context, const char *bytes, size_t length)
+{
+    const struct cmd_index *index = context;
+    return cmd_write_file(index->descriptor, index->name, bytes, length);
+}
+
+static struct bw_error *keep_index(struct cmd_index *index, const struct bw_past *past)
+{
+    struct bw_past_facts facts;
+    bw_past_facts(past, &facts);
+    if (index->descriptor < 0 || !facts.scanned || facts.index_used)
+        return NULL;
+    if (ftruncate(index->descriptor, 0) || lseek(index->descriptor, 0, SEEK_SET))
+        return bw_error_from_errno(errno, "cannot empty %s", index->name);
+    return bw_past_write_index(past, write_index, index);
+}
+
+struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
+                               const struct cmd_states_settings *settings,
+                               struct bw_past_options *how, struct bw_past **past)
+{
+    const struct cmd_common *common = index->before;
+    struct cmd_progress progress = {0};
+    how->scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
+                    : common->scan    ? BW_PAST_SCAN_ALWAYS
+                                      : BW_PAST_SCAN_SMALL;
+    how->index = index->bytes.data;
+    how->index_size = index->bytes.length;
+    how->progress = cmd_progress_scan;
+    how->context = &progress;
+    cmd_progress_start(&progress, common->quiet);
+    struct bw_error *error = bw_past_open(fs, how, past);
+    cmd_progress_end(&progress);
+    bw_buffer_free(&index->bytes);
+    return error ? error : keep_index(index, *past);
+}
+
+/* All states. */
 
 static struct bw_error *take_all(struct cmd_states *states, const struct bw_past *past)
 {
@@ -31,24 +117,14 @@ static struct bw_error *take_all(struct cmd_states *states, const struct bw_past
     return NULL;
 }
 
-struct bw_error *cmd_states_find(const struct cmd_common *common, struct bw_fs *fs,
+struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_states *states)
 {
-    struct cmd_progress progress = {0};
-    const struct bw_past_options how = {
-        .struct_size = sizeof how,
-        .scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
-                    : common->scan    ? BW_PAST_SCAN_ALWAYS
-                                      : BW_PAST_SCAN_SMALL,
-        .progress = cmd_progress_scan,
-        .context = &progress,
-    };
+    struct bw_past_options how = {.struct_size = sizeof how, .only_list = true};
     struct bw_past *past = NULL;
-    *states = (struct cmd_states){.images = cmd_fs_options(common)};
-    cmd_progress_start(&progress, common->quiet);
-    struct bw_error *error = bw_past_open(fs, &how, &past);
-    cmd_progress_end(&progress);
+    *states = (struct cmd_states){.images = cmd_fs_options(index->before)};
+    struct bw_error *error = cmd_past_open(index, fs, settings, &how, &past);
     if (!error)
         error = take_all(states, past);
     bw_past_close(past);

@@ -3,15 +3,41 @@
 #ifndef BW_CMD_STATES_H
 #define BW_CMD_STATES_H
 
+#include "base/buffer.h"
+#include "btrfs-walk/past.h"
 #include "cmd/command.h"
 
 /** How they are looked for: with --scan of all commands, wherever that takes long. */
 struct cmd_states_settings {
+    const char *index; /**< file; NULL: none */
     bool no_scan;
 };
 
 /** The options for that. */
 extern const struct cmd_option cmd_states_options[];
+
+/** The file of --index. It is opened before the sandbox is entered. */
+struct cmd_index {
+    const struct cmd_common *before; /**< what the command was called with */
+    const char *name;                /**< NULL: there is none */
+    struct bw_buffer bytes;          /**< what the file held */
+    int descriptor;
+};
+
+/** Starts with the settings of a command, which goes on with the result: the file will be opened
+ * with its other outputs. BW_ERROR_USAGE if the settings exclude each other. To be ended with
+ * cmd_index_end(), whatever it returns. */
+struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
+                                 const struct cmd_states_settings *settings,
+                                 struct cmd_common *result);
+
+void cmd_index_end(struct cmd_index *index);
+
+/** Opens the list of states; how the options of the program want it goes into `how`, which the
+ * caller has begun. What the scan finds is kept in the index. */
+struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
+                               const struct cmd_states_settings *settings,
+                               struct bw_past_options *how, struct bw_past **past);
 
 /** Those that may be opened, the newest first. */
 struct cmd_states {
@@ -22,7 +48,7 @@ struct cmd_states {
 
 /** Finds those of the file system of a command. To be freed with cmd_states_free(), whatever it
  * returns. */
-struct bw_error *cmd_states_find(const struct cmd_common *common, struct bw_fs *fs,
+struct bw_error *cmd_states_find(struct cmd_index *index, struct bw_fs *fs,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_states *states);
 

@@ -25,6 +25,7 @@ struct deleted_state {
 struct deleting {
     const struct deleted_state *settings;
     const struct cmd_common *common;
+    struct cmd_index index;
     struct cmd_states states;
     struct bw_deleted *deleted;
     struct bw_deleted_state state; /* the one at hand */
@@ -75,7 +76,7 @@ static const struct cmd_option options[] = {
 static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 {
     BW_TRY(
-        cmd_states_find(deleting->common, present, &deleting->settings->states, &deleting->states));
+        cmd_states_find(&deleting->index, present, &deleting->settings->states, &deleting->states));
     const struct bw_deleted_options how = {
         .struct_size = sizeof how,
         .images = &deleting->states.images,
@@ -219,11 +220,12 @@ static struct bw_error *list_state(struct deleting *deleting)
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
-    struct deleting deleting = {.settings = context, .common = listing->common, .listing = listing};
-    struct bw_error *error = begin(&deleting, listing->session.fs);
+    struct deleting *deleting = context;
+    deleting->listing = listing;
+    struct bw_error *error = begin(deleting, listing->session.fs);
     if (!error)
-        error = for_each_state(&deleting, list_state);
-    end(&deleting);
+        error = for_each_state(deleting, list_state);
+    end(deleting);
     return error;
 }
 
@@ -305,32 +307,43 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
 }
 
 /* PATH is not that of something in the present state. */
-static int run_extract(const struct cmd_common *common, struct deleted_state *settings)
+static int run_extract(struct deleting *deleting, const struct cmd_common *common,
+                       struct deleted_state *settings)
 {
-    struct deleting deleting = {.settings = settings, .common = common};
     struct cmd_common without_path = *common;
     without_path.path_count = 0;
     settings->extract.export.walk.types = settings->extract.export.selection.types;
-    return extract_run(&without_path, &settings->extract, extract_all, &deleting);
+    return extract_run(&without_path, &settings->extract, extract_all, deleting);
+}
+
+static int run_list(struct deleting *deleting, const struct cmd_common *common,
+                    struct deleted_state *settings)
+{
+    const struct cmd_listing_plan plan = {
+        .record = cmd_deleted.record,
+        .columns = "left,generation,date,type,size,path",
+        .list = list,
+        .context = deleting,
+        .null_terminated = settings->null_terminated,
+    };
+    if (settings->null_terminated && !settings->rows.columns)
+        settings->rows.columns = "path";
+    return cmd_listing_run(common, &settings->rows, &plan);
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct deleted_state *settings = state;
-    const struct cmd_listing_plan plan = {
-        .record = cmd_deleted.record,
-        .columns = "left,generation,date,type,size,path",
-        .list = list,
-        .context = settings,
-        .null_terminated = settings->null_terminated,
-    };
+    struct deleting deleting = {.settings = settings, .common = common};
+    struct cmd_common own;
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "at most one PATH can be given"));
-    if (settings->extract.folder)
-        return run_extract(common, settings);
-    if (settings->null_terminated && !settings->rows.columns)
-        settings->rows.columns = "path";
-    return cmd_listing_run(common, &settings->rows, &plan);
+    struct bw_error *error = cmd_index_begin(&deleting.index, common, &settings->states, &own);
+    const int status = error                      ? cmd_fail(common, error)
+                       : settings->extract.folder ? run_extract(&deleting, &own, settings)
+                                                  : run_list(&deleting, &own, settings);
+    cmd_index_end(&deleting.index);
+    return status;
 }
 
 const struct command cmd_deleted = {

@@ -208,6 +208,7 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
 }
 
 struct outputs {
+    const struct cmd_common *before; /* which may have outputs of its own */
     struct extract *extract;
     const struct extract_settings *settings;
 };
@@ -216,7 +217,8 @@ static struct bw_error *open_folder(void *context, const struct bw_fs *planned)
 {
     const struct outputs *outputs = context;
     const struct extract_settings *settings = outputs->settings;
-    (void)planned;
+    if (outputs->before->open_outputs)
+        BW_TRY(outputs->before->open_outputs(outputs->before->outputs, planned));
     BW_TRY(bw_target_open(settings->folder, &settings->target, &outputs->extract->target));
     return bw_target_open(settings->folder, &settings->target, &outputs->extract->look);
 }
@@ -232,7 +234,7 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
     settings->target.context = extract;
     writing.folder = settings->folder;
     writing.open_outputs = open_folder;
-    writing.outputs = &(struct outputs){extract, settings};
+    writing.outputs = &(struct outputs){common, extract, settings};
     int status = extract_image(&writing, settings, extract, work, context);
     free(extract);
     return status;

@@ -2,45 +2,33 @@
 /* The roots command: the states of a file system that are left, and how much of each. */
 #include "btrfs-walk/past.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/buffer.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cmd/common/listing.h"
-#include "cmd/common/progress.h"
+#include "cmd/common/states.h"
 
 struct roots_state {
     struct cmd_rows_settings rows;
-    const char *index; /* file; NULL: none */
+    struct cmd_states_settings states;
     unsigned threads;
-    bool no_scan, trees;
+    bool trees;
 };
 
 /* The command under way. */
 struct roots {
-    const struct cmd_common *common;
     const struct roots_state *state;
     struct cmd_listing *listing;
-    struct cmd_progress progress;
-    struct bw_buffer index; /* what the file held */
-    int descriptor;         /* of the file; -1: there is none */
+    struct cmd_index index;
     struct bw_past *past;
     const struct bw_state_info *info; /* whose trees are listed */
 };
 
 static const struct cmd_option options[] = {
-    {0, "no-scan", NULL, "list only the states that the superblock names",
-     CMD_FLAG(struct roots_state, no_scan)},
-    {0, "index", "FILE",
-     "keep what the scan finds in FILE, or use it if the file system has not changed since",
-     CMD_TEXT(struct roots_state, index)},
+    CMD_GROUP(cmd_states_options, struct roots_state, states),
     {0, "trees", NULL, "list the trees of each state", CMD_FLAG(struct roots_state, trees)},
     {'j', "threads", "N", "scan with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct roots_state, threads)},
@@ -127,69 +115,15 @@ static struct bw_error *write_tree(void *context, const struct bw_state_tree *tr
     return cmd_listing_write(roots->listing, &row, sizeof row, tree->judged ? 0 : judged);
 }
 
-/* The index. It is opened before the sandbox is entered. */
-
-static struct bw_error *open_index(void *context, const struct bw_fs *planned)
-{
-    struct roots *roots = context;
-    const char *name = roots->state->index;
-    struct stat status;
-    const bool exists = stat(name, &status) == 0;
-    BW_TRY(cmd_open_output(planned, roots->common->probes.blackbox, name, &roots->descriptor));
-    if (!exists || status.st_size == 0)
-        return NULL;
-    BW_TRY(bw_buffer_read_file(&roots->index, name));
-    return bw_past_is_index(roots->index.data, roots->index.length)
-               ? NULL
-               : bw_error_create(BW_ERROR_USAGE, "%s is not an index: it is not written over",
-                                 name);
-}
-
-static struct bw_error *write_index(void *context, const char *bytes, size_t length)
-{
-    const struct roots *roots = context;
-    return cmd_write_file(roots->descriptor, roots->state->index, bytes, length);
-}
-
-static struct bw_error *keep_index(struct roots *roots)
-{
-    struct bw_past_facts facts;
-    bw_past_facts(roots->past, &facts);
-    if (roots->descriptor < 0 || !facts.scanned || facts.index_used)
-        return NULL;
-    if (ftruncate(roots->descriptor, 0) || lseek(roots->descriptor, 0, SEEK_SET))
-        return bw_error_from_errno(errno, "cannot empty %s", roots->state->index);
-    return bw_past_write_index(roots->past, write_index, roots);
-}
-
 /* The command. */
-
-static struct bw_error *open_past(struct roots *roots)
-{
-    const struct roots_state *state = roots->state;
-    const struct bw_past_options how = {
-        .struct_size = sizeof how,
-        .scanning = roots->common->scan ? BW_PAST_SCAN_ALWAYS
-                    : state->no_scan    ? BW_PAST_SCAN_NEVER
-                                        : BW_PAST_SCAN_SMALL,
-        .threads = state->threads,
-        .index = roots->index.data,
-        .index_size = roots->index.length,
-        .progress = cmd_progress_scan,
-        .context = &roots->progress,
-    };
-    cmd_progress_start(&roots->progress, roots->common->quiet);
-    struct bw_error *error = bw_past_open(roots->listing->session.fs, &how, &roots->past);
-    cmd_progress_end(&roots->progress);
-    bw_buffer_free(&roots->index);
-    return error ? error : keep_index(roots);
-}
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
     struct roots *roots = context;
     roots->listing = listing;
-    struct bw_error *error = open_past(roots);
+    struct bw_past_options how = {.struct_size = sizeof how, .threads = roots->state->threads};
+    struct bw_error *error = cmd_past_open(&roots->index, listing->session.fs,
+                                           &roots->state->states, &how, &roots->past);
     for (size_t i = 0; !error && i < bw_past_count(roots->past); i++) {
         roots->info = bw_past_state(roots->past, i);
         error = roots->state->trees ? bw_past_trees(roots->past, i, write_tree, roots)
@@ -202,8 +136,9 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 static int run(const struct cmd_common *common, void *context)
 {
     const struct roots_state *state = context;
-    struct roots roots = {.common = common, .state = state, .descriptor = -1};
-    struct cmd_common own = *common;
+    struct roots roots = {.state = state};
+    struct cmd_common own;
+    struct bw_error *error = cmd_index_begin(&roots.index, common, &state->states, &own);
     const struct cmd_listing_plan plan = {
         .record = cmd_record_of(&cmd_roots, state),
         .columns = state->trees
@@ -213,17 +148,8 @@ static int run(const struct cmd_common *common, void *context)
         .list = list,
         .context = &roots,
     };
-    if (common->scan && state->no_scan)
-        return cmd_fail(common,
-                        bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other"));
-    if (state->index) {
-        own.open_outputs = open_index;
-        own.outputs = &roots;
-    }
-    const int status = cmd_listing_run(&own, &state->rows, &plan);
-    bw_buffer_free(&roots.index);
-    if (roots.descriptor >= 0)
-        close(roots.descriptor);
+    const int status = error ? cmd_fail(common, error) : cmd_listing_run(&own, &state->rows, &plan);
+    cmd_index_end(&roots.index);
     return status;
 }
 

@@ -22,6 +22,7 @@ struct versions_state {
 struct versions {
     struct cmd_listing *listing;
     const struct versions_state *state;
+    struct cmd_index index;
 };
 
 static const struct cmd_option options[] = {
@@ -84,11 +85,12 @@ static struct bw_error *take(void *context, const struct bw_version *version)
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
-    const struct versions_state *state = context;
-    struct versions versions = {listing, state};
+    struct versions *versions = context;
+    const struct versions_state *state = versions->state;
     struct cmd_states states;
+    versions->listing = listing;
     struct bw_error *error =
-        cmd_states_find(listing->common, listing->session.fs, &state->states, &states);
+        cmd_states_find(&versions->index, listing->session.fs, &state->states, &states);
     const struct bw_versions_options how = {
         .struct_size = sizeof how,
         .images = &states.images,
@@ -97,7 +99,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .path = listing->common->paths[0],
         .all = state->all,
         .take = take,
-        .context = &versions,
+        .context = versions,
     };
     if (!error)
         error = bw_versions(listing->session.fs, &how);
@@ -108,15 +110,21 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
 static int run(const struct cmd_common *common, void *state)
 {
     const struct versions_state *settings = state;
+    struct versions versions = {.state = settings};
+    struct cmd_common own;
     const struct cmd_listing_plan plan = {
         .record = cmd_versions.record,
         .columns = "generation,first,date,left,size,mtime,changes,path",
         .list = list,
-        .context = state,
+        .context = &versions,
     };
     if (common->path_count > 1)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "more than one PATH is given"));
-    return cmd_listing_run(common, &settings->rows, &plan);
+    struct bw_error *error = cmd_index_begin(&versions.index, common, &settings->states, &own);
+    const int status =
+        error ? cmd_fail(common, error) : cmd_listing_run(&own, &settings->rows, &plan);
+    cmd_index_end(&versions.index);
+    return status;
 }
 
 const struct command cmd_versions = {
