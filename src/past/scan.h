@@ -21,14 +21,14 @@ struct bw_scan_ranges {
         bool mixed;      /**< data may lie between the tree blocks */
     } * ranges;
     size_t count, capacity;
-    uint64_t bytes; /**< of all ranges */
+    uint64_t bytes;  /**< of all ranges: no more than the devices have, and one piece */
+    size_t left_out; /**< chunks that would have made it more, wholly or in part */
 };
 
 /** Bytes that a thread reads at a time. */
 enum { BW_SCAN_PIECE = 4 << 20 };
 
-/** Adds what is stored of a chunk, if it holds metadata. BW_ERROR_CORRUPT if the chunks take more
- * space than the devices have. */
+/** Adds what is stored of a chunk, if it holds metadata. Fails only if memory runs out. */
 struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk_info *chunk,
                                    struct bw_scan_ranges *ranges);
 

@@ -62,12 +62,8 @@ static uint64_t bytes_of_devices(const struct bw_fs *fs)
     return bytes;
 }
 
-static struct bw_error *add(struct bw_scan_ranges *ranges, const struct bw_scan_range *range,
-                            uint64_t limit)
+static struct bw_error *add(struct bw_scan_ranges *ranges, const struct bw_scan_range *range)
 {
-    if (range->length > limit - ranges->bytes)
-        return bw_error_create(BW_ERROR_CORRUPT,
-                               "the metadata chunks take more space than the devices have");
     if (!BW_ARRAY_RESERVE(ranges->ranges, ranges->count, ranges->capacity))
         return bw_error_no_memory();
     ranges->ranges[ranges->count++] = *range;
@@ -90,7 +86,12 @@ struct bw_error *bw_scan_add_chunk(const struct bw_fs *fs, const struct bw_chunk
             .length = left < BW_SCAN_PIECE ? (uint32_t)left : BW_SCAN_PIECE,
             .mixed = chunk->type & BW_GROUP_DATA,
         };
-        BW_TRY(add(ranges, &range, limit));
+        /* Chunks that lie in the same place may claim any amount. */
+        if (ranges->bytes >= limit) {
+            ranges->left_out++;
+            return NULL;
+        }
+        BW_TRY(add(ranges, &range));
         at += range.length;
     }
     return NULL;
@@ -111,5 +112,12 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
 struct bw_error *bw_scan_add_chunks(struct bw_fs *fs, struct bw_scan_ranges *ranges)
 {
     struct chunks chunks = {fs, ranges};
-    return bw_fs_chunks(fs, take_chunk, &chunks);
+    BW_TRY(bw_fs_chunks(fs, take_chunk, &chunks));
+    if (ranges->left_out)
+        bw_fs_report(fs, BW_DAMAGE,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "chunks claim more metadata than the devices have: %zu of "
+                                     "them are not searched for tree blocks, or only in part",
+                                     ranges->left_out));
+    return NULL;
 }

@@ -2,8 +2,10 @@
 /* src/past: the index of found blocks, telling them from other bytes, and its file. */
 #include <stdlib.h>
 
+#include "base/cleanup.h"
 #include "past/device_scan.h"
 #include "past/past.h"
+#include "past/scan.h"
 #include "past/stripe_order.h"
 #include "support/walk_helpers.h"
 
@@ -171,6 +173,41 @@ static void test_overlapping_ranges(void **state)
     close_fixture(&fixture);
 }
 
+/* One chunk, any number of times. */
+struct claims {
+    struct bw_fs *fs;
+    struct bw_scan_ranges ranges;
+    size_t tries;
+};
+
+static struct bw_error *claim(void *context, const struct bw_chunk_info *chunk)
+{
+    struct claims *claims = context;
+    for (size_t i = 0; i < claims->tries; i++)
+        BW_TRY(bw_scan_add_chunk(claims->fs, chunk, &claims->ranges));
+    return NULL;
+}
+
+/* Chunks may claim more than there is: what the devices have is scanned. */
+static void test_claims(void **state)
+{
+    struct fixture fixture = make_fixture();
+    struct claims claims = {.tries = 1};
+    (void)state;
+    open_fixture(&fixture);
+    claims.fs = fixture.fs;
+    assert_null(bw_fs_chunks(fixture.fs, claim, &claims));
+    const uint64_t once = claims.ranges.bytes, all = bw_xlator_size(fixture.fs->images[0].storage);
+    assert_true(once > 0 && once < all);
+    assert_int_equal(claims.ranges.left_out, 0);
+    claims.tries = (size_t)(2 * all / once);
+    assert_null(bw_fs_chunks(fixture.fs, claim, &claims));
+    assert_true(claims.ranges.bytes >= all && claims.ranges.bytes < all + BW_SCAN_PIECE);
+    assert_true(claims.ranges.left_out > 0);
+    free(claims.ranges.ranges);
+    close_fixture(&fixture);
+}
+
 /* Each proof takes from the work that is left for all of them. */
 static void test_work(void **state)
 {
@@ -190,9 +227,9 @@ static void test_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index), cmocka_unit_test(test_recognise),
-        cmocka_unit_test(test_file),  cmocka_unit_test(test_overlapping_ranges),
-        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_index),  cmocka_unit_test(test_recognise),
+        cmocka_unit_test(test_file),   cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_claims), cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
