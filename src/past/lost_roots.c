@@ -85,18 +85,49 @@ static struct bw_error *scan(struct making *making)
     return error;
 }
 
+/* The newest generation that is at most `limit`; `*trees`: how many trees have blocks of it, up to
+ * two. */
+static uint64_t newest_until(const struct bw_found_index *index, uint64_t limit, unsigned *trees)
+{
+    uint64_t newest = 0;
+    uint32_t first = 0;
+    *trees = 0;
+    for (size_t i = 0; i < index->count; i++) {
+        const struct bw_found_block *block = &index->blocks[i];
+        if (block->generation > limit || block->generation < newest)
+            continue;
+        *trees = block->generation > newest || !*trees ? 1 : *trees + (block->owner != first);
+        first = *trees == 1 ? block->owner : first;
+        newest = block->generation;
+    }
+    return newest;
+}
+
+/* The generation of the newest transaction. Each writes several trees, the root tree and the extent
+ * tree among them: blocks of a single one prove nothing. 0: that would take too long. */
+static uint64_t newest_transaction(const struct bw_found_index *index)
+{
+    enum { TRIES = 64 };
+    uint64_t limit = UINT64_MAX;
+    unsigned trees;
+    for (unsigned i = 0; limit && i < TRIES; i++) {
+        const uint64_t generation = newest_until(index, limit, &trees);
+        if (trees > 1)
+            return generation;
+        limit = generation ? generation - 1 : 0;
+    }
+    return 0;
+}
+
 /* The generation of the newest block, but for those of a transaction that was not committed. A
- * superblock that is older than the newest root tree by more than that is a stale one. */
+ * superblock that is older than the newest transaction by more than that is a stale one. */
 static uint64_t newest_generation(const struct making *making)
 {
     const struct bw_found_index *index = &making->index;
     const uint64_t known = making->fs->superblock.generation;
-    uint64_t limit = known, newest = 0;
-    for (size_t i = 0; i < index->count; i++)
-        if (bw_found_owner(index, &index->blocks[i]) == BW_ROOT_TREE &&
-            index->blocks[i].generation > limit)
-            limit = index->blocks[i].generation;
-    limit = limit > known + 1 ? limit : known;
+    const uint64_t found = newest_transaction(index);
+    const uint64_t limit = found > known + 1 ? found : known;
+    uint64_t newest = 0;
     for (size_t i = 0; i < index->count; i++)
         if (index->blocks[i].generation <= limit && index->blocks[i].generation > newest)
             newest = index->blocks[i].generation;
@@ -272,6 +303,8 @@ static struct bw_error *make(struct making *making)
     BW_TRY(scan(making));
     making->newest = newest_generation(making);
     BW_TRY(bw_tree_roots_find(making->fs, &making->index, making->newest, &making->roots));
+    if (making->roots.generation)
+        making->newest = making->roots.generation;
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no tree of files was found");
     BW_TRY(read_leaves(making));

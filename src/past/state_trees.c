@@ -101,7 +101,8 @@ enum bw_state_standing bw_state_standing(const struct bw_past *past,
     struct root_items extents;
     if (state->info.sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP))
         return BW_STATE_COMMITTED;
-    if (root->generation > superblock->generation)
+    /* After the last commit there is one transaction at most, unless the superblock is stale. */
+    if (root->generation == superblock->generation + 1)
         return BW_STATE_ABANDONED;
     if (!find_tree(past, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
         superblock->incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)

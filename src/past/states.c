@@ -164,6 +164,19 @@ static int compare_states(const void *left, const void *right)
                                           : (a->tree_root < b->tree_root) * 2 - 1;
 }
 
+static void report_stale(const struct bw_past *past)
+{
+    const struct bw_state_info *newest = past->count ? &past->states[0].info : NULL;
+    const uint64_t known = past->fs->superblock.generation;
+    if (newest && newest->generation > known && newest->standing == BW_STATE_COMMITTED)
+        bw_fs_report(past->fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the superblock, of generation %" PRIu64
+                                     ", is older than what was committed: --generation %" PRIu64
+                                     " is the newest state",
+                                     known, newest->generation));
+}
+
 struct bw_error *bw_past_list(struct bw_past *past)
 {
     BW_TRY(add_of_superblock(past));
@@ -179,6 +192,7 @@ struct bw_error *bw_past_list(struct bw_past *past)
         BW_TRY(bw_state_trees(past, state, count_tree, &state->info, &state->info.date));
     }
     qsort(past->states, past->count, sizeof *past->states, compare_states);
+    report_stale(past);
     return NULL;
 }
 

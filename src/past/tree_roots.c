@@ -13,7 +13,7 @@
 
 /* How many roots of extent trees are tried: those of transactions that were not committed are few.
  */
-enum { MOST_TRIES = 256 };
+enum { MOST_TRIES = 256, MOST_RIVALS = 4 };
 
 /* Ids of trees that the root tree does not have: itself, the chunk tree, the remap tree, and those
  * of logs and relocation. */
@@ -77,11 +77,15 @@ static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *
     return bw_item_range_end(&range, NULL);
 }
 
-static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree, bool *is)
+/* The superblock has a say unless it is stale. */
+static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree,
+                                     uint64_t newest, bool *is)
 {
-    const struct bw_root_pointer *root = &fs->superblock.root;
+    const struct bw_superblock *super = &fs->superblock;
     BW_TRY(has_block(fs, tree, &tree->root, is));
-    return *is && root->bytenr ? has_block(fs, tree, root, is) : NULL;
+    return *is && super->root.bytenr && newest <= super->generation
+               ? has_block(fs, tree, &super->root, is)
+               : NULL;
 }
 
 static int newest_first(const void *left, const void *right)
@@ -110,19 +114,57 @@ static struct bw_error *candidates(const struct bw_found_index *index, uint64_t 
     return NULL;
 }
 
+/* How many blocks that were found an extent tree has. */
+struct agreement {
+    const struct bw_found_index *index;
+    size_t count;
+};
+
+static struct bw_error *count_leaf(void *context, const struct bw_node *leaf)
+{
+    struct agreement *agreement = context;
+    struct bw_tree_extent extent;
+    struct bw_item item;
+    for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);)
+        agreement->count += bw_tree_extent_decode(&item, &extent) &&
+                            bw_found_find(agreement->index, extent.bytenr, extent.generation);
+    return NULL;
+}
+
+static struct bw_error *count_blocks(const struct bw_fs *fs, const struct bw_found_index *index,
+                                     const struct bw_tree *tree, size_t *count)
+{
+    struct agreement agreement = {.index = index};
+    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = count_leaf, .lost = bw_scan_ignore_lost,
+                                 .context = &agreement};
+    struct bw_error *error = bw_tree_scan(&fs->reader, tree, &scan);
+    *count = agreement.count;
+    return error;
+}
+
+/* Where the superblock has no say, one that was planted may have an item for itself and be newer
+ * than all others. So it also has to know half as many blocks as any of some older ones. */
 static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw_found_index *index,
                                          uint64_t newest, struct bw_tree *tree)
 {
     struct bw_root_pointer *roots;
-    size_t count;
-    bool found = false;
+    size_t count, rivals = 0, most = 0, blocks;
+    bool is;
+    const bool weighs = !fs->superblock.root.bytenr || newest > fs->superblock.generation;
     struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
-    for (size_t i = 0; !error && !found && i < count && i < MOST_TRIES; i++) {
-        *tree = (struct bw_tree){.id = BW_EXTENT_TREE, .root = roots[i]};
-        error = is_committed(fs, tree, &found);
+    for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
+         i++) {
+        const struct bw_tree rival = {.id = BW_EXTENT_TREE, .root = roots[i]};
+        error = is_committed(fs, &rival, newest, &is);
+        if (error || !is)
+            continue;
+        if (weighs)
+            error = count_blocks(fs, index, &rival, &blocks);
+        if (!rivals++ || (weighs && blocks / 2 > most)) {
+            *tree = rival;
+            most = weighs ? blocks : 0;
+        }
     }
-    if (!found)
-        tree->id = 0;
     free(roots);
     return error;
 }
@@ -183,24 +225,39 @@ static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose, .context = &survey};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
     roots->proven = !survey.lost;
+    roots->generation = tree->root.generation;
     return NULL;
 }
 
-/* Adds trees that the extent tree has not told of: all of them, if there is none. */
+/* Of a tree that is only known in part, a higher block that is no older is nearer to its root. */
+static struct bw_error *take_found(struct bw_tree_roots *roots, const struct bw_tree_root *found)
+{
+    const uint32_t number = bw_map_get(&roots->numbers, found->id);
+    if (number == UINT32_MAX)
+        return note(roots, found->id, found->root, false);
+    struct bw_root_pointer *told = &roots->trees[number].root;
+    if (found->root.level > told->level && found->root.generation >= told->generation)
+        *told = found->root;
+    return NULL;
+}
+
+/* Adds what the extent tree has not told of: all trees, if there is none. Each change of a tree
+ * reaches its root, so that is the highest of its newest blocks. */
 static struct bw_error *ask_index(const struct bw_found_index *index, uint64_t newest,
                                   struct bw_tree_roots *roots)
 {
-    const size_t known = roots->count;
-    for (size_t i = 0; i < index->count; i++) {
+    struct bw_tree_roots found = {0};
+    struct bw_error *error = NULL;
+    for (size_t i = 0; !error && i < index->count; i++) {
         const struct bw_found_block *block = &index->blocks[i];
-        const uint64_t id = bw_found_owner(index, block);
-        if (block->generation <= newest && (bw_map_get(&roots->numbers, id) == UINT32_MAX ||
-                                            bw_map_get(&roots->numbers, id) >= known))
-            BW_TRY(note(roots, id,
-                        (struct bw_root_pointer){block->bytenr, block->generation, block->level},
-                        false));
+        const struct bw_root_pointer root = {block->bytenr, block->generation, block->level};
+        if (block->generation <= newest)
+            error = note(&found, bw_found_owner(index, block), root, false);
     }
-    return NULL;
+    for (size_t i = 0; !error && i < found.count; i++)
+        error = take_found(roots, &found.trees[i]);
+    bw_tree_roots_free(&found);
+    return error;
 }
 
 static int by_id(const void *left, const void *right)
@@ -218,7 +275,7 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (tree.id)
         BW_TRY(ask_extent_tree(fs, &tree, roots));
     if (!roots->proven)
-        BW_TRY(ask_index(index, newest, roots));
+        BW_TRY(ask_index(index, roots->generation ? roots->generation : newest, roots));
     bw_map_free(&roots->numbers);
     if (roots->count)
         qsort(roots->trees, roots->count, sizeof *roots->trees, by_id);

@@ -23,6 +23,7 @@ struct bw_tree_roots {
     size_t count, capacity;
     struct bw_map numbers; /**< from an id to its place, until they are sorted */
     bool proven;           /**< by a whole extent tree: other trees, and other roots, are gone */
+    uint64_t generation;   /**< of the extent tree; 0: none was found */
     struct bw_map leaves;  /**< addresses of the leaves of the root tree that are in use, if the
                               extent tree was found */
 };
