@@ -53,7 +53,8 @@ expect "an index is made" 0 - roots --index "$WORK/index" "$WORK/hurt"
 leaf=$("$PROGRAM" dump -t 5 "$image" | sed -nE 's/^leaf ([0-9]+) items.*/\1/p' | head -n 1)
 offset=$("$PROGRAM" map -o offset "$image" "$leaf" | head -n 1)
 cp "$WORK/index" "$WORK/kept"
-head -c 16384 /dev/zero | dd of="$WORK/hurt" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
+head -c 16384 /dev/zero |
+    dd of="$WORK/hurt" bs=4096 seek=$((offset / 4096)) conv=notrunc status=none
 expect "without the index" 0 - roots -o "$columns" "$WORK/hurt"
 cp "$WORK/out" "$WORK/first"
 holds "a leaf is trimmed" grep -q 'part 1 1' <(rows)
