@@ -263,10 +263,9 @@ const struct command cmd_check = {
         "sha256sum(1).\nOf mtree(5), the keywords type, mode, uid, gid, nlink, time, size, link, "
         "device, sha256 and md5 are\ncompared. Files are compared as a mount shows them: with the "
         "log replayed, unless --log=ignore is\ngiven.\n\n"
-        "Exit status, as of fsck(8), the sum of: 0 no errors; 4 errors; 8 something could not be "
-        "checked, or\nnot written; 16 wrong usage. With --strict warnings count as errors; with "
-        "--tolerate mendable only\nthose count that nothing makes good. SIGINT and SIGTERM end "
-        "the check with what was found so far,\nand 8.\n",
+        "The exit status is made as that of fsck(8). With --strict warnings count as errors; with "
+        "--tolerate\nmendable only those count that nothing makes good. SIGINT and SIGTERM end the "
+        "check with what was\nfound so far, and 8.\n",
     .examples =
         "  btrfs-walk check disk.img                              all metadata\n"
         "  btrfs-walk check --data a.img b.img                    a scrub of two devices\n"

@@ -14,8 +14,7 @@
 /** The end of the help of all of them. */
 #define CMD_LISTING_DETAILS                                                                        \
     "\nNumbers are exact with --raw, -o and --json. A value that is not known is '-' in a column," \
-    " and\nleft out in JSON. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong"  \
-    " usage or\nnot a btrfs file system; 3 a feature of the image is not supported.\n"
+    " and\nleft out in JSON.\n"
 
 /** A listing under way. */
 struct cmd_listing {

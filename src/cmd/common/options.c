@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsing the command line from the option tables, and writing the help text from them. */
+/* Parsing the command line from the option tables. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -9,8 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
-#include "cmd/command.h"
-#include "cmd/graph/page.h"
+#include "cmd/common/options.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -129,23 +128,13 @@ const struct cmd_option cmd_common_options[] = {
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
      .take = take_verbose},
-    {'h', "help", NULL, "print this help", .show = show_help},
+    {'h', "help", "[=all]", "print this help, or one with all options", .show = show_help},
     {'V', "version", NULL, "print the version of the program", .show = show_version},
     {0},
 };
 
-/* All options of a command in the order of its help: its own, then those it shares with others. */
-enum { MAX_OPTIONS = 96 };
-struct option_list {
-    size_t count;
-    struct {
-        const struct cmd_option *option;
-        char *settings; /* what the table of the option is for */
-    } items[MAX_OPTIONS];
-};
-
 /* A command's own option goes before one of that name that all commands have. */
-static bool is_listed(const struct option_list *list, const char *name)
+static bool is_listed(const struct cmd_option_list *list, const char *name)
 {
     size_t i = 0;
     while (i < list->count && strcmp(list->items[i].option->name, name) != 0)
@@ -153,22 +142,22 @@ static bool is_listed(const struct option_list *list, const char *name)
     return i < list->count;
 }
 
-static void list_options(struct option_list *list, const struct cmd_option *table, void *settings)
+static void list_options(struct cmd_option_list *list, const struct cmd_option *table, void *settings)
 {
     for (; table->name || table->group; table++) {
         if (table->group) {
             list_options(list, table->group, (char *)settings + table->offset);
-        } else if (list->count < MAX_OPTIONS && !is_listed(list, table->name)) {
+        } else if (list->count < CMD_MAX_OPTIONS && !is_listed(list, table->name)) {
             list->items[list->count].option = table;
             list->items[list->count++].settings = settings;
         }
     }
 }
 
-static struct option_list options_of(const struct command *command, struct cmd_common *common,
+struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_common *common,
                                      void *state)
 {
-    struct option_list list = {.count = 0};
+    struct cmd_option_list list = {.count = 0};
     list_options(&list, command->options, state);
     if (!command->needs_no_image)
         list_options(&list, cmd_image_options, common);
@@ -176,9 +165,7 @@ static struct option_list options_of(const struct command *command, struct cmd_c
     return list;
 }
 
-/* The option of a letter: a command's own goes before the same one of all commands, as -h of ls
- * does. */
-static size_t find_letter(const struct option_list *list, int letter)
+size_t cmd_find_letter(const struct cmd_option_list *list, int letter)
 {
     size_t i = 0;
     while (i < list->count && list->items[i].option->letter != letter)
@@ -186,59 +173,25 @@ static size_t find_letter(const struct option_list *list, int letter)
     return i;
 }
 
-static void help_option(const struct option_list *list, size_t number)
-{
-    const struct cmd_option *option = list->items[number].option;
-    const char *argument = option->argument ? option->argument : "";
-    char left[48], letter[8] = "    ";
-    if (option->letter && find_letter(list, option->letter) == number)
-        snprintf(letter, sizeof letter, "-%c, ", option->letter);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
-             *argument && *argument != '[' ? " " : "", argument);
-    BW_AUTO_BUFFER struct bw_buffer text = {0};
-    enum { INDENT = 33, WIDTH = 100 };
-    if (strlen(left) > INDENT - 3)
-        bw_buffer_format(&text, "  %s\n%*s", left, INDENT, "");
-    else
-        bw_buffer_format(&text, "  %-*s ", INDENT - 3, left);
-    page_append_words(&text, option->description, strlen(option->description), INDENT, WIDTH);
-    printf("%.*s\n", (int)text.length, text.data ? text.data : "");
-}
-
 static int show_help(const struct command *command, const void *state, const char *argument)
 {
-    bool is_default = command == cmd_table[0];
-    const struct option_list list = options_of(command, NULL, NULL);
     (void)state;
-    (void)argument;
-    printf("Usage: btrfs-walk %s%s%s [OPTIONS] %s\n%s\n", is_default ? "[" : "", command->name,
-           is_default ? "]" : "", command->operands, command->summary);
-    printf("%s\nOptions:\n", command->details);
-    for (size_t i = 0; i < list.count; i++)
-        help_option(&list, i);
-    printf("\nExamples:\n%s", command->examples);
-    if (!is_default)
-        return STATUS_OK;
-    const char *topic = NULL;
-    for (size_t i = 0; cmd_table[i]; topic = cmd_table[i++]->topic) {
-        if (cmd_table[i]->topic != topic)
-            printf("\n%s:\n", cmd_table[i]->topic);
-        printf("  %-12s %s\n", cmd_table[i]->name, cmd_table[i]->summary);
-    }
-    printf("\n'btrfs-walk COMMAND --help' describes a command.\n");
+    if (argument && strcmp(argument, "all") != 0)
+        return usage_error(command, "invalid argument of --help (allowed: all)", argument);
+    cmd_help(command, argument);
     return STATUS_OK;
 }
 
 /* The options in the form that getopt_long() wants. */
 struct getopt_tables {
-    char letters[2 * MAX_OPTIONS + 2];
-    struct option names[MAX_OPTIONS + 1];
+    char letters[2 * CMD_MAX_OPTIONS + 2];
+    struct option names[CMD_MAX_OPTIONS + 1];
 };
 
 /* What getopt_long() returns for the long form of an option is this and its number. */
 enum { LONG_FORM = 256 };
 
-static void fill_tables(struct getopt_tables *tables, const struct option_list *list)
+static void fill_tables(struct getopt_tables *tables, const struct cmd_option_list *list)
 {
     char *letter = tables->letters;
     *letter++ = ':'; /* distinguishes a missing argument from an unknown option */
@@ -303,7 +256,7 @@ struct shown {
 };
 
 /* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
-static int use_option(const struct command *command, const struct option_list *list, size_t number,
+static int use_option(const struct command *command, const struct cmd_option_list *list, size_t number,
                       const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
@@ -317,7 +270,7 @@ static int use_option(const struct command *command, const struct option_list *l
     return error ? usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
-static int bad_option(const struct command *command, const struct option_list *list, int result,
+static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
                       const char *argument)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
@@ -338,7 +291,7 @@ static int bad_option(const struct command *command, const struct option_list *l
 static int take_options(const struct command *command, int argc, char **argv,
                         struct cmd_common *common, void *state)
 {
-    const struct option_list list = options_of(command, common, state);
+    const struct cmd_option_list list = cmd_options_of(command, common, state);
     struct getopt_tables tables = {.letters = ""};
     struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING;
@@ -349,7 +302,7 @@ static int take_options(const struct command *command, int argc, char **argv,
         if (result == '?' || result == ':')
             return bad_option(command, &list, result, argv[optind - 1]);
         size_t number =
-            result < LONG_FORM ? find_letter(&list, result) : (size_t)(result - LONG_FORM);
+            result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
         status = use_option(command, &list, number, optarg, &later);
     }
     return status == SHOWED_NOTHING && later.option

@@ -20,9 +20,6 @@
 #define CMD_PATHS_DETAILS                                                                         \
     "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
     "are given\nwith --device; if --graph names the images, all operands are paths.\n"
-#define CMD_PATHS_STATUS                                                                    \
-    "Exit status: 0 all answered; 1 part of the answer is missing; 2 wrong usage or not a " \
-    "btrfs\nfile system; 3 a feature of the image is not supported.\n"
 
 /** Work on paths under way. */
 struct cmd_paths {

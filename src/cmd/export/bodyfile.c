@@ -135,8 +135,7 @@ const struct command cmd_bodyfile = {
         "Lines are MD5|name|inode|mode|UID|GID|size|atime|mtime|ctime|crtime, as mactime(1)\n"
         "reads them. The MD5 is always 0. An inode number follows that of its subvolume:\n"
         "257-1234. In names, control characters and bytes that would end a field are written as\n"
-        "\\ooo. Exit status: 0 all listed; 1 part of the answer is missing; 2 wrong usage or\n"
-        "not a btrfs file system; 3 a feature of the image is not supported.\n",
+        "\\ooo.\n",
     .examples =
         "  btrfs-walk bodyfile disk.img > body                       everything\n"
         "  btrfs-walk bodyfile disk.img /home | mactime -b - -d      a timeline of a folder\n",

@@ -271,8 +271,7 @@ const struct command cmd_extract = {
         "cannot be made, the file is copied. A file gets its name when it is complete;\n"
         "--skip-existing continues an extraction that was interrupted. With --on-error=zero, a\n"
         "file whose inode is lost is restored as far as its extents are left, with a made-up\n"
-        "owner, mode and times. Exit status: 0 all extracted; 1 part of it is missing; 2 wrong\n"
-        "usage or not a btrfs file system; 3 a feature of the image is not supported.\n",
+        "owner, mode and times.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"

@@ -163,9 +163,7 @@ const struct command cmd_sum = {
         "and 'xxh64sum -c' expect. Files that cannot be read completely are named on stderr and\n"
         "get no line. Holes are hashed as zeros, which takes hours for a file of several TiB,\n"
         "however little of it is stored; --size -2T leaves out files larger than one TiB. Files\n"
-        "with more than 16 TiB of holes are not hashed. Exit status: 0 all hashed; 1 part of\n"
-        "the answer is missing; 2 wrong usage or not a btrfs file system; 3 a feature of the\n"
-        "image is not supported.\n",
+        "with more than 16 TiB of holes are not hashed.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"

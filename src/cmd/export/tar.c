@@ -434,9 +434,7 @@ const struct command cmd_tar = {
         "nanoseconds; GNU tar restores the first two with --xattrs --acls. Sockets are left\n"
         "out. Data are verified against their checksums. With --on-error=zero, a file whose\n"
         "inode is lost is restored as far as its extents are left, with a made-up owner, mode\n"
-        "and times. Files with more than 16 TiB of holes have no hash in a manifest. Exit\n"
-        "status: 0 all written; 1 part of it is missing; 2 wrong usage or not a btrfs file\n"
-        "system; 3 a feature of the image is not supported.\n",
+        "and times. Files with more than 16 TiB of holes have no hash in a manifest.\n",
     .examples = "  btrfs-walk tar disk.img | tar -x -C /mnt --xattrs --acls    everything\n"
                 "  btrfs-walk tar disk.img /users/joe | zstd > joe.tar.zst      a folder\n"
                 "  btrfs-walk tar -f etc.tar --subvol @ disk.img /etc          of a subvolume\n"

@@ -41,7 +41,7 @@ const struct command cmd_graph = {
     .details = "\nThe output is a volfile: every layer with its options and the layers below it.\n"
                "Change it, and give it to any command with --graph. The output shows the effect\n"
                "of --graph, --insert and --xlator-option, too. 'btrfs-walk xlators' lists the\n"
-               "types of layers. Exit status as for walk.\n\n"
+               "types of layers.\n\n"
                "In --xlator-option NAME.KEY=VALUE and --insert TYPE@VOLUME[,KEY=VALUE...], NAME\n"
                "and VOLUME are the name of a layer, a type ('storage/file'), or a pattern\n"
                "('device-*'), which stands for all layers that match. A new layer is named after\n"

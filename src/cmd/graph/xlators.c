@@ -135,9 +135,7 @@ const struct command cmd_xlators = {
     .details =
         "\nA layer (translator, xlator) is one stage of the read path; TYPE is its category\n"
         "and name. Layers of your own are shared objects CATEGORY/NAME.so in the\n"
-        "directories listed in BTRFS_WALK_XLATOR_PATH. No image is read. Exit status: 0\n"
-        "all shown; 1 a layer cannot be used, or the output cannot be written; 2 wrong\n"
-        "usage, or no such type.\n",
+        "directories listed in BTRFS_WALK_XLATOR_PATH. No image is read.\n",
     .examples = "  btrfs-walk xlators                           list all types\n"
                 "  btrfs-walk xlators features/verify           what it does, and its options\n",
     .options = options,

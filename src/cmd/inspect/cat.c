@@ -174,11 +174,7 @@ const struct command cmd_cat = {
                "parity. Ranges\n"
                "without a good copy are listed on stderr. With --on-error=zero|skip, a file whose "
                "inode is\n"
-               "lost ends where its last extent does. Holes stay holes if stdout is a file. Exit "
-               "status: 0 all\n"
-               "written; 1 part of it is missing; 2 wrong usage or not a btrfs file system; 3 a "
-               "feature of the\n"
-               "image is not supported.\n",
+               "lost ends where its last extent does. Holes stay holes if stdout is a file.\n",
     .examples =
         "  btrfs-walk cat disk.img /etc/fstab                       one file\n"
         "  btrfs-walk cat disk.img /var/lib/db > db                 with its holes\n"

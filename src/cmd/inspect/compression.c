@@ -182,7 +182,7 @@ const struct command cmd_compression = {
         "been overwritten in part; where more is, they are shared. Subvolumes are entered.\n"
         "Copies, parity and metadata are not counted.\n"
         "\n"
-        "With filters, only files that meet them are counted.\n" CMD_PATHS_STATUS,
+        "With filters, only files that meet them are counted.\n",
     .examples = "  btrfs-walk compression disk.img             all files\n"
                 "  btrfs-walk compression --raw disk.img /var  exact numbers\n"
                 "  btrfs-walk compression --name '*.log' disk.img      some files\n"

@@ -308,9 +308,7 @@ const struct command cmd_diff = {
         "changed in a file\nthat was renamed is a second line. What A and B share is not read.\n\n"
         "Contents, sizes, permissions, owners, times of modification, extended attributes and "
         "links are\ncompared. Contents are equal if their bytes are, wherever they lie: checksums "
-        "tell, and where they\ncannot, the data are read. Exit status: 0 all compared; 1 part of "
-        "it could not be; 2 wrong usage or\nnot a btrfs file system; 3 a feature of the image is "
-        "not supported.\n",
+        "tell, and where they\ncannot, the data are read.\n",
     .examples = "  btrfs-walk diff disk.img snapshots/1 home          what has changed since\n"
                 "  btrfs-walk diff disk.img home@1234                      since transaction 1234\n"
                 "  btrfs-walk diff -0 -o path --only AM disk.img 257 258   for a backup\n"

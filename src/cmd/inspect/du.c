@@ -161,7 +161,7 @@ const struct command cmd_du = {
         "\n"
         "Data are counted, not metadata, and neither is compression: see 'compression' for what "
         "is\n"
-        "stored, and 'qgroups' for the numbers of quotas.\n" CMD_PATHS_STATUS,
+        "stored, and 'qgroups' for the numbers of quotas.\n",
     .examples = "  btrfs-walk du disk.img /home              all below a directory\n"
                 "  btrfs-walk du -s disk.img /snap/1 /snap/2  a line each\n"
                 "  btrfs-walk du --raw --maxdepth 1 disk.img  exact; the top directory and what is "

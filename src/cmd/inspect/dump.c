@@ -141,10 +141,7 @@ const struct command cmd_dump = {
         "Trees are printed as they are on disk, and the log as a tree of its own. Only if "
         "--log=replay is\ngiven, subvolumes and checksums are printed with the log replayed; "
         "blocks that this changes have\naddresses from 9223372036854775808 on, where no device "
-        "has anything.\n"
-        "\n"
-        "Exit status: 0 all printed; 1 part is missing or damaged; 2 wrong usage, no such tree, or "
-        "not a btrfs\nfile system; 3 a feature of the image is not supported.\n",
+        "has anything.\n",
     .examples = "  btrfs-walk dump disk.img                        all trees\n"
                 "  btrfs-walk dump -t fs --key 257 disk.img        everything about an inode\n"
                 "  btrfs-walk dump -t chunk --json disk.img        for programs\n"

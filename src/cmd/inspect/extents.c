@@ -316,7 +316,7 @@ const struct command cmd_extents = {
     "For each extent, prints its range in the file, the logical address and number of the\n"
     "bytes that are stored for it, and DEVICE:OFFSET for each copy. For an extent that lies on\n"
     "several stripes, DEVICE:OFFSET+LENGTH has all that belongs to it on a device, copies and\n"
-    "parity; --json prints each stripe. All numbers are bytes.\n" CMD_PATHS_STATUS,
+    "parity; --json prints each stripe. All numbers are bytes.\n",
     .examples = "  btrfs-walk extents disk.img /var/lib/db                  a table\n"
                 "  btrfs-walk extents --json disk.img /a | jq .extents      for programs\n",
     .options = options,

@@ -438,9 +438,7 @@ const struct command cmd_info = {
                "is lost; or unreadable, if the superblock\nis all that can be read. Of a disk, the "
                "partitions are listed as well. \"Log "
                "tree\" tells\nwhether there is a log and whether it was replayed; 'btrfs-walk log' "
-               "lists what it changes.\nExit status: 0 all told; 1 part of the answer is missing; "
-               "2 wrong usage or not a btrfs file\nsystem; 3 a feature of the image is not "
-               "supported.\n",
+               "lists what it changes.\n",
     .examples = "  btrfs-walk info disk.img                 one screen\n"
                 "  btrfs-walk info --json a.img b.img | jq -r .state\n"
                 "                                           for programs\n",

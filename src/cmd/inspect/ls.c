@@ -281,7 +281,7 @@ const struct command cmd_ls = {
     "Without a PATH, the top directory is listed. Names are sorted by their bytes, one a line;\n"
     "users and groups are numbers, times are in UTC.\n"
     "\nWith -R, the filters of find(1) select entries: those that meet all of them (of several\n"
-    "--name one). Directories in which nothing is selected are left out.\n" CMD_PATHS_STATUS,
+    "--name one). Directories in which nothing is selected are left out.\n",
     .examples =
         "  btrfs-walk ls disk.img                  the top directory\n"
         "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"

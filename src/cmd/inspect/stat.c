@@ -322,7 +322,7 @@ const struct command cmd_stat = {
     .details = CMD_PATHS_DETAILS
     "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
     "extended\n"
-    "attributes, and how many extents of each kind there are.\n" CMD_PATHS_STATUS,
+    "attributes, and how many extents of each kind there are.\n",
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,

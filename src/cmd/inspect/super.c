@@ -203,8 +203,7 @@ const struct command cmd_super = {
     .summary = "Prints the superblocks of images, all copies, good and bad.",
     .details = "\n"
                "The text is that of 'btrfs inspect-internal dump-super -fa'. What is wrong with a "
-               "copy, and how\ncopies differ, is said on stderr. Exit status: 0 all copies are "
-               "good; 1 some are bad; 2 wrong\nusage, or there is no copy to print.\n",
+               "copy, and how\ncopies differ, is said on stderr.\n",
     .examples = "  btrfs-walk super disk.img                              all copies\n"
                 "  btrfs-walk super -i 1 disk.img                         one of them\n"
                 "  btrfs-walk super --json a.img b.img | jq .generation   for programs\n",

@@ -245,9 +245,7 @@ const struct command cmd_usage = {
         "\n"
         "The lines and labels are those of 'btrfs filesystem usage'. The global reserve and what "
         "statfs(2)\nwould say are left out: only a mounted file system knows them. With mixed "
-        "block groups, what is\nfree is overestimated by the global reserve. Exit status: 0 all "
-        "answered; 1 part of the answer is\nmissing, so that more may be used; 2 wrong usage or "
-        "not a btrfs file system; 3 a feature of the image\nis not supported.\n",
+        "block groups, what is\nfree is overestimated by the global reserve.\n",
     .examples = "  btrfs-walk usage disk.img                              with units\n"
                 "  btrfs-walk usage -b a.img b.img c.img                  in bytes\n"
                 "  btrfs-walk usage --json disk.img | jq .overall.used    for programs\n",

@@ -173,7 +173,7 @@ const struct command cmd_xattr = {
     "The form is that of getfattr: name=\"text\", or hexadecimal where the value is not text; "
     "setfattr\n"
     "--restore reads it. Access control lists are repeated in words, as "
-    "comments.\n" CMD_PATHS_STATUS,
+    "comments.\n",
     .examples = "  btrfs-walk xattr disk.img /users/me/file          all attributes of a file\n"
                 "  btrfs-walk xattr --json disk.img / | jq .name    the names, for programs\n",
     .options = options,

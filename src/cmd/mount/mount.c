@@ -241,9 +241,7 @@ const struct command cmd_mount = {
         "or umount DIR by root), or it gets SIGINT, SIGTERM or SIGHUP. Without --allow-other only\n"
         "the user who mounts can use DIR, and may read everything in it. Devices and setuid bits\n"
         "have no effect. All subvolumes have one device number; the inode numbers are the real\n"
-        "ones only in the subvolume at DIR. Exit status: 0 no damage was met; 1 some was; 2 wrong\n"
-        "usage, not a btrfs file system, or it cannot be mounted; 3 a feature of the image is not\n"
-        "supported.\n",
+        "ones only in the subvolume at DIR.\n",
     .examples = "  btrfs-walk mount disk.img /mnt/old               until Ctrl-C\n"
                 "  btrfs-walk mount --background disk.img ~/old     until fusermount3 -u ~/old\n"
                 "  btrfs-walk mount --subvol @home disk.img ~/old   one subvolume\n",

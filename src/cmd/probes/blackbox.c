@@ -164,9 +164,7 @@ const struct command cmd_blackbox = {
         "thread, probe, members of its record. Messages on stderr say how the command ended,\n"
         "and how many events have been overwritten, were being written, or are damaged. Times\n"
         "in JSON are nanoseconds of the monotonic clock; bytes that are not UTF-8 become\n"
-        "NAME_bytes in base64; \"cut\" means that long texts were shortened. Exit status: 0\n"
-        "shown; 1 the output cannot be written; 2 wrong usage, or FILE cannot be read, is no\n"
-        "black box, or is damaged.\n",
+        "NAME_bytes in base64; \"cut\" means that long texts were shortened.\n",
     .examples =
         "  btrfs-walk --blackbox box --probe '*' image.img  keep the last events of all probes\n"
         "  btrfs-walk blackbox box                          show them\n"
