@@ -105,8 +105,9 @@ EXPORT  := $(BUILD)/libexport.a
 ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
-MANUAL  := $(BUILD)/man/btrfs-walk.1 $(BUILD)/man/btrfs-walk-xlators.7 \
-    $(BUILD)/man/btrfs-walk-probes.7
+# A page for each command of the table, and those of the whole.
+COMMANDS := $(subst _,-,$(shell sed -n 's/^    &cmd_\(.*\),$$/\1/p' src/cmd/main.c))
+MANUAL  := $(addprefix $(BUILD)/man/btrfs-walk,.1 -xlators.7 -probes.7 $(COMMANDS:%=-%.1))
 
 # Layers in shared objects are looked for here, and find in the program what the public headers
 # declare.
@@ -160,10 +161,9 @@ $(PROGRAM): $(PROGRAM_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) $(if $(filter 1,$(STATIC)),-static,$(EXPORTS)) -o $@ $^ \
 	    $(LIBRARIES) $(PROGRAM_LIBRARIES)
 
-# Made from the tables of the program. A pattern, because one run makes all pages.
-$(BUILD)/man/%.1 $(BUILD)/man/%-xlators.7 $(BUILD)/man/%-probes.7: $(PROGRAM) scripts/make-docs \
-    $(wildcard scripts/docs/*.py)
-	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(@D)
+# Made from the tables of the program; one run makes all pages.
+$(MANUAL) &: $(PROGRAM) scripts/make-docs packaging/debian/changelog $(wildcard scripts/docs/*.py)
+	$(call quiet,MAN)scripts/make-docs --man $(PROGRAM) $(BUILD)/man
 
 # The tests themselves are short: compiling them takes longer than running them.
 $(BUILD)/tests/unit/%.o: override CFLAGS += -O0

@@ -63,7 +63,7 @@ _btrfs_walk() {
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
-    walk:--json | versions:--json | du:--json | compression:--json | deleted:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | roots:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats) previous= ;;
+    walk:--json | versions:--json | du:--json | compression:--json | deleted:--json | check:--json | owner:--json | devices:--json | subvolumes:--json | diff:--json | roots:--json | space:--json | qgroups:--json | log:--json | chunks:--json | map:--json | tree-stats:--json | *:--probe-list | *:--probe-stats | *:--help) previous= ;;
     esac
     case $command:$previous in
     *:@) ;;
@@ -177,6 +177,7 @@ _btrfs_walk() {
     *:--probe-format) mapfile -t COMPREPLY < <(compgen -W 'text json' -- "$word") ;;
     *:--probe-stats) mapfile -t COMPREPLY < <(compgen -W 'probe xlator' -- "$word") ;;
     *:--sandbox) mapfile -t COMPREPLY < <(compgen -W 'on off' -- "$word") ;;
+    *:-h | *:--help) mapfile -t COMPREPLY < <(compgen -W 'all' -- "$word") ;;
     walk:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si -b --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")

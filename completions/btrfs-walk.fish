@@ -533,5 +533,5 @@ complete -c btrfs-walk -n 'not __btrfs_walk_is xlators blackbox' -l blackbox -r 
 complete -c btrfs-walk -l sandbox -x -a 'on off' -d 'open nothing but the images, and have no use for any other system call than reading takes (on, the default), or do without that (off)'
 complete -c btrfs-walk -s q -l quiet -d 'no warnings, only fatal errors'
 complete -c btrfs-walk -s v -l verbose -d 'also report bad copies that were replaced by good ones; -vv: the layers each error passed'
-complete -c btrfs-walk -s h -l help -d 'print this help'
+complete -c btrfs-walk -s h -l help -a 'all' -d 'print this help, or one with all options'
 complete -c btrfs-walk -s V -l version -d 'print the version of the program'

@@ -1,170 +1,238 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The manual pages, in the macros of man(7)."""
+"""The manual pages, in the macros of man(7): one for the program, one for each command, and those
+of layers and probes. What is not in the tables of the program is in manual_text.py."""
 import re
-import textwrap
 
+from docs import manual_text
 from docs.words import default_of, prose, wrap
-
-XLATORS_7 = """\
-.SH NAME
-btrfs\\-walk\\-xlators \\- the layers that btrfs\\-walk reads through
-.SH DESCRIPTION
-.BR btrfs\\-walk (1)
-reads an image through a graph of layers, which are called translators
-or xlators.
-A read enters the graph at the top.
-Each layer answers it, or passes it on to the layers below it, its subvolumes.
-The layers at the bottom read the images.
-Logical addresses are those of the file system; device addresses are
-offsets on one device.
-A graph in which they do not fit together is refused.
-.PP
-The type of an option's value is given after the description of the option.
-A size is a number of bytes, with K, M, G, T, P or E for powers of 1024.
-A time is a number with its unit: ns, us, ms, s, m or h.
-An output is a file that is appended to, or \\- for stderr.
-.SH LAYERS
-"""
-
-PROBES_7 = """\
-.SH NAME
-btrfs\\-walk\\-probes \\- the points at which btrfs\\-walk can be watched
-.SH DESCRIPTION
-A probe is a named point of the read path.
-Each probe has a record, which says what happened there.
-The options \\-\\-probe, \\-\\-probe\\-stats and the like of
-.BR btrfs\\-walk (1)
-print, filter, count and record them, without root.
-Tracers find them in the running program as USDT sites of the provider btrfswalk;
-block\\-read\\-done is called block__read__done there.
-.PP
-A site has six arguments.
-arg0 is the address of the record, a structure of btrfs\\-walk/probe_records.h.
-arg1 and arg2 are its keys, which are named below.
-arg3 is 0 or a negative error number, arg4 is the time in nanoseconds, and arg5 is
-the number of the call in which it happened.
-perf counts arguments from 1.
-Each site has a semaphore, and no record is made until a tracer has raised it.
-A member that a probe cannot fill is 0.
-A lazy member is 0, too, unless \\-\\-probe\\-filter names it or \\-\\-probe\\-stats counts it.
-.PP
-Probes and records have the three attributes of DTrace: the stability of the name, the
-stability of its meaning, and what it depends on.
-"""
-
-PROBES_EXAMPLES = """\
-btrfs-walk --probe 'block-*,!block-verify' image.img
-bpftrace -e 'usdt:/usr/local/bin/btrfs-walk:btrfswalk:block__read__done { @ = hist(arg4); }' \\
-    -c 'btrfs-walk image.img'
-"""
 
 ROFF = {"\\": "\\e", "-": "\\-", "'": "\\(aq", "`": "\\(ga", "^": "\\(ha", "~": "\\(ti",
         '"': "\\(dq"}
+WIDTH = 78  # of the source: mandoc warns of lines above 80
+
+
+def no_requests(text):
+    return re.sub(r"^\.", r"\\&.", text, flags=re.M)
 
 
 def roff(text):
     """Escapes what roff would take for something else, or would print as another character."""
-    text = "".join(ROFF.get(byte, byte) for byte in text)
-    return re.sub(r"^\.", r"\\&.", text, flags=re.M)
+    return no_requests("".join(ROFF.get(byte, byte) for byte in text))
 
 
-def roff_title(tables, name, section):
+def filled(text):
+    return no_requests(wrap(roff(text), WIDTH)) + "\n"
+
+
+def literal(text):
+    """Lines as they are."""
+    lines = text.strip("\n").split("\n")
+    margin = min(len(line) - len(line.lstrip(" ")) for line in lines if line.strip())
+    body = "\n".join(line[margin:] for line in lines)
+    return f".PP\n.RS 2\n.nf\n{roff(body)}\n.fi\n.RE\n"
+
+
+def paragraphs(text):
+    """The paragraphs of --help: those with indented lines are printed as they are."""
+    result = ""
+    for part in re.split(r"\n\n+", text.strip("\n")):
+        is_literal = any(line.startswith(" ") for line in part.split("\n"))
+        result += literal(part) if is_literal else ".PP\n" + filled(part)
+    return result
+
+
+def section(name, body):
+    """A section; its first paragraph needs no .PP."""
+    return f".SH {name}\n" + re.sub(r"\A\.PP\n", "", body) if body else ""
+
+
+def definitions(rows):
+    """Words in bold, each with its explanation, which is roff."""
+    return "".join(f".TP\n.B {roff(word)}\n{body}" for word, body in rows)
+
+
+def title(tables, name, number):
     return (".\\\" Made by scripts/make-docs.\n"
-            f'.TH {roff(name.upper())} {section} "" "btrfs\\-walk {roff(tables["version"])}"\n')
+            f".TH {roff(name.upper())} {number} {tables['date']} "
+            f'"btrfs\\-walk {roff(tables["version"])}" "btrfs\\-walk"\n')
 
 
-def roff_paragraphs(text):
-    return roff(text.strip("\n")).replace("\n\n", "\n.PP\n") + "\n"
-
-
-def roff_see_also(*pages):
+def see_also(*pages):
     return ".SH SEE ALSO\n" + ",\n".join(f".BR {roff(page)} ({number})"
                                          for page, number in pages) + "\n"
 
 
-def roff_layer(layer):
-    text = f".SS {roff(layer['type'])}\n\\fI{roff(wrap(layer['description'], 72))}\\fR\n"
-    for kind, part in prose(layer["page"]):
-        if kind == "example":
-            text += f".PP\n.RS 4\n.nf\n{roff(textwrap.dedent(part))}\n.fi\n.RE\n"
-        else:
-            text += f".PP\n{roff(wrap(part, 72))}\n"
-    text += f".PP\n{roff(wrap(layer['place'], 72))}\n.PP\n"
-    text += "Options:\n" if layer["options"] else "It has no options.\n"
-    for option in layer["options"]:
-        facts = option["type"] + (": " if option["range"] else "") + option["range"] + "; "
-        facts += ("" if option["default"] is None else "default ") + default_of(option)
-        text += f".TP\n.B {roff(option['name'])}\n{roff(wrap(option['description'], 72))}\n"
-        text += f".br\n{roff(wrap(facts, 72))}\n"
-    return text
+def name_section(name, summary):
+    summary = summary.rstrip(".")
+    return ".SH NAME\n" + filled(f"{name} - {summary[0].lower() + summary[1:]}")
 
 
-def roff_options(options):
-    text = ""
+# Commands
+
+def option_text(option):
+    letter, argument = option["letter"], option["argument"] or ""
+    text = ".TP\n" + (f"\\fB\\-{letter}\\fR, " if letter else "")
+    text += f"\\fB\\-\\-{roff(option['name'])}\\fR"
+    text += "" if argument.startswith("[") or not argument else " "
+    text += (f"\\fI{roff(argument)}\\fR" if argument else "") + "\n"
+    return text + filled(option["description"])
+
+
+def options_text(options):
+    """Options below their headings; those that have none come first."""
+    groups = {}
     for option in options:
-        letter, argument = option["letter"], option["argument"] or ""
-        text += ".TP\n" + (f"\\fB\\-{letter}\\fR, " if letter else "")
-        text += f"\\fB\\-\\-{roff(option['name'])}\\fR"
-        text += ("" if argument.startswith("[") or not argument else " ")
-        text += (f"\\fI{roff(argument)}\\fR" if argument else "") + "\n"
-        text += roff(option["description"]) + "\n"
+        groups.setdefault(option["heading"] or "", []).append(option)
+    return "".join((f".SS {roff(heading)}\n" if heading else "")
+                   + "".join(map(option_text, groups[heading]))
+                   for heading in sorted(groups, key=bool))
+
+
+def synopsis(command):
+    return (f".SY btrfs\\-walk\\ {roff(command['name'])}\n"
+            f".RI [ OPTIONS ]\n{roff(command['operands'])}\n.YS\n")
+
+
+def statuses(rows):
+    return section("EXIT STATUS", definitions((str(row["status"]), filled(row["meaning"]))
+                                              for row in rows))
+
+
+def environment(command):
+    return section("ENVIRONMENT", definitions(
+        (name, filled(text)) for name, needs, text in manual_text.ENVIRONMENT
+        if needs in ("", command["name"]) or (needs == "image" and not command["needs_no_image"])))
+
+
+def files():
+    return section("FILES", definitions((name, filled(text)) for name, text in manual_text.FILES))
+
+
+def findings(passes):
+    """What check can say, in place of a list of messages."""
+    text = ".PP\n" + filled(manual_text.FINDINGS)
+    for one in passes:
+        text += f".SS {roff('Pass ' + one['name'])}\n{filled(one['description'])}"
+        text += definitions((code["word"], filled(f"{code['description']} ({code['severity']})"))
+                            for code in one["codes"])
     return text
 
 
-def usage(command, default):
-    name = f"[{command['name']}]" if command is default else command["name"]
-    return f"{name} [OPTIONS] {command['operands']}"
+def diagnostics(tables, command):
+    text = "".join(".PP\n" + filled(part) for part in manual_text.DIAGNOSTICS)
+    return section("DIAGNOSTICS",
+                   text + (findings(tables["check"]) if command["name"] == "check" else ""))
+
+
+def examples(text):
+    """The lines of --help: a command, and behind two blanks what it does."""
+    result = ""
+    for line in text.strip("\n").split("\n"):
+        parts = re.split(r"  +", line.strip(), maxsplit=1)
+        if len(parts) == 2 and not line.startswith("   "):
+            result += f".TP\n.B {roff(parts[0])}\n{filled(parts[1])}"
+        else:
+            result += f".PP\n.B {roff(line.strip())}\n"
+    return section("EXAMPLES", result)
+
+
+def columns(tables, command):
+    record = next((one for one in tables["records"] if one["name"] == command["record"]), None)
+    return section("COLUMNS", ".PP\n" + filled(manual_text.COLUMNS) + definitions(
+        (member["name"], filled(member["documentation"]))
+        for member in record["members"])) if record else ""
+
+
+def command_page(tables, command):
+    name, here = f"btrfs-walk-{command['name']}", command["topic"]
+    others = [one["name"] for one in tables["commands"]
+              if one["topic"] == here and one is not command]
+    more = "" if command["needs_no_image"] else manual_text.MORE_OPTIONS
+    text = title(tables, name, 1) + name_section(name, command["summary"])
+    text += section("SYNOPSIS", synopsis(command))
+    text += section("DESCRIPTION", ".PP\n" + filled(command["summary"])
+                    + paragraphs(command["details"]))
+    own = options_text(command["all_options"])
+    if command["needs_no_image"]:
+        own += options_text([dict(one, heading=None) for one in tables["common_options"]])
+    text += section("OPTIONS", own + more) + columns(tables, command)
+    text += statuses(command["exit_statuses"] or tables["exit_statuses"]) + environment(command)
+    text += files() + diagnostics(tables, command) + examples(command["examples"])
+    return text + see_also(("btrfs-walk", 1), *((f"btrfs-walk-{one}", 1) for one in others),
+                           ("btrfs-walk-xlators", 7), ("btrfs-walk-probes", 7))
+
+
+def command_list(commands):
+    text = ""
+    for topic in dict.fromkeys(command["topic"] for command in commands):
+        text += f".SS {roff(topic)}\n"
+        text += "".join(f".TP\n.BR btrfs\\-walk\\-{roff(command['name'])} (1)\n"
+                        + filled(command["summary"]) for command in commands
+                        if command["topic"] == topic)
+    return text
 
 
 def program_page(tables):
     commands = tables["commands"]
-    summary = commands[0]["summary"].rstrip(".")
-    text = roff_title(tables, "btrfs-walk", 1)
-    text += ".SH NAME\nbtrfs\\-walk \\- " + roff(summary[0].lower() + summary[1:]) + "\n"
-    text += ".SH SYNOPSIS\n" + ".br\n".join(f".B btrfs\\-walk\n{roff(usage(c, commands[0]))}\n"
-                                            for c in commands)
-    text += ".SH COMMANDS\n"
-    for command in commands:
-        text += f".SS {command['name']}\n{roff(command['summary'])}\n"
-        if command["details"].strip():
-            text += ".PP\n" + roff_paragraphs(command["details"])
-        text += roff_options([option for option in command["options"] if "name" in option])
-        if command["filters"]:
-            text += ".PP\nIt has the filters as well; see FILTERS.\n"
-    text += ".SH FILTERS\n" + roff_options(tables["filter_options"])
-    text += ".SH OPTIONS OF COMMANDS THAT READ AN IMAGE\n" + roff_options(tables["image_options"])
-    text += ".SH OPTIONS OF ALL COMMANDS\n" + roff_options(tables["common_options"])
-    text += ".SH EXIT STATUS\n" + "".join(f".TP\n.B {status}\n{roff(meaning)}\n" for status, meaning
-                                          in enumerate(tables["exit_statuses"]))
-    text += ".SH EXAMPLES\n.nf\n" + "\n".join(roff(textwrap.dedent(c["examples"]))
-                                              for c in commands) + ".fi\n"
-    return text + roff_see_also(("btrfs-walk-xlators", 7), ("btrfs-walk-probes", 7))
+    every = {"name": None, "needs_no_image": False}
+    text = title(tables, "btrfs-walk", 1)
+    text += name_section("btrfs-walk", manual_text.SUMMARY) + manual_text.SYNOPSIS
+    text += section("DESCRIPTION", paragraphs(manual_text.DESCRIPTION))
+    text += section("COMMANDS", command_list(commands))
+    text += section("OPTIONS", options_text(tables["image_options"] + tables["common_options"]))
+    text += statuses(tables["exit_statuses"]) + environment(every) + files()
+    text += diagnostics(tables, every) + examples(manual_text.EXAMPLES)
+    return text + see_also(("btrfs-walk-xlators", 7), ("btrfs-walk-probes", 7), ("btrfs", 5),
+                           ("btrfs-check", 8))
+
+
+# Layers and probes
+
+def layer(one):
+    text = f".SS {roff(one['type'])}\n.I {roff(one['description'])}\n"
+    for kind, part in prose(one["page"]):
+        text += literal(part) if kind == "example" else ".PP\n" + filled(part)
+    text += ".PP\n" + filled(one["place"]) + ".PP\n"
+    text += "Options:\n" if one["options"] else "It has no options.\n"
+    for option in one["options"]:
+        facts = option["type"] + (": " if option["range"] else "") + option["range"] + "; "
+        facts += ("" if option["default"] is None else "default ") + default_of(option)
+        text += f".TP\n.B {roff(option['name'])}\n{filled(option['description'])}"
+        text += f".br\n{filled(facts)}"
+    return text
 
 
 def xlators_page(tables):
-    return (roff_title(tables, "btrfs-walk-xlators", 7) + XLATORS_7
-            + "".join(map(roff_layer, tables["layers"])) + roff_see_also(("btrfs-walk", 1)))
+    return (title(tables, "btrfs-walk-xlators", 7) + manual_text.XLATORS
+            + "".join(map(layer, tables["layers"]))
+            + see_also(("btrfs-walk", 1), ("btrfs-walk-graph", 1), ("btrfs-walk-xlators", 1)))
+
+
+def probe(one):
+    facts = f"record {one['record']}, keys {' and '.join(one['arguments'][1:3])}; "
+    facts += one["stability"] + ("; always recorded" if one["coarse"] else "")
+    return one["name"], f"{filled(one['documentation'])}.br\n{filled(facts)}"
+
+
+def record(one):
+    facts = f"{one['documentation']}; version {one['version']}, {one['stability']}"
+    return f".SS {one['name']}\n{filled(facts)}" + definitions(
+        (member["name"], filled(f"{member['documentation']} ({member['format']}"
+                                f"{', lazy' if member['lazy'] else ''})"))
+        for member in one["members"])
 
 
 def probes_page(tables):
-    text = roff_title(tables, "btrfs-walk-probes", 7) + PROBES_7 + ".SH PROBES\n"
-    for probe in tables["probes"]:
-        text += f".TP\n.B {roff(probe['name'])}\n{roff(wrap(probe['documentation'], 72))}\n.br\n"
-        text += f"record {probe['record']}, keys {' and '.join(probe['arguments'][1:3])}; "
-        text += probe["stability"] + ("; always recorded" if probe["coarse"] else "") + "\n"
-    text += ".SH RECORDS\n"
-    for record in tables["records"]:
-        text += f".SS {record['name']}\n{roff(wrap(record['documentation'], 72))}; version "
-        text += f"{record['version']}, {record['stability']}\n"
-        for member in record["members"]:
-            lazy = ", lazy" if member["lazy"] else ""
-            text += f".TP\n.B {member['name']}\n{roff(wrap(member['documentation'], 72))} "
-            text += f"({member['format']}{lazy})\n"
-    text += f".SH EXAMPLES\n.nf\n{roff(PROBES_EXAMPLES)}.fi\n"
-    return text + roff_see_also(("btrfs-walk", 1), ("btrfs-walk-xlators", 7))
+    return (title(tables, "btrfs-walk-probes", 7) + manual_text.PROBES
+            + section("PROBES", definitions(map(probe, tables["probes"])))
+            + section("RECORDS", "".join(map(record, tables["records"])))
+            + section("EXAMPLES", literal(manual_text.PROBES_EXAMPLES))
+            + see_also(("btrfs-walk", 1), ("btrfs-walk-xlators", 7)))
 
 
 def make(tables):
     """The text of each page, by its name."""
     return {"btrfs-walk.1": program_page(tables), "btrfs-walk-xlators.7": xlators_page(tables),
-            "btrfs-walk-probes.7": probes_page(tables)}
+            "btrfs-walk-probes.7": probes_page(tables),
+            **{f"btrfs-walk-{command['name']}.1": command_page(tables, command)
+               for command in tables["commands"]}}

@@ -42,8 +42,11 @@ struct cmd_option {
      * command is not run. An option with `take` shows only if its argument is "help", and then when
      * all options are known. `state` is that of the command. May be NULL. */
     int (*show)(const struct command *command, const void *state, const char *argument);
-    const struct cmd_option *group;  /**< this entry stands for a table that several commands
-                                        share; its settings begin at `offset` */
+    const struct cmd_option *group; /**< this entry stands for a table that several commands
+                                       share; its settings begin at `offset` */
+    const char *heading; /**< in --help and the manual: of this option and those behind it, to the
+                            end of the table; NULL: as before */
+    bool rare;           /**< likewise: only --help=all shows them */
     void (*release)(void *settings); /**< of a group: frees what its options have allocated, after
                                         the command; NULL: nothing */
 };
@@ -129,6 +132,15 @@ struct cmd_session {
     struct cmd_statedump *statedump;
 };
 
+/** What an exit status means; a table ends with an entry that has no meaning. */
+struct cmd_status {
+    int status;
+    const char *meaning;
+};
+
+/** Of all commands that have no others. */
+extern const struct cmd_status cmd_statuses[];
+
 struct command {
     const char *name;
     const char *topic;                /**< one of cmd_topic_... */
@@ -152,6 +164,7 @@ struct command {
     /** Its own exit statuses in place of STATUS_OK, STATUS_PARTIAL, ...; NULL: those. `run` returns
      * its own anyway. */
     const unsigned char *statuses;
+    const struct cmd_status *meanings; /**< NULL: cmd_statuses */
 };
 
 /** Headings in the list of commands. */

@@ -21,7 +21,7 @@
 #define BW_VERSION "unknown"
 #endif
 
-static void add_option(struct bw_json *json, const struct cmd_option *option)
+static void add_option(struct bw_json *json, const struct cmd_option *option, const char *heading)
 {
     const char letter[] = {option->letter, '\0'};
     bw_json_begin_object(json, NULL);
@@ -29,6 +29,7 @@ static void add_option(struct bw_json *json, const struct cmd_option *option)
     bw_json_text(json, "name", option->name);
     bw_json_text(json, "argument", option->argument);
     bw_json_text(json, "description", option->description);
+    bw_json_text(json, "heading", heading);
     bw_json_begin_array(json, "words");
     for (const char *const *word = option->words; word && *word; word++)
         bw_json_text(json, NULL, *word);
@@ -38,17 +39,18 @@ static void add_option(struct bw_json *json, const struct cmd_option *option)
 
 /* The filters, which many commands have, are an array of their own; where a table has them stands
  * {"group": "filter_options"}. */
-static void add_entries(struct bw_json *json, const struct cmd_option *table)
+static void add_entries(struct bw_json *json, const struct cmd_option *table, const char *heading)
 {
     for (; table->name || table->group; table++) {
+        heading = table->heading ? table->heading : heading;
         if (!table->group) {
-            add_option(json, table);
+            add_option(json, table, heading);
         } else if (table->group == cmd_selection_options) {
             bw_json_begin_object(json, NULL);
             bw_json_text(json, "group", "filter_options");
             bw_json_end(json);
         } else {
-            add_entries(json, table->group);
+            add_entries(json, table->group, heading);
         }
     }
 }
@@ -56,7 +58,19 @@ static void add_entries(struct bw_json *json, const struct cmd_option *table)
 static void add_options(struct bw_json *json, const char *name, const struct cmd_option *table)
 {
     bw_json_begin_array(json, name);
-    add_entries(json, table);
+    add_entries(json, table, NULL);
+    bw_json_end(json);
+}
+
+static void add_statuses(struct bw_json *json, const struct cmd_status *status)
+{
+    bw_json_begin_array(json, "exit_statuses");
+    for (; status && status->meaning; status++) {
+        bw_json_begin_object(json, NULL);
+        bw_json_number(json, "status", (uint64_t)status->status);
+        bw_json_text(json, "meaning", status->meaning);
+        bw_json_end(json);
+    }
     bw_json_end(json);
 }
 
@@ -72,6 +86,7 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_text(json, "record", command->record);
     bw_json_bool(json, "needs_no_image", command->needs_no_image);
     add_options(json, "options", command->options);
+    add_statuses(json, command->meanings);
     bw_json_end(json);
 }
 
@@ -128,24 +143,6 @@ static struct bw_error *add_layers(struct bw_json *json)
     return error;
 }
 
-static void add_statuses(struct bw_json *json)
-{
-    static const char *const meanings[] = {
-        [STATUS_OK] = "The answer is complete. This includes file systems that are degraded, or "
-                      "have bad copies of which good ones were found.",
-        [STATUS_PARTIAL] = "Part of the answer is missing: blocks are lost, an image that was "
-                           "given was not used, a path does not exist, or stdout cannot be "
-                           "written.",
-        [STATUS_CANNOT] = "Wrong usage, or there is no file system that can be opened.",
-        [STATUS_UNSUPPORTED] = "The image needs a feature that is not supported. A message names "
-                               "it.",
-    };
-    bw_json_begin_array(json, "exit_statuses");
-    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
-        bw_json_text(json, NULL, meanings[i]);
-    bw_json_end(json);
-}
-
 static void add_codes(struct bw_json *json, const struct bw_check_pass *pass)
 {
     const struct bw_finding_code *code;
@@ -190,7 +187,7 @@ int cmd_dump_tables(void)
     add_options(&json, "image_options", cmd_image_options);
     add_options(&json, "filter_options", cmd_selection_options);
     add_options(&json, "common_options", cmd_common_options);
-    add_statuses(&json);
+    add_statuses(&json, cmd_statuses);
     struct bw_error *error = add_layers(&json);
     cmd_probe_list_add(&json);
     bw_item_types_describe(&json, "items");

@@ -103,30 +103,24 @@ holds "a line that begins with a full stop" grep -qxF '\&.behind' "$page"
 
 # The manual: every command and option, every layer, every probe.
 holds "the manual is made" "$ROOT/scripts/make-docs" --man "$PROGRAM" "$WORK/man"
-for page in btrfs-walk.1 btrfs-walk-xlators.7 btrfs-walk-probes.7; do
-    holds "$page is built" cmp "$BUILD/man/$page" "$WORK/man/$page"
-    if have groff; then
-        groff -man -Tutf8 -ww "$WORK/man/$page" 2>&1 > /dev/null |
-            grep -v "can't break line" > "$WORK/warnings"
-        holds "groff has no warnings for $page: $(head -n 1 "$WORK/warnings")" \
-            [ ! -s "$WORK/warnings" ]
-    else
-        skip "warnings of groff for $page: it is not installed"
-    fi
-done
+is "pages that are not built, or out of date" "$(diff -rq "$BUILD/man" "$WORK/man")" ""
+# warnings TOOL ARGUMENT...: of a program that reads pages.
+warnings() {
+    have "$1" || { skip "warnings of $1: it is not installed"; return; }
+    "$@" 2>&1 | grep -E "^(mandoc|troff|grotty|man|<standard)" |
+        grep -v "can't break line" > "$WORK/warnings"
+    is "warnings of $1" "$(head -n 3 "$WORK/warnings")" ""
+}
+warnings mandoc -T lint "$WORK"/man/*
+warnings groff -man -Tutf8 -ww "$WORK"/man/*
+MANPAGER=cat warnings man --warnings -l "$WORK"/man/btrfs-walk{,-diff}.1
 # lacks PAGE: the lines on stdin that the page does not have.
 lacks() {
     grep -vxFf <(sed -e 's/\\-/-/g' -e 's/\\f[BIR]//g' "$WORK/man/$1") > "$WORK/lacks"
     [ ! -s "$WORK/lacks" ]
 }
-options='[[o for o in c["options"] if "name" in o] for c in t["commands"]] +
-    [t[n + "_options"] for n in ("filter", "image", "common")]'
-query "[('-' + o['letter'] + ', ' if o['letter'] else '') + '--' + o['name'] +
-    ('' if not o['argument'] else o['argument'] if o['argument'][0] == '[' else ' ' + o['argument'])
-    for options in $options for o in options]" | lacks btrfs-walk.1
-holds "the manual has all options: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
-sed 's/^/.SS /' <<< "$commands" | lacks btrfs-walk.1
-holds "the manual has all commands: $(cat "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
+sed 's/.*/.BR btrfs-walk-& (1)/' <<< "$commands" | lacks btrfs-walk.1
+is "commands that the manual lacks" "$(cat "$WORK/lacks")" ""
 query \
     '[".SS " + l["type"] for l in t["layers"]] + [".B " + o["name"] for l in t["layers"] for o '\
 'in l["options"]]' |
@@ -135,14 +129,55 @@ holds "the manual has all layers: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lack
 query '[".B " + p["name"] for p in t["probes"]] + [".SS " + r["name"] for r in t["records"]]' |
     lacks btrfs-walk-probes.7
 holds "the manual has all probes: $(head -n 3 "$WORK/lacks")" [ ! -s "$WORK/lacks" ]
-for command in $commands; do
-    "$PROGRAM" "$command" --help | sed -n '/^Options:/,/^$/p' | grep -oE '^ +(-., )?--[a-z0-9-]+' |
-        grep -oE -e '--.*' |
-        grep -vxFf <(query "['--' + o['name'] for options in $options for o in options]") \
-        > "$WORK/lacks"
-    holds "the tables have all options of $command: $(head -n 3 "$WORK/lacks")" \
-        [ ! -s "$WORK/lacks" ]
+
+# Every option, in the page of its command or in that of the program, and in --help=all.
+cat > "$WORK/options.py" << 'END'
+import json, re, sys
+tables, folder = json.load(open(sys.argv[1])), sys.argv[2]
+shared = tables["image_options"] + tables["common_options"]
+
+def lacks(name, options):
+    page = re.sub(r"\\f[BIR]", "", open(f"{folder}/man/{name}.1").read()).replace("\\-", "-")
+    for one in options:
+        argument = one["argument"] or ""
+        line = (f"-{one['letter']}, " if one["letter"] else "") + f"--{one['name']}"
+        line += argument if argument[:1] in ("", "[") else " " + argument
+        if line not in page.split("\n"):
+            print(name, line)
+
+lacks("btrfs-walk", shared)
+for command in tables["commands"]:
+    own = [one for entry in command["options"]
+           for one in (tables[entry["group"]] if "group" in entry else [entry])]
+    lacks(f"btrfs-walk-{command['name']}", own)
+    text = open(f"{folder}/help/{command['name']}").read()
+    shown = re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", re.split(r"^\w.*:$", text, 1, re.M)[1], re.M)
+    known = {one["name"] for one in own + shared}
+    print(*(f"{command['name']}: --{one}" for one in shown if one not in known), sep="\n", end="")
+END
+mkdir "$WORK/help"
+for command in $commands; do "$PROGRAM" "$command" --help=all > "$WORK/help/$command"; done
+is "options that are missing" "$(python3 "$WORK/options.py" "$WORK/tables" "$WORK")" ""
+for heading in NAME SYNOPSIS DESCRIPTION OPTIONS COLUMNS 'EXIT STATUS' ENVIRONMENT FILES \
+    DIAGNOSTICS EXAMPLES 'SEE ALSO'; do
+    holds "the manual of diff has $heading" grep -qxF ".SH $heading" "$WORK/man/btrfs-walk-diff.1"
 done
+holds "the manual of check has the codes" grep -qxF '.B super\-bad' \
+    "$WORK/man/btrfs-walk-check.1"
+
+# --help is for a terminal of 80 columns, and leaves out what few people need.
+expect "help" 0 - ls --help
+is "lines of options that are too long" \
+    "$(sed -n '/^Options:/,/^Examples/p' "$WORK/out" | grep -E '.{80}')" ""
+is "its headings" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" | paste -sd,)" \
+    "Options:,Filters:,Images:,Older states:,General:,Exit status:,Examples:"
+holds "what it leaves out" grep -q 'shown by --help=all' "$WORK/out"
+expect "all of it" 0 - ls --help=all
+is "its headings, too" "$(grep -E '^(Layers|Probes):$' "$WORK/out" | paste -sd,)" "Layers:,Probes:"
+holds "nothing is left out" test "$(grep -c 'help=all\.' "$WORK/out")" -eq 0
+expect "another word" 2 'invalid argument of --help' ls --help=some
+expect "layers are what graph is about" 0 - graph --help
+holds "their options" grep -q -- '^      --insert LAYER' "$WORK/out"
 d=$ROOT/docs/probes/btrfs-walk.d
 holds "the provider has all probes" \
     [ "$(grep -c '^    probe ' "$d")" -eq "$(query 't["probes"]' | wc -l)" ]

@@ -30,11 +30,11 @@ make -s install BUILD="$BUILD" DESTDIR="$WORK/stage" PREFIX=/usr LIBDIR=/usr/lib
     BINDIR=/opt/bin INCLUDEDIR=/opt/include DATADIR=/opt/share MANDIR=/opt/man -o all \
     > "$WORK/log" 2>&1 || cat "$WORK/log"
 for file in /opt/bin/btrfs-walk /usr/lib/machine/libbtrfs-walk.so /opt/include/btrfs-walk/fs.h \
-    /opt/man/man1/btrfs-walk.1 /opt/man/man7/btrfs-walk-probes.7 \
+    /opt/man/man1/btrfs-walk.1 /opt/man/man1/btrfs-walk-ls.1 /opt/man/man7/btrfs-walk-probes.7 \
     /opt/share/zsh/site-functions/_btrfs-walk; do
     holds "$file" [ -e "$WORK/stage$file" ]
 done
 holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
-is "the manual has no other place" "$(find "$WORK/stage" -name '*.1' | wc -l)" 1
+is "pages of the manual elsewhere" "$(find "$WORK/stage" -name '*.1' ! -path '*/opt/man/man1/*')" ""
 finish

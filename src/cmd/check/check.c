@@ -243,6 +243,15 @@ static int run(const struct cmd_common *common, void *settings)
 /* Of STATUS_OK, STATUS_PARTIAL, STATUS_CANNOT, STATUS_UNSUPPORTED. */
 static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK_UNFINISHED};
 
+static const struct cmd_status meanings[] = {
+    {0, "No errors."},
+    {CHECK_ERRORS, "Errors were found."},
+    {CHECK_UNFINISHED,
+     "Something could not be checked or written; with errors, the status is 12."},
+    {CHECK_USAGE, "Wrong usage, or no file system that can be opened."},
+    {0},
+};
+
 const struct command cmd_check = {
     .name = "check",
     .topic = cmd_topic_volume,
@@ -277,6 +286,7 @@ const struct command cmd_check = {
         "  btrfs-walk check --manifest list disk.img              whether it still is so\n",
     .options = options,
     .record = "findinginfo",
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct check_settings),
     .statuses = statuses,

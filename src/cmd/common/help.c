@@ -15,8 +15,7 @@ const struct cmd_status cmd_statuses[] = {
     {STATUS_PARTIAL, "Part of the answer is missing: lost blocks, an image that was not used, a "
                      "path that does not exist, a full disk."},
     {STATUS_CANNOT, "Wrong usage, or no file system that can be opened."},
-    {STATUS_UNSUPPORTED,
-     "The image needs a feature that is not supported; the message names it."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
     {0},
 };
 
@@ -41,7 +40,8 @@ static void print_details(const char *text)
 {
     while (text += strspn(text, "\n"), *text) {
         const char *end = strstr(text, "\n\n");
-        size_t length = end ? (size_t)(end - text) : strlen(text) - (text[strlen(text) - 1] == '\n');
+        size_t length =
+            end ? (size_t)(end - text) : strlen(text) - (text[strlen(text) - 1] == '\n');
         putchar('\n');
         print_paragraph(text, length);
         text += length;
@@ -87,8 +87,8 @@ static void print_statuses(const struct command *command)
     const struct cmd_status *status = command->meanings ? command->meanings : cmd_statuses;
     printf("\nExit status:\n");
     for (; status->meaning; status++) {
-        printf("  %-3d", status->status);
-        print_words(status->meaning, strlen(status->meaning), 5);
+        printf("  %-4d", status->status);
+        print_words(status->meaning, strlen(status->meaning), 6);
     }
 }
 
@@ -123,6 +123,5 @@ void cmd_help(const struct command *command, bool all)
     if (is_default)
         print_commands();
     if (hidden)
-        printf("%sOptions of layers and probes are shown by --help=all.\n",
-               is_default ? "" : "\n");
+        printf("%sOptions of layers and probes are shown by --help=all.\n", is_default ? "" : "\n");
 }

@@ -80,7 +80,7 @@ static const char *const log_modes[] = {"replay", "ignore", NULL};        /* enu
 /* Of every command that opens a file system. */
 const struct cmd_option cmd_image_options[] = {
     {'d', "device", "FILE", "another device of the same file system (repeatable)",
-     .take = take_device},
+     .take = take_device, .heading = "Images"},
     {'s', "super", "N", "use superblock copy N: 0, 1 or 2 (default: the best)",
      .take = take_superblock},
     {0, "partition", "PARTITION",
@@ -103,7 +103,7 @@ const struct cmd_option cmd_image_options[] = {
      CMD_FLAG(struct cmd_common, scan)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",
-     CMD_TEXT(struct cmd_common, graph.file)},
+     CMD_TEXT(struct cmd_common, graph.file), .heading = "Layers", .rare = true},
     {0, "xlator-option", "SETTING",
      "NAME.KEY=VALUE: set an option of a layer (repeatable; see 'btrfs-walk graph --help')",
      .take = take_edit},
@@ -123,7 +123,7 @@ const struct cmd_option cmd_common_options[] = {
     {0, "sandbox", "WORD",
      "open nothing but the images, and have no use for any other system call than reading takes "
      "(on, the default), or do without that (off)",
-     CMD_WORD(struct cmd_common, sandbox, sandbox_modes)},
+     CMD_WORD(struct cmd_common, sandbox, sandbox_modes), .heading = "General"},
     {'q', "quiet", NULL, "no warnings, only fatal errors", CMD_FLAG(struct cmd_common, quiet)},
     {'v', "verbose", NULL,
      "also report bad copies that were replaced by good ones; -vv: the layers each error passed",
@@ -142,26 +142,33 @@ static bool is_listed(const struct cmd_option_list *list, const char *name)
     return i < list->count;
 }
 
-static void list_options(struct cmd_option_list *list, const struct cmd_option *table, void *settings)
+/* A heading is that of all entries up to the end of the table. */
+static void list_options(struct cmd_option_list *list, const struct cmd_option *table,
+                         void *settings, const char *heading)
 {
+    bool rare = false;
     for (; table->name || table->group; table++) {
+        heading = table->heading ? table->heading : heading;
+        rare |= table->rare;
         if (table->group) {
-            list_options(list, table->group, (char *)settings + table->offset);
+            list_options(list, table->group, (char *)settings + table->offset, heading);
         } else if (list->count < CMD_MAX_OPTIONS && !is_listed(list, table->name)) {
             list->items[list->count].option = table;
+            list->items[list->count].heading = heading;
+            list->items[list->count].rare = rare;
             list->items[list->count++].settings = settings;
         }
     }
 }
 
 struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_common *common,
-                                     void *state)
+                                      void *state)
 {
     struct cmd_option_list list = {.count = 0};
-    list_options(&list, command->options, state);
+    list_options(&list, command->options, state, NULL);
     if (!command->needs_no_image)
-        list_options(&list, cmd_image_options, common);
-    list_options(&list, cmd_common_options, common);
+        list_options(&list, cmd_image_options, common, NULL);
+    list_options(&list, cmd_common_options, common, NULL);
     return list;
 }
 
@@ -171,15 +178,6 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter)
     while (i < list->count && list->items[i].option->letter != letter)
         i++;
     return i;
-}
-
-static int show_help(const struct command *command, const void *state, const char *argument)
-{
-    (void)state;
-    if (argument && strcmp(argument, "all") != 0)
-        return usage_error(command, "invalid argument of --help (allowed: all)", argument);
-    cmd_help(command, argument);
-    return STATUS_OK;
 }
 
 /* The options in the form that getopt_long() wants. */
@@ -203,7 +201,7 @@ static void fill_tables(struct getopt_tables *tables, const struct cmd_option_li
         tables->names[i] = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
         if (option->letter)
             *letter++ = option->letter;
-        if (option->letter && option->argument)
+        if (option->letter && kind == required_argument)
             *letter++ = ':';
     }
 }
@@ -224,6 +222,15 @@ static int usage_error(const struct command *command, const char *reason, const 
     fprintf(stderr, "btrfs-walk: %.*s\nTry 'btrfs-walk %s%s--help'.\n", (int)shown.length,
             shown.data ? shown.data : "", is_default ? "" : command->name, is_default ? "" : " ");
     return status_of(command, STATUS_CANNOT);
+}
+
+static int show_help(const struct command *command, const void *state, const char *argument)
+{
+    (void)state;
+    if (argument && strcmp(argument, "all") != 0)
+        return usage_error(command, "invalid argument of --help (allowed: all)", argument);
+    cmd_help(command, argument);
+    return STATUS_OK;
 }
 
 static int flush_stdout(const struct cmd_common *common)
@@ -256,8 +263,8 @@ struct shown {
 };
 
 /* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
-static int use_option(const struct command *command, const struct cmd_option_list *list, size_t number,
-                      const char *argument, struct shown *later)
+static int use_option(const struct command *command, const struct cmd_option_list *list,
+                      size_t number, const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
     /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */

@@ -72,7 +72,8 @@ static struct bw_error *take_separator(void *target, const struct cmd_option *op
 
 const struct cmd_option cmd_rows_options[] = {
     {'o', "output", "COLUMNS", "write these columns, separated by commas ('-o help' lists all)",
-     CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns},
+     CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns,
+     .heading = "Columns and JSON"},
     {0, "json", "[=array]",
      "write all columns, or those of -o, as JSON: one object per line, or one array",
      .take = take_json},

@@ -47,7 +47,7 @@ static struct bw_error *take_maxdepth(void *target, const struct cmd_option *opt
 
 const struct cmd_option cmd_selection_options[] = {
     {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
-     .take = take_types},
+     .take = take_types, .heading = "Filters"},
     {0, "name", "GLOB", "only names that match (repeatable: any of them)", .take = take_condition},
     {0, "iname", "GLOB", "the same, ignoring case", .take = take_condition},
     {0, "path", "GLOB", "only paths that match as a whole; '*' also matches '/'",

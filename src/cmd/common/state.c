@@ -43,7 +43,7 @@ static struct bw_error *take_tree_root(void *target, const struct cmd_option *op
 
 const struct cmd_option cmd_state_options[] = {
     {0, "generation", "N", "the state that transaction N committed, if it is still there",
-     .take = take_generation},
+     .take = take_generation, .heading = "Older states"},
     {0, "tree-root", "LOGICAL[@GENERATION]", "the state whose root tree begins at that address",
      .take = take_tree_root},
     {0, "chunk-root", "LOGICAL", "the chunk tree that begins at that address",

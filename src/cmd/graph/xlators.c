@@ -127,6 +127,13 @@ static int run(const struct cmd_common *common, void *state)
     return status;
 }
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "All is shown."},
+    {STATUS_PARTIAL, "A layer cannot be used, or the output cannot be written."},
+    {STATUS_CANNOT, "Wrong usage, or no such type."},
+    {0},
+};
+
 const struct command cmd_xlators = {
     .name = "xlators",
     .topic = cmd_topic_program,
@@ -139,6 +146,7 @@ const struct command cmd_xlators = {
     .examples = "  btrfs-walk xlators                           list all types\n"
                 "  btrfs-walk xlators features/verify           what it does, and its options\n",
     .options = options,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct xlators_state),
     .needs_no_image = true,

@@ -196,6 +196,13 @@ static int run(const struct cmd_common *common, void *state)
     return status ? status : closed;
 }
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "All copies are good."},
+    {STATUS_PARTIAL, "Some copies are bad."},
+    {STATUS_CANNOT, "Wrong usage, or there is no copy to print."},
+    {0},
+};
+
 const struct command cmd_super = {
     .name = "super",
     .topic = cmd_topic_structures,
@@ -208,6 +215,7 @@ const struct command cmd_super = {
                 "  btrfs-walk super -i 1 disk.img                         one of them\n"
                 "  btrfs-walk super --json a.img b.img | jq .generation   for programs\n",
     .options = options,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct super_state),
 };

@@ -228,6 +228,14 @@ static int run(const struct cmd_common *common, void *settings)
 
 #endif
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "No damage was met."},
+    {STATUS_PARTIAL, "Some damage was met."},
+    {STATUS_CANNOT, "Wrong usage, no btrfs file system, or it cannot be mounted."},
+    {STATUS_UNSUPPORTED, "The image needs a feature that is not supported; the message names it."},
+    {0},
+};
+
 const struct command cmd_mount = {
     .name = "mount",
     .topic = cmd_topic_export,
@@ -246,6 +254,7 @@ const struct command cmd_mount = {
                 "  btrfs-walk mount --background disk.img ~/old     until fusermount3 -u ~/old\n"
                 "  btrfs-walk mount --subvol @home disk.img ~/old   one subvolume\n",
     .options = options,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct mount_state),
     .takes_paths = true,

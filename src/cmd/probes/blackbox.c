@@ -150,6 +150,13 @@ static int run(const struct cmd_common *common, void *state)
     return STATUS_CANNOT;
 }
 
+static const struct cmd_status meanings[] = {
+    {STATUS_OK, "The events are shown."},
+    {STATUS_PARTIAL, "The output cannot be written."},
+    {STATUS_CANNOT, "Wrong usage, or FILE cannot be read, is no black box, or is damaged."},
+    {0},
+};
+
 const struct command cmd_blackbox = {
     .name = "blackbox",
     .topic = cmd_topic_program,
@@ -170,6 +177,7 @@ const struct command cmd_blackbox = {
         "  btrfs-walk blackbox box                          show them\n"
         "  btrfs-walk blackbox --last 1 box                 what happened last\n",
     .options = options,
+    .meanings = meanings,
     .run = run,
     .state_size = sizeof(struct blackbox_state),
     .defaults = &(const struct blackbox_state){.last = UINT32_MAX},

@@ -57,8 +57,8 @@ static const char *const formats[] = {"text", "json", NULL};
 
 const struct cmd_option cmd_probe_options[] = {
     {0, "probe", "PATTERN",
-     "print each event of these probes: 'block-*,!block-verify' (repeatable)",
-     .take = take_pattern},
+     "print each event of these probes: 'block-*,!block-verify' (repeatable)", .take = take_pattern,
+     .heading = "Probes", .rare = true},
     {0, "probe-list", "[=long|json|bpftrace]",
      "list the names of the probes, all details, the same as JSON, or the records for bpftrace",
      .show = show_list},
