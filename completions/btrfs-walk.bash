@@ -57,7 +57,7 @@ _btrfs_walk() {
     [[ $word != = && $previous != = ]] || equals=yes
     [[ $word != = ]] || word=
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
-    local image='-d --device -s --super --partition --offset --log --generation --tree-root --chunk-root --backup --helpers --scan --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
+    local image='-d --device -s --super --partition --image-offset --log --generation --tree-root --chunk-root --backup --helpers --scan --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
     if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
@@ -74,13 +74,19 @@ _btrfs_walk() {
     walk:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth) : ;;
     ls:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    ls:-T | ls:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     stat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    stat:-T | stat:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     readlink:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    readlink:-T | readlink:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     xattr:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    xattr:-T | xattr:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     cat:--offset | cat:--length | cat:-j | cat:--threads) : ;;
     cat:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     cat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    cat:-T | cat:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     extents:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    extents:-T | extents:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     versions:--index) _btrfs_walk_offer_file "$1" "$word" ;;
     versions:-o | versions:--output) _btrfs_walk_offer_list "$word" 'generation first tree_root date left type size mtime changes unknown replaced path path_bytes subvolume inode' ;;
     versions:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
@@ -89,18 +95,21 @@ _btrfs_walk() {
     du:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     du:--separator | du:--type | du:--name | du:--iname | du:--path | du:--regex | du:--exclude | du:--size | du:--newer | du:--mtime | du:--uid | du:--gid | du:--perm | du:--links | du:--inum | du:--maxdepth) : ;;
     du:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    du:-T | du:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     compression:-o | compression:--output) _btrfs_walk_offer_list "$word" 'type percent disk uncompressed referenced files extents references inlined' ;;
     compression:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     compression:--separator | compression:--type | compression:--name | compression:--iname | compression:--path | compression:--regex | compression:--exclude | compression:--size | compression:--newer | compression:--mtime | compression:--uid | compression:--gid | compression:--perm | compression:--links | compression:--inum | compression:--maxdepth) : ;;
     compression:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
+    compression:-T | compression:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     sum:--algorithm | sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--regex | sum:--exclude | sum:--size | sum:--newer | sum:--mtime | sum:--uid | sum:--gid | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
     sum:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    tar:-f | tar:--file) _btrfs_walk_offer_file "$1" "$word" ;;
+    sum:-T | sum:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
+    tar:-f | tar:--file | tar:-T | tar:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     tar:--format) mapfile -t COMPREPLY < <(compgen -W 'pax cpio mtree' -- "$word") ;;
     tar:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     tar:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     tar:-j | tar:--threads | tar:--type | tar:--name | tar:--iname | tar:--path | tar:--regex | tar:--exclude | tar:--size | tar:--newer | tar:--mtime | tar:--uid | tar:--gid | tar:--perm | tar:--links | tar:--inum | tar:--maxdepth) : ;;
-    extract:-C | extract:--directory) _btrfs_walk_offer_file "$1" "$word" ;;
+    extract:-C | extract:--directory | extract:-T | extract:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     extract:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     extract:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
@@ -111,6 +120,7 @@ _btrfs_walk() {
     deleted:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
+    bodyfile:-T | bodyfile:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     mount:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     mount:--uid | mount:--gid) : ;;
     check:--tolerate) mapfile -t COMPREPLY < <(compgen -W 'nothing mendable' -- "$word") ;;
@@ -167,7 +177,7 @@ _btrfs_walk() {
     graph:--format) mapfile -t COMPREPLY < <(compgen -W 'volfile dot' -- "$word") ;;
     blackbox:--last) : ;;
     *:-d | *:--device | *:--graph | *:--statedump | *:--probe-output | *:--blackbox) _btrfs_walk_offer_file "$1" "$word" ;;
-    *:-s | *:--super | *:--offset | *:--generation | *:--tree-root | *:--chunk-root | *:--backup | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
+    *:-s | *:--super | *:--image-offset | *:--generation | *:--tree-root | *:--chunk-root | *:--backup | *:--xlator-option | *:--probe-filter | *:--probe-max) : ;;
     *:--partition) _btrfs_walk_offer_partition "$1" "$word" ;;
     *:--log) mapfile -t COMPREPLY < <(compgen -W 'replay ignore' -- "$word") ;;
     *:--helpers) mapfile -t COMPREPLY < <(compgen -W 'off on backing' -- "$word") ;;
@@ -186,37 +196,37 @@ _btrfs_walk() {
         fi ;;
     ls:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -d --directory -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -d --directory -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     stat:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json -L --dereference --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--json -L --dereference --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     readlink:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     xattr:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json -L --dereference --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--json -L --dereference --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     cat:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--offset --length --on-error --no-checksums -j --threads --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--offset --length --on-error --no-checksums -j --threads --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     extents:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--json --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--json --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -228,31 +238,31 @@ _btrfs_walk() {
         fi ;;
     du:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     compression:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     sum:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--algorithm -0 --zero --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--algorithm -0 --zero --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     tar:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-f --file --format --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-f --file --format --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     extract:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -264,7 +274,7 @@ _btrfs_walk() {
         fi ;;
     bodyfile:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;

@@ -185,6 +185,13 @@ struct bw_error *bw_superblock_print(const uint8_t bytes[BW_SUPERBLOCK_BYTES], s
 /** Checks one as opening does; errors as bw_fs_read_superblock(). `copy` is its number. */
 struct bw_error *bw_superblock_check(const uint8_t bytes[BW_SUPERBLOCK_BYTES], unsigned copy);
 
+/**
+ * Whether a file or block device has a superblock of btrfs, by its magic alone, which says nothing
+ * of the rest. `offset`: where the image begins in it. `fsid` is set to that of the file system. To
+ * be asked before anything is opened: which files are images, and of the same file system.
+ */
+bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[BW_UUID_SIZE]);
+
 /** What became of a device. */
 enum bw_device_state {
     BW_DEVICE_PRESENT,

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 bool bw_buffer_grow(struct bw_buffer *buffer, size_t more)
 {
     size_t wanted = buffer->length + more;
@@ -82,18 +84,23 @@ struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t
     return NULL;
 }
 
-struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file)
+struct bw_error *bw_buffer_read_all(struct bw_buffer *buffer, int descriptor)
 {
     enum { STEP = 1 << 20 };
     size_t before;
-    struct bw_error *error;
+    do {
+        before = buffer->length;
+        BW_TRY(bw_buffer_read(buffer, descriptor, before + STEP));
+    } while (buffer->length > before);
+    return NULL;
+}
+
+struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file)
+{
     const int descriptor = open(file, O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return bw_error_from_errno(errno, "cannot open %s", file);
-    do {
-        before = buffer->length;
-        error = bw_buffer_read(buffer, descriptor, before + STEP);
-    } while (!error && buffer->length > before);
+    struct bw_error *error = bw_buffer_read_all(buffer, descriptor);
     close(descriptor);
     return error ? bw_error_prefix(error, "%s", file) : NULL;
 }

@@ -43,6 +43,9 @@ void bw_buffer_append_hex(struct bw_buffer *buffer, const uint8_t *bytes, size_t
  * BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_buffer_read(struct bw_buffer *buffer, int descriptor, size_t wanted);
 
+/** The same to the end. */
+struct bw_error *bw_buffer_read_all(struct bw_buffer *buffer, int descriptor);
+
 /** Appends the contents of a file. BW_ERROR_SYSTEM, BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_buffer_read_file(struct bw_buffer *buffer, const char *file);
 

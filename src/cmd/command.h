@@ -37,6 +37,7 @@ struct cmd_option {
      * settings that the table is for. BW_ERROR_USAGE: the argument is invalid. */
     struct bw_error *(*take)(void *target, const struct cmd_option *option, const char *argument);
     size_t offset;
+    const char *also; /**< another long form, unless an option of the command is called that */
     const char *const *words; /**< of cmd_take_word(): what may be given; ends with NULL */
     /** For options like --help: writes something to stdout and returns the exit status, so that the
      * command is not run. An option with `take` shows only if its argument is "help", and then when
@@ -89,8 +90,11 @@ struct cmd_common {
     size_t image_count;
     const char *const *others; /**< images of another file system, which cmd_open_other() opens */
     size_t other_count;
-    const char *const *paths; /**< for a command that takes paths: the operands after IMAGE */
+    const char *const *paths; /**< for a command that takes paths: the operands after the images,
+                                 then what --files-from gave */
     size_t path_count;
+    const char *files_from; /**< file with paths; NULL: none */
+    bool null_separated;    /**< the paths in it end with NUL */
     int superblock_copy;
     const char *partition;         /**< NULL: none is chosen */
     uint64_t offset;               /**< of the images in their files */
@@ -157,9 +161,10 @@ struct command {
     size_t state_size;    /**< bytes of the state: what the options set, for `run` */
     const void *defaults; /**< state before any option; NULL: zeros */
     bool needs_no_image;  /**< its operands are not images; they are in cmd_common.images anyway */
-    /** Only its first operand is an image, or none if --graph names the images; the rest are in
-     * cmd_common.paths. */
+    /** Its first operand is an image, or none if --graph names the images. Images of the same file
+     * system that follow are its other devices; the rest are in cmd_common.paths. */
     bool takes_paths;
+    bool takes_list;     /**< the same of any number of paths: it has cmd_list_options */
     const char *missing; /**< the message if it got no such operand; NULL: it needs none */
     /** Its own exit statuses in place of STATUS_OK, STATUS_PARTIAL, ...; NULL: those. `run` returns
      * its own anyway. */
@@ -189,6 +194,38 @@ extern const struct cmd_option cmd_image_options[], cmd_common_options[];
 /** Among the first: the options for a struct cmd_probe_settings, and for a struct bw_state_choice.
  */
 extern const struct cmd_option cmd_probe_options[], cmd_state_options[];
+
+/** The options of a command with takes_list, for a struct cmd_common. */
+extern const struct cmd_option cmd_list_options[];
+
+/** The operands of a command, sorted. All zeros is none. */
+struct cmd_operands {
+    const char **paths;    /**< if there are more than those that were given */
+    struct bw_buffer list; /**< of those in a file */
+    const char *stray;     /**< the first path that is an image itself; NULL: none is */
+    bool nothing;          /**< only a file was to give paths, and there are none in it */
+};
+
+/** Tells images from paths, and reads more paths from the file of --files-from. */
+struct bw_error *cmd_take_operands(const struct command *command, struct cmd_common *common,
+                                   char **given, size_t count, struct cmd_operands *operands);
+/** Says what may be meant by a path that is an image, if the exit status is that of a failure. */
+void cmd_stray_image(const struct command *command, const struct cmd_operands *operands,
+                     int status);
+/** Frees what they hold. */
+void cmd_free_operands(struct cmd_operands *operands);
+
+/** Words that may be meant by a misspelt one, appended to a message as "; did you mean 'x' or 'y'".
+ * All that is not named here begins as zeros. */
+struct cmd_suggestion {
+    struct bw_buffer *message;
+    const char *word;   /**< what was written */
+    const char *prefix; /**< of each word in the message: "" or "--" */
+    unsigned count;     /**< of those appended */
+};
+
+/** Appends a word if it may be meant. */
+void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate);
 
 /** The record of the rows that a command writes. */
 const char *cmd_record_of(const struct command *command, const void *state);

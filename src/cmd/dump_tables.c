@@ -85,7 +85,11 @@ static void add_command(struct bw_json *json, const struct command *command)
     bw_json_text(json, "examples", command->examples);
     bw_json_text(json, "record", command->record);
     bw_json_bool(json, "needs_no_image", command->needs_no_image);
-    add_options(json, "options", command->options);
+    bw_json_begin_array(json, "options");
+    add_entries(json, command->options, NULL);
+    if (command->takes_list)
+        add_entries(json, cmd_list_options, NULL);
+    bw_json_end(json);
     add_statuses(json, command->meanings);
     bw_json_end(json);
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "base/nearest.h"
 #include "base/thread.h"
 #include "cmd/command.h"
 
@@ -19,42 +18,12 @@ const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out"
            cmd_topic_program[] = "This program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,
-    &cmd_ls,
-    &cmd_stat,
-    &cmd_readlink,
-    &cmd_xattr,
-    &cmd_cat,
-    &cmd_extents,
-    &cmd_versions,
-    &cmd_du,
-    &cmd_compression,
-    &cmd_sum,
-    &cmd_tar,
-    &cmd_extract,
-    &cmd_deleted,
-    &cmd_bodyfile,
-    &cmd_mount,
-    &cmd_info,
-    &cmd_check,
-    &cmd_owner,
-    &cmd_devices,
-    &cmd_usage,
-    &cmd_subvolumes,
-    &cmd_diff,
-    &cmd_roots,
-    &cmd_space,
-    &cmd_qgroups,
-    &cmd_log,
-    &cmd_super,
-    &cmd_chunks,
-    &cmd_map,
-    &cmd_tree_stats,
-    &cmd_dump,
-    &cmd_graph,
-    &cmd_xlators,
-    &cmd_blackbox,
-    NULL,
+    &cmd_walk,       &cmd_ls,       &cmd_stat,     &cmd_readlink,    &cmd_xattr,    &cmd_cat,
+    &cmd_extents,    &cmd_versions, &cmd_du,       &cmd_compression, &cmd_sum,      &cmd_tar,
+    &cmd_extract,    &cmd_deleted,  &cmd_bodyfile, &cmd_mount,       &cmd_info,     &cmd_check,
+    &cmd_owner,      &cmd_devices,  &cmd_usage,    &cmd_subvolumes,  &cmd_diff,     &cmd_roots,
+    &cmd_space,      &cmd_qgroups,  &cmd_log,      &cmd_super,       &cmd_chunks,   &cmd_map,
+    &cmd_tree_stats, &cmd_dump,     &cmd_graph,    &cmd_xlators,     &cmd_blackbox, NULL,
 };
 
 /* An image must not get the number of a standard stream that is closed. Writing to a closed stdout
@@ -95,14 +64,11 @@ static int unknown_word(const char *word)
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bw_escape_words(&line, word);
     bw_buffer_format(&line, " is neither a command nor a file");
-    const char *before = "; did you mean ";
+    struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};
     for (size_t i = 0; cmd_table[i]; i++)
-        if (bw_is_like(word, cmd_table[i]->name)) {
-            bw_buffer_format(&line, "%s'%s'", before, cmd_table[i]->name);
-            before = " or ";
-        }
+        cmd_suggest(&suggestion, cmd_table[i]->name);
     fprintf(stderr, "btrfs-walk: %.*s%s\nTry 'btrfs-walk --help'.\n", (int)line.length,
-            line.data ? line.data : "", *before == ' ' ? "?" : "");
+            line.data ? line.data : "", suggestion.count ? "?" : "");
     return STATUS_CANNOT;
 }
 

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Opening files for writing, and refusing to where an image might be. */
+/* Whether a file is an image, before any is opened; and opening files for writing that are none. */
 #include "btrfs-walk/graph.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stddef.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "btrfs-walk/fs.h"
 #include "format/disk.h"
 #include "format/superblock.h"
 
-static bool has_magic_at(int descriptor, uint64_t offset)
+static bool read_fsid(int descriptor, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
 {
-    bw_le64 magic;
-    return lseek(descriptor, (off_t)(offset + offsetof(struct bw_disk_superblock, magic)),
-                 SEEK_SET) >= 0 &&
-           read(descriptor, &magic, sizeof magic) == sizeof magic &&
-           bw_get64(magic) == BW_SUPERBLOCK_MAGIC;
+    struct bw_disk_superblock superblock;
+    if (lseek(descriptor, (off_t)offset, SEEK_SET) < 0 ||
+        read(descriptor, &superblock, sizeof superblock) != sizeof superblock ||
+        bw_get64(superblock.magic) != BW_SUPERBLOCK_MAGIC)
+        return false;
+    memcpy(fsid, superblock.fsid, BW_UUID_SIZE);
+    return true;
 }
 
-static bool holds_superblock(const char *path)
+bool bw_file_holds_superblock(const char *path, uint64_t offset, uint8_t fsid[static BW_UUID_SIZE])
 {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     bool found = false;
     for (unsigned copy = 0; descriptor >= 0 && !found && copy < BW_SUPERBLOCK_COPIES; copy++)
-        found = has_magic_at(descriptor, bw_superblock_offset(copy));
+        found = read_fsid(descriptor, offset + bw_superblock_offset(copy), fsid);
     if (descriptor >= 0)
         close(descriptor);
     return found;
@@ -33,10 +36,11 @@ static bool holds_superblock(const char *path)
 
 static struct bw_error *refuse_image(const char *path, const struct stat *status)
 {
+    uint8_t fsid[BW_UUID_SIZE];
     if (S_ISBLK(status->st_mode))
         return bw_error_create(BW_ERROR_USAGE, "%s is a block device, not a file to write to",
                                path);
-    if (S_ISREG(status->st_mode) && status->st_size > 0 && holds_superblock(path))
+    if (S_ISREG(status->st_mode) && status->st_size > 0 && bw_file_holds_superblock(path, 0, fsid))
         return bw_error_create(BW_ERROR_USAGE,
                                "%s holds a btrfs superblock: an image is never written to", path);
     return NULL;

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/nearest.h"
 #include "cmd/command.h"
 
 struct bw_error *cmd_bad_argument(const struct cmd_option *option, const char *argument,
@@ -110,4 +111,12 @@ struct bw_error *cmd_take_word(void *value, const struct cmd_option *option, con
         i++;
     *(unsigned *)value = i;
     return option->words[i] ? NULL : bad_word(option, argument);
+}
+
+void cmd_suggest(struct cmd_suggestion *suggestion, const char *candidate)
+{
+    if (bw_is_like(suggestion->word, candidate))
+        bw_buffer_format(suggestion->message, "%s'%s%s'",
+                         suggestion->count++ ? " or " : "; did you mean ", suggestion->prefix,
+                         candidate);
 }

@@ -86,8 +86,8 @@ const struct cmd_option cmd_image_options[] = {
     {0, "partition", "PARTITION",
      "which partition of a disk: its number, name or UUID, or its file system's label or UUID",
      CMD_TEXT(struct cmd_common, partition)},
-    {0, "offset", "BYTES", "the image begins there in its file, for example at 1M",
-     CMD_BYTES(struct cmd_common, offset)},
+    {0, "image-offset", "BYTES", "where the image begins in its file, such as 1M (or: --offset)",
+     CMD_BYTES(struct cmd_common, offset), .also = "offset"},
     {0, "log", "WORD",
      "what was fsynced after the last transaction: show it, as a mount does (replay, the default), "
      "or not (ignore)",
@@ -136,10 +136,10 @@ const struct cmd_option cmd_common_options[] = {
 /* A command's own option goes before one of that name that all commands have. */
 static bool is_listed(const struct cmd_option_list *list, const char *name)
 {
-    size_t i = 0;
-    while (i < list->count && strcmp(list->items[i].option->name, name) != 0)
-        i++;
-    return i < list->count;
+    for (size_t i = 0; i < list->count; i++)
+        if (strcmp(list->items[i].option->name, name) == 0)
+            return true;
+    return false;
 }
 
 /* A heading is that of all entries up to the end of the table. */
@@ -166,6 +166,8 @@ struct cmd_option_list cmd_options_of(const struct command *command, struct cmd_
 {
     struct cmd_option_list list = {.count = 0};
     list_options(&list, command->options, state, NULL);
+    if (command->takes_list)
+        list_options(&list, cmd_list_options, common, NULL);
     if (!command->needs_no_image)
         list_options(&list, cmd_image_options, common, NULL);
     list_options(&list, cmd_common_options, common, NULL);
@@ -183,7 +185,7 @@ size_t cmd_find_letter(const struct cmd_option_list *list, int letter)
 /* The options in the form that getopt_long() wants. */
 struct getopt_tables {
     char letters[2 * CMD_MAX_OPTIONS + 2];
-    struct option names[CMD_MAX_OPTIONS + 1];
+    struct option names[2 * CMD_MAX_OPTIONS + 1];
 };
 
 /* What getopt_long() returns for the long form of an option is this and its number. */
@@ -192,13 +194,16 @@ enum { LONG_FORM = 256 };
 static void fill_tables(struct getopt_tables *tables, const struct cmd_option_list *list)
 {
     char *letter = tables->letters;
+    struct option *name = tables->names;
     *letter++ = ':'; /* distinguishes a missing argument from an unknown option */
     for (size_t i = 0; i < list->count; i++) {
         const struct cmd_option *option = list->items[i].option;
         int kind = !option->argument          ? no_argument
                    : *option->argument == '[' ? optional_argument
                                               : required_argument;
-        tables->names[i] = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
+        *name++ = (struct option){option->name, kind, NULL, LONG_FORM + (int)i};
+        if (option->also && !is_listed(list, option->also))
+            *name++ = (struct option){option->also, kind, NULL, LONG_FORM + (int)i};
         if (option->letter)
             *letter++ = option->letter;
         if (option->letter && kind == required_argument)
@@ -235,8 +240,8 @@ static int show_help(const struct command *command, const void *state, const cha
 
 static int flush_stdout(const struct cmd_common *common)
 {
-    bool flushed = !fflush(stdout);
-    if (flushed && !ferror(stdout)) /* what was written before may have failed, and is gone */
+    bool flushed = !fflush(stdout); /* what was written before may have failed, and is gone */
+    if (flushed && !ferror(stdout))
         return STATUS_OK;
     cmd_fail(common, bw_error_from_errno(flushed ? EIO : errno, "cannot write to stdout"));
     return STATUS_PARTIAL;
@@ -277,6 +282,21 @@ static int use_option(const struct command *command, const struct cmd_option_lis
     return error ? usage_error(command, error->message, NULL) : SHOWED_NOTHING;
 }
 
+/* What may be meant by a long option that there is not. */
+static int unknown_option(const struct command *command, const struct cmd_option_list *list,
+                          const char *argument)
+{
+    BW_AUTO_BUFFER struct bw_buffer reason = {0};
+    BW_AUTO_FREE char *word = strndup(argument, strcspn(argument, "="));
+    struct cmd_suggestion suggestion = {
+        .message = &reason, .word = word ? word + strspn(word, "-") : "", .prefix = "--"};
+    bw_buffer_format(&reason, "unknown option: %s", argument);
+    for (size_t i = 0; i < list->count; i++)
+        cmd_suggest(&suggestion, list->items[i].option->name);
+    bw_buffer_format(&reason, "%s%c", suggestion.count ? "?" : "", '\0');
+    return usage_error(command, reason.failed ? "" : reason.data, NULL);
+}
+
 static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
                       const char *argument)
 {
@@ -291,6 +311,8 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
         bw_buffer_append_byte(&reason, '\0');
         return usage_error(command, reason.failed ? "" : reason.data, argument);
     }
+    if (result == '?' && !is_short)
+        return unknown_option(command, list, argument);
     return usage_error(command, result == ':' ? "option without its argument" : "unknown option",
                        is_short ? letter : argument);
 }
@@ -317,36 +339,31 @@ static int take_options(const struct command *command, int argc, char **argv,
                : status;
 }
 
-/* IMAGE comes first, because its file system is the one to open; devices given with -d follow. */
-static void take_operands(const struct command *command, struct cmd_common *common, char **operands,
-                          size_t count)
+/* The command itself, if it has all that it needs. */
+static int run_sorted(const struct command *command, struct cmd_common *common, void *state,
+                      const struct cmd_operands *operands)
 {
-    size_t images = command->takes_paths ? count && !common->graph.file : count;
-    memmove(common->images + images, common->images, common->image_count * sizeof *common->images);
-    memcpy(common->images, operands, images * sizeof *common->images);
-    common->image_count += images;
-    common->paths = (const char *const *)operands + images;
-    common->path_count = count - images;
-}
-
-const char *cmd_record_of(const struct command *command, const void *state)
-{
-    const bool *other = (const void *)((const char *)state + command->other);
-    return command->other_record && *other ? command->other_record : command->record;
-}
-
-static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
-                           char **operands, size_t count)
-{
-    take_operands(command, common, operands, count);
-    if (!count && !command->needs_no_image && !common->graph.file)
-        return usage_error(command, "no image given", NULL);
     if (command->missing && !common->path_count)
         return usage_error(command, command->missing, NULL);
     struct bw_error *error =
         bw_servers_create((enum bw_helper_mode)common->helpers, &common->servers);
     int status = error ? cmd_fail(common, error) : command->run(common, state);
     bw_servers_destroy(common->servers);
+    cmd_stray_image(command, operands, status);
+    return status;
+}
+
+static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
+                           char **given, size_t count)
+{
+    struct cmd_operands operands = {0};
+    if (!count && !command->needs_no_image && !common->graph.file)
+        return usage_error(command, "no image given", NULL);
+    struct bw_error *error = cmd_take_operands(command, common, given, count, &operands);
+    int status = error              ? cmd_fail(common, error)
+                 : operands.nothing ? STATUS_OK
+                                    : run_sorted(command, common, state, &operands);
+    cmd_free_operands(&operands);
     return status;
 }
 

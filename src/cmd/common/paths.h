@@ -19,7 +19,8 @@
 /** What the help of all of them says. */
 #define CMD_PATHS_DETAILS                                                                         \
     "\nA PATH begins at the top-level subvolume (id 5), or at that of --subvol. Further devices " \
-    "are given\nwith --device; if --graph names the images, all operands are paths.\n"
+    "follow\nIMAGE, or are given with --device; if --graph names the images, all operands are "   \
+    "paths.\n"
 
 /** Work on paths under way. */
 struct cmd_paths {

@@ -167,3 +167,9 @@ struct bw_error *cmd_rows_create(const struct cmd_rows_settings *settings, const
     }
     return with_hint(bw_rows_create(record, &options, rows));
 }
+
+const char *cmd_record_of(const struct command *command, const void *state)
+{
+    const bool *other = (const void *)((const char *)state + command->other);
+    return command->other_record && *other ? command->other_record : command->record;
+}

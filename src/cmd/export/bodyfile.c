@@ -143,4 +143,5 @@ const struct command cmd_bodyfile = {
     .run = run,
     .state_size = sizeof(struct bodyfile_state),
     .takes_paths = true,
+    .takes_list = true,
 };

@@ -281,4 +281,5 @@ const struct command cmd_extract = {
     .state_size = sizeof(struct extract_settings),
     .defaults = &(const struct extract_settings){.on_error = CMD_ON_ERROR_SKIP},
     .takes_paths = true,
+    .takes_list = true,
 };

@@ -174,4 +174,5 @@ const struct command cmd_sum = {
     .run = run,
     .state_size = sizeof(struct sum_state),
     .takes_paths = true,
+    .takes_list = true,
 };

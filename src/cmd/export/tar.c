@@ -404,11 +404,10 @@ static int run(const struct cmd_common *common, void *settings)
     writing.outputs = &tar;
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &state->export, &tar.export);
-    if (status) {
-        if (tar.descriptor >= 0)
-            close(tar.descriptor);
+    if (status && tar.descriptor >= 0)
+        close(tar.descriptor);
+    if (status)
         return status;
-    }
     struct bw_error *error = init(&tar, state->on_error);
     if (!error)
         error = write_archive(state, &tar);
@@ -445,4 +444,5 @@ const struct command cmd_tar = {
     .run = run,
     .state_size = sizeof(struct tar_state),
     .takes_paths = true,
+    .takes_list = true,
 };

@@ -185,5 +185,6 @@ const struct command cmd_cat = {
     .state_size = sizeof(struct cat_state),
     .defaults = &(const struct cat_state){.length = UINT64_MAX},
     .takes_paths = true,
+    .takes_list = true,
     .missing = "no path given",
 };

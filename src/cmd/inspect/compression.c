@@ -193,4 +193,5 @@ const struct command cmd_compression = {
     .run = run,
     .state_size = sizeof(struct compression_state),
     .takes_paths = true,
+    .takes_list = true,
 };

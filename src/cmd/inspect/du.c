@@ -174,4 +174,5 @@ const struct command cmd_du = {
     .run = run,
     .state_size = sizeof(struct du_state),
     .takes_paths = true,
+    .takes_list = true,
 };

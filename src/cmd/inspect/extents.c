@@ -323,5 +323,6 @@ const struct command cmd_extents = {
     .run = run,
     .state_size = sizeof(struct extents_state),
     .takes_paths = true,
+    .takes_list = true,
     .missing = "no path given",
 };

@@ -291,4 +291,5 @@ const struct command cmd_ls = {
     .run = run,
     .state_size = sizeof(struct ls_state),
     .takes_paths = true,
+    .takes_list = true,
 };

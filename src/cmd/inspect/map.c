@@ -333,11 +333,11 @@ const struct command cmd_map = {
         "otherwise: a superblock, reserved (the first MiB),\nunallocated, or unused: allocated "
         "to a chunk, but without data.\n\n"
         "An ADDRESS is a decimal number with an optional K, M, G, T, P or E, or 0x and "
-        "hexadecimal digits.\nFurther devices are given with -d; if --graph names the images, "
+        "hexadecimal digits.\nFurther devices follow IMAGE; if --graph names the images, "
         "all operands are addresses.\n" CMD_LISTING_DETAILS,
     .examples =
         "  btrfs-walk map disk.img 30408704                   its copies\n"
-        "  btrfs-walk map a.img -d b.img -d c.img 0x6500000+1M   each piece of a range\n"
+        "  btrfs-walk map a.img b.img c.img 0x6500000+1M         each piece of a range\n"
         "  btrfs-walk map --devid 1 disk.img 64M              what lies at an offset of a device\n",
     .options = options,
     .record = "placeinfo",

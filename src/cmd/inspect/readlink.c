@@ -50,5 +50,6 @@ const struct command cmd_readlink = {
     .run = run,
     .state_size = sizeof(struct readlink_state),
     .takes_paths = true,
+    .takes_list = true,
     .missing = "no path given",
 };

@@ -329,5 +329,6 @@ const struct command cmd_stat = {
     .run = run,
     .state_size = sizeof(struct stat_state),
     .takes_paths = true,
+    .takes_list = true,
     .missing = "no path given",
 };

@@ -180,5 +180,6 @@ const struct command cmd_xattr = {
     .run = run,
     .state_size = sizeof(struct xattr_state),
     .takes_paths = true,
+    .takes_list = true,
     .missing = "no path given",
 };

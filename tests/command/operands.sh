@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# What stands behind the options: which operands are images, paths from a file, and what may have
+# been meant.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+first=$BUILD/fixtures/raid1-2/dev1.img
+second=$BUILD/fixtures/raid1-2/dev2.img
+three=("$BUILD"/fixtures/raid5-3/dev[123].img)
+out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+
+# Images.
+expect "devices before a path" 0 - cat "$first" "$second" /top-file
+holds "read from both" out_is "at the top"
+expect "the other one first" 0 - stat "$second" "$first" /docs
+expect "three of them" 0 - ls "${three[@]}" /docs
+expect "one by --device" 0 - ls "${three[@]:0:2}" /docs --device "${three[2]}"
+expect "addresses behind them" 0 - map "$first" "$second" 30408704
+expect "only devices" 0 - ls "$first" "$second"
+expect "another file system" 1 "plain/dev1.img is an image; did you mean --device .*dev1.img\?" \
+    cat "$first" "$second" "$plain"
+expect "one to compare with" 2 "did you mean --other .*raid1" diff "$plain" "$first" /
+cp "$plain" "$WORK/top-file"
+(cd "$WORK" && expect "a path that is the name of an image, too" 0 'is missing' cat "$first" \
+    top-file)
+expect "where the image begins" 0 - cat --image-offset 0 --offset 3 "$plain" /top-file
+holds "is not where the file does" out_is "the top"
+expect "the same elsewhere" 2 'not a btrfs' ls --offset 1M "$plain"
+
+# What may be meant.
+expect "a misspelt option" 2 "unknown option: --exlude=x; did you mean '--exclude'\?" \
+    sum --exlude=x "$plain"
+expect "several" 2 "did you mean '--name' or '--newer' or" ls --n "$plain"
+expect "none like it" 2 "unknown option: --qwertz$" ls --qwertz "$plain"
+expect "a short one" 2 "unknown option: -%$" ls -% "$plain"
+
+# Paths from a file.
+printf '/top-file\n\n/docs/symbolic-link\n' > "$WORK/list"
+"$PROGRAM" xattr "$plain" /top-file /docs/symbolic-link > "$WORK/want"
+for list in "--files-from=$WORK/list" "-T$WORK/list"; do
+    expect "$list" 0 - xattr "$list" "$plain"
+    holds "it says the same" cmp "$WORK/out" "$WORK/want"
+done
+expect "one path and a list" 0 - sum -T "$WORK/list" "$plain" /docs
+holds "both count" [ "$(wc -l < "$WORK/out")" -gt 2 ]
+tr '\n' '\0' < "$WORK/list" | "$PROGRAM" stat -0 --files-from - "$plain" > "$WORK/out"
+is "NUL-terminated, from stdin" "$? $(grep -c ^Path "$WORK/out")" "0 2"
+: > "$WORK/none"
+expect "an empty list is not everything" 0 'the list of paths is empty' tar -T "$WORK/none" "$plain"
+holds "nothing is written" [ ! -s "$WORK/out" ]
+expect "a list that is not there" 2 'cannot open .*nowhere' sum -T "$WORK/nowhere" "$plain"
+expect "a path that is not there" 1 'gone: no such' cat -T <(printf '/gone\n/top-file') "$plain"
+holds "the others are" out_is "at the top"
+expect "no command for lists" 2 'unknown option' info --files-from "$WORK/list" "$plain"
+finish
