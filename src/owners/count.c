@@ -29,10 +29,11 @@ struct counting {
     struct bw_node_runs **runs; /* of each worker */
     struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
     const struct bw_shares_options *options;
-    uint64_t newest;          /* no block has a greater generation */
-    size_t met[BW_MAX_LEVEL]; /* blocks of the table, by level */
-    uint32_t *order;          /* of those of the level that is read: their indices in the table */
-    bool contradicted;        /* the extent tree is wrong */
+    uint64_t newest;                   /* no block has a greater generation */
+    size_t met[BW_MAX_LEVEL];          /* blocks of the table, by level */
+    const struct bw_wave_list *wanted; /* blocks with one reference of the level that is read */
+    uint32_t *order;   /* of the level: their indices, and those of the table after them */
+    bool contradicted; /* the extent tree is wrong */
 };
 
 static void fail(struct counting *counting)
@@ -139,7 +140,7 @@ static void take_node(void *context, unsigned worker, const struct bw_wave_block
         wanted[first] = true;
 }
 
-static void end_batch(void *context, unsigned worker)
+static void end_row(void *context, unsigned worker)
 {
     struct counting *counting = context;
     bw_node_runs_end(counting->runs[worker]);
@@ -216,46 +217,58 @@ static void lose(void *context, const struct bw_wave_block *block, struct bw_err
     bw_fs_report_lost(counting->waves.fs, block->pointer.bytenr, error);
 }
 
-/* Shared blocks: those of the present level are picked from the table. */
+/* The blocks of a level: those with one reference that are wanted, then the shared ones of the
+ * table.
+ */
+
+struct level {
+    const struct counting *counting;
+    const struct bw_wave_list *wanted;
+};
+
+static uint64_t generation_of(const struct level *level, uint32_t number)
+{
+    const size_t wanted = level->wanted->count;
+    return number < wanted
+               ? level->wanted->blocks[number].pointer.expectation.generation
+               : level->counting->newest - level->counting->shared.extents[number - wanted].value;
+}
 
 /* Older blocks come first: in about the order in which snapshots were made, so that sets grow by
  * neighbours. */
 static int compare_ages(const void *left, const void *right, void *context)
 {
-    const struct bw_shared_extent *extents = context;
-    const struct bw_shared_extent *a = &extents[*(const uint32_t *)left],
-                                  *b = &extents[*(const uint32_t *)right];
-    return a->value != b->value ? (a->value > b->value ? -1 : 1)
-                                : (a->place > b->place) - (a->place < b->place);
+    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const uint64_t first = generation_of(context, a), second = generation_of(context, b);
+    return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
 }
 
 /* Leaves are read in the order of their addresses. */
-static bool list_level(struct counting *counting, unsigned level)
-{
-    const struct bw_shared_extents *shared = &counting->shared;
-    uint32_t *order = realloc(counting->order, counting->met[level] * sizeof *order);
-    size_t count = 0;
-    if (!order)
-        return false;
-    counting->order = order;
-    for (size_t i = 0; i < shared->count && count < counting->met[level]; i++)
-        if ((shared->extents[i].place & BW_SHARED_FLAGS) == level + 1)
-            order[count++] = (uint32_t)i;
-    counting->met[level] = count;
-    if (level)
-        qsort_r(order, count, sizeof *order, compare_ages, shared->extents);
-    return true;
-}
-
-static size_t count_tasks(void *context, unsigned level)
+static size_t order_level(void *context, unsigned level, const struct bw_wave_list *wanted)
 {
     struct counting *counting = context;
-    const size_t step = bw_block_batch(&counting->waves.fs->reader);
-    if (counting->met[level] && !list_level(counting, level)) {
+    const struct bw_shared_extents *shared = &counting->shared;
+    const size_t all = wanted->count + counting->met[level];
+    uint32_t *order = all < UINT32_MAX - shared->count
+                          ? realloc(counting->order, (all + 1) * sizeof *order)
+                          : NULL;
+    size_t count = 0;
+    counting->wanted = wanted;
+    if (!order) {
         fail(counting);
         return 0;
     }
-    return (counting->met[level] + step - 1) / step;
+    counting->order = order;
+    while (count < wanted->count) {
+        order[count] = (uint32_t)count;
+        count++;
+    }
+    for (size_t i = 0; i < shared->count && count < all; i++)
+        if ((shared->extents[i].place & BW_SHARED_FLAGS) == level + 1)
+            order[count++] = (uint32_t)(wanted->count + i);
+    if (level)
+        qsort_r(order, count, sizeof *order, compare_ages, &(struct level){counting, wanted});
+    return count;
 }
 
 /* A subvolume that reaches a block. */
@@ -276,19 +289,20 @@ static struct bw_wave_block block_of(const struct counting *counting,
         .value = extent->set};
 }
 
-static unsigned pick_blocks(void *context, unsigned level, size_t task,
-                            struct bw_wave_block *blocks)
+static void pick_blocks(void *context, unsigned level, size_t first, unsigned count,
+                        struct bw_wave_block *blocks)
 {
     struct counting *counting = context;
-    const size_t step = bw_block_batch(&counting->waves.fs->reader), first = task * step;
-    unsigned count = 0;
+    const struct bw_wave_list *wanted = counting->wanted;
     pthread_mutex_lock(&counting->waves.lock);
-    for (size_t i = first; i < counting->met[level] && i < first + step; i++) {
-        const struct bw_shared_extent *extent = &counting->shared.extents[counting->order[i]];
-        blocks[count++] = block_of(counting, extent, level);
+    for (unsigned i = 0; i < count; i++) {
+        const uint32_t number = counting->order[first + i];
+        blocks[i] =
+            number < wanted->count
+                ? wanted->blocks[number]
+                : block_of(counting, &counting->shared.extents[number - wanted->count], level);
     }
     pthread_mutex_unlock(&counting->waves.lock);
-    return count;
 }
 
 /* The whole. */
@@ -371,10 +385,10 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
                                           .threads = options->threads,
                                           .node = take_node,
                                           .leaf = take_leaf,
-                                          .batch = end_batch,
+                                          .row = end_row,
                                           .lost = lose,
-                                          .tasks = count_tasks,
-                                          .more = pick_blocks,
+                                          .order = order_level,
+                                          .pick = pick_blocks,
                                           .goes_on = goes_on,
                                           .context = &counting},
                                 .shared = *shared,

@@ -8,25 +8,22 @@
 
 #include <stdlib.h>
 
-#include "btrfs-walk/xlator.h"
-#include "graph/wind.h"
 #include "owners/shared_extents.h"
 
-enum { ROWS = 4, NO_RUN = UINT32_MAX };
+enum { ROWS = 4, VERSIONS = 1024, NO_RUN = UINT32_MAX };
 
 /* Those who reach a node. */
 struct reaching {
     uint32_t set;
-    bool is_word; /* they are these, see bw_root_set_of_word(): */
-    uint32_t first;
-    uint64_t bits;
+    struct bw_root_run run; /* they are these; end 0: they are not a single run */
+    uint32_t since;         /* the first node of those whose runs follow one another up to here */
 };
 
 /* Versions of a node. */
 struct row {
     struct bw_key key; /* the first one */
     unsigned level;    /* of the children */
-    struct reaching nodes[BW_BATCH];
+    struct reaching nodes[VERSIONS];
     unsigned count;
     uint64_t used;                                    /* when it was last */
     uint32_t slots;                                   /* that may have a run */
@@ -56,40 +53,30 @@ void bw_node_runs_destroy(struct bw_node_runs *runs)
     free(runs);
 }
 
-/* Adds a set to another; UINT32_MAX stays what it is. */
-static void add(struct bw_root_sets *sets, uint32_t *all, uint32_t more)
+/* Those who reach the nodes of a row from `since` on. */
+static uint32_t sum_since(const struct row *row, struct bw_root_sets *sets, uint32_t since)
 {
-    *all =
-        *all == UINT32_MAX || more == UINT32_MAX ? UINT32_MAX : bw_root_set_union(sets, *all, more);
+    const struct reaching *last = &row->nodes[row->count - 1];
+    struct bw_root_sum sum = {0};
+    if (last->run.end && last->since <= since)
+        return bw_root_set_of_run(sets,
+                                  (struct bw_root_run){row->nodes[since].run.first, last->run.end});
+    for (const struct reaching *those = &row->nodes[since]; those <= last; those++)
+        if (those->run.end)
+            bw_root_sum_add_run(sets, &sum, those->run);
+        else
+            bw_root_sum_add(sets, &sum, those->set);
+    return bw_root_sum_end(sets, &sum);
 }
 
-/* Those who reach the nodes of a row from `since` on. Sets of a word are joined without making a
- * set of each. */
 static uint32_t set_since(struct row *row, struct bw_root_sets *sets, uint32_t since)
 {
-    uint32_t set = 0, first = 0;
-    uint64_t bits = 0;
-    if (row->known.count == row->count && row->known.since == since)
-        return row->known.set;
-    for (uint32_t i = since; i < row->count; i++) {
-        const struct reaching *those = &row->nodes[i];
-        if (those->is_word && bits && those->first != first) {
-            add(sets, &set, bw_root_set_of_word(sets, first, bits));
-            bits = 0;
-        }
-        if (those->is_word) {
-            first = those->first;
-            bits |= those->bits;
-        } else {
-            add(sets, &set, those->set);
-        }
+    if (row->known.count != row->count || row->known.since != since) {
+        row->known.set = sum_since(row, sets, since);
+        row->known.since = since;
+        row->known.count = row->count;
     }
-    if (bits)
-        add(sets, &set, bw_root_set_of_word(sets, first, bits));
-    row->known.since = since;
-    row->known.count = row->count;
-    row->known.set = set;
-    return set;
+    return row->known.set;
 }
 
 /* With the lock. */
@@ -168,11 +155,15 @@ static bool take_child(struct bw_node_runs *runs, struct row *row, uint32_t slot
 static void add_node(struct bw_node_runs *runs, struct row *row, uint32_t set)
 {
     const struct bw_run_taker *taker = runs->taker;
-    struct reaching *those = &row->nodes[row->count++];
+    const struct reaching *before = row->count ? &row->nodes[row->count - 1] : NULL;
+    struct reaching those = {.set = set, .since = row->count};
     pthread_mutex_lock(taker->lock);
-    *those = (struct reaching){.set = set};
-    those->is_word = bw_root_set_is_word(taker->sets, set, &those->first, &those->bits);
+    if (!bw_root_set_is_run(taker->sets, set, &those.run))
+        those.run.end = 0;
     pthread_mutex_unlock(taker->lock);
+    if (before && before->run.end && before->run.end == those.run.first)
+        those.since = before->since;
+    row->nodes[row->count++] = those;
 }
 
 void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
@@ -180,6 +171,8 @@ void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, ui
 {
     struct row *row = row_of(runs, node);
     row->used = ++runs->clock;
+    if (row->count == VERSIONS)
+        end_row(runs, row);
     for (; row->slots < node->item_count; row->slots++)
         row->children[row->slots].since = NO_RUN;
     for (uint32_t slot = 0; slot < row->slots; slot++) {

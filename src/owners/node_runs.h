@@ -49,7 +49,7 @@ void bw_node_runs_destroy(struct bw_node_runs *runs);
 void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, uint32_t begin,
                        uint64_t newest, uint32_t set, bool *alone);
 
-/** Ends all runs. There must be no more than BW_BATCH nodes between two calls. */
+/** Ends all runs. */
 void bw_node_runs_end(struct bw_node_runs *runs);
 
 #endif

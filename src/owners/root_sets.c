@@ -74,38 +74,29 @@ void bw_root_sets_free(struct bw_root_sets *sets)
     bw_map_free(&sets->numbers);
 }
 
-uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t root, uint64_t bits)
+/* The node of a height that has the numbers from `first` up to `end`. */
+static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t first, uint64_t end)
 {
-    const struct bw_root_word word = {root / WORD, bits, 0};
-    if (sets->last.place == word.place && sets->last.bits == bits)
-        return sets->last.set;
-    uint32_t node = node_of(sets, bits);
-    for (unsigned height = 1; height <= sets->height; height++)
-        node = root & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
-    sets->last = word;
-    sets->last.set = node;
-    return node;
+    const uint64_t half = height ? half_of(height) : 0;
+    if (!first && end == (uint64_t)WORD << height)
+        return sets->full[height];
+    if (!height)
+        return node_of(sets, UINT64_MAX >> (WORD - (end - first)) << first);
+    const uint32_t low =
+        first < half ? of_part(sets, height - 1, first, end < half ? end : half) : 0;
+    const uint32_t high =
+        end > half ? of_part(sets, height - 1, first > half ? first - half : 0, end - half) : 0;
+    return join(sets, low, high);
 }
 
-bool bw_root_set_is_word(const struct bw_root_sets *sets, uint32_t set, uint32_t *first,
-                         uint64_t *bits)
+uint32_t bw_root_set_of_run(struct bw_root_sets *sets, struct bw_root_run run)
 {
-    uint64_t begin = 0;
-    for (unsigned height = sets->height; height; height--) {
-        const uint32_t low = low_half(sets, set), high = high_half(sets, set);
-        if (low && high)
-            return false;
-        begin += low ? 0 : half_of(height);
-        set = low ? low : high;
-    }
-    *first = (uint32_t)begin;
-    *bits = sets->nodes[set];
-    return true;
+    return of_part(sets, sets->height, run.first, run.end);
 }
 
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
 {
-    return bw_root_set_of_word(sets, root, UINT64_C(1) << root % WORD);
+    return bw_root_set_of_run(sets, (struct bw_root_run){root, root + 1});
 }
 
 static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigned height)
@@ -189,4 +180,68 @@ bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_r
     *run = (struct bw_root_run){(uint32_t)first,
                                 (uint32_t)find(sets, set, sets->height, first, false)};
     return true;
+}
+
+bool bw_root_set_is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+{
+    *run = (struct bw_root_run){0};
+    if (!bw_root_set_next(sets, set, run))
+        return false;
+    struct bw_root_run other = *run;
+    return !bw_root_set_next(sets, set, &other);
+}
+
+/* Sums. */
+
+void bw_root_sum_add(struct bw_root_sets *sets, struct bw_root_sum *sum, uint32_t set)
+{
+    sum->set = sum->set == UINT32_MAX || set == UINT32_MAX ? UINT32_MAX
+                                                           : bw_root_set_union(sets, sum->set, set);
+}
+
+static uint32_t of_word(struct bw_root_sets *sets, uint32_t place, uint64_t bits)
+{
+    uint32_t node = node_of(sets, bits);
+    for (unsigned height = 1; height <= sets->height; height++)
+        node = place & half_of(height) ? join(sets, 0, node) : join(sets, node, 0);
+    return node;
+}
+
+static void add_word(struct bw_root_sets *sets, struct bw_root_sum *sum)
+{
+    if (sum->bits)
+        bw_root_sum_add(sets, sum, of_word(sets, sum->place, sum->bits));
+    sum->bits = 0;
+}
+
+/* Joins the last runs to the word or, if they do not lie in one, to the set. */
+static void add_last(struct bw_root_sets *sets, struct bw_root_sum *sum)
+{
+    const struct bw_root_run run = sum->run;
+    const uint32_t place = run.first / WORD * WORD;
+    sum->run = (struct bw_root_run){0};
+    if (run.end > place + WORD) {
+        bw_root_sum_add(sets, sum, bw_root_set_of_run(sets, run));
+    } else if (run.end) {
+        if (place != sum->place)
+            add_word(sets, sum);
+        sum->place = place;
+        sum->bits |= UINT64_MAX >> (WORD - (run.end - run.first)) << (run.first - place);
+    }
+}
+
+void bw_root_sum_add_run(struct bw_root_sets *sets, struct bw_root_sum *sum, struct bw_root_run run)
+{
+    if (run.first != sum->run.end)
+        add_last(sets, sum);
+    if (!sum->run.end)
+        sum->run.first = run.first;
+    sum->run.end = run.end;
+}
+
+uint32_t bw_root_sum_end(struct bw_root_sets *sets, struct bw_root_sum *sum)
+{
+    add_last(sets, sum);
+    add_word(sets, sum);
+    return sum->set;
 }

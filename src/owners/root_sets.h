@@ -18,11 +18,9 @@ enum { BW_ROOT_SET_HEIGHTS = 27, BW_ROOT_SET_WORD = 64 };
 
 struct bw_root_union;
 
-/** A set that was made of a word. */
-struct bw_root_word {
-    uint32_t place; /**< of the word */
-    uint64_t bits;  /**< 0: none was made */
-    uint32_t set;
+/** Subvolumes with consecutive numbers: from `first` up to and without `end`. */
+struct bw_root_run {
+    uint32_t first, end;
 };
 
 /** Private but for `count`. One thread at a time may use it. */
@@ -34,7 +32,6 @@ struct bw_root_sets {
     unsigned height;                    /**< of all sets: how often they are halved */
     uint32_t full[BW_ROOT_SET_HEIGHTS]; /**< sets with everything, by height */
     struct bw_root_union *unions;       /**< some that were made lately */
-    struct bw_root_word last;           /**< made by bw_root_set_of_word() */
 };
 
 /** Begins with the empty set; subvolumes have numbers below `roots`. False if memory runs out. */
@@ -44,13 +41,11 @@ void bw_root_sets_free(struct bw_root_sets *sets);
 /** The set of one subvolume; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root);
 
-/** The set of up to 64 subvolumes: bit i stands for the one with the number of `first` rounded down
- * to a multiple of 64, plus i. At least one bit is set. UINT32_MAX if memory runs out. */
-uint32_t bw_root_set_of_word(struct bw_root_sets *sets, uint32_t first, uint64_t bits);
+/** The set of a run that is not empty; UINT32_MAX if memory runs out. */
+uint32_t bw_root_set_of_run(struct bw_root_sets *sets, struct bw_root_run run);
 
-/** Whether a set that is not empty is what bw_root_set_of_word() makes, and of what. */
-bool bw_root_set_is_word(const struct bw_root_sets *sets, uint32_t set, uint32_t *first,
-                         uint64_t *bits);
+/** Whether a set is a single run, and which. */
+bool bw_root_set_is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run);
 
 /** The union of two sets; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
@@ -58,13 +53,27 @@ uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b);
 /** Those of a set with numbers below `end`; UINT32_MAX if memory runs out. */
 uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end);
 
-/** Subvolumes with consecutive numbers: from `first` up to and without `end`. */
-struct bw_root_run {
-    uint32_t first, end;
-};
-
 /** The next run of a set from run->end on, which begins as 0; they are as long as possible. False
  * at the end. */
 bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run);
+
+/**
+ * A union of many sets, without a set for each step: runs that follow one another are joined first,
+ * and then what lies in the same 64 numbers. All zeros is empty.
+ */
+struct bw_root_sum {
+    uint32_t set;           /**< what was joined; UINT32_MAX: memory ran out */
+    struct bw_root_run run; /**< and what was not yet: the last runs, */
+    uint32_t place;         /**< and before them some of the 64 numbers from here on: */
+    uint64_t bits;          /**< these; 0: none */
+};
+
+/** Adds a set; or a run, which is quicker. */
+void bw_root_sum_add(struct bw_root_sets *sets, struct bw_root_sum *sum, uint32_t set);
+void bw_root_sum_add_run(struct bw_root_sets *sets, struct bw_root_sum *sum,
+                         struct bw_root_run run);
+
+/** The union of all that was added; UINT32_MAX if memory ran out. */
+uint32_t bw_root_sum_end(struct bw_root_sets *sets, struct bw_root_sum *sum);
 
 #endif

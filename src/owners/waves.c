@@ -21,8 +21,7 @@ struct bw_wave_worker {
 struct wave {
     struct bw_waves *waves;
     unsigned level;
-    size_t step;        /* blocks of the list in a task */
-    size_t tasks, more; /* tasks of the list, and others after them */
+    size_t count, step; /* blocks: all, and those in a task */
 };
 
 struct bw_error *bw_waves_begin(struct bw_waves *waves)
@@ -167,41 +166,43 @@ static bool goes_on(struct bw_waves *waves, unsigned worker)
     return !waves->stopped && !waves->no_memory;
 }
 
+static void pick(const struct wave *wave, size_t first, unsigned count,
+                 struct bw_wave_block *blocks)
+{
+    const struct bw_waves *waves = wave->waves;
+    if (waves->order)
+        waves->pick(waves->context, wave->level, first, count, blocks);
+    else
+        memcpy(blocks, &waves->lists[wave->level].blocks[first], count * sizeof *blocks);
+}
+
 static void run_task(void *context, unsigned worker, size_t task)
 {
     const struct wave *wave = context;
     struct bw_waves *waves = wave->waves;
-    const struct bw_wave_list *list = &waves->lists[wave->level];
-    struct bw_wave_block more[BW_BATCH];
-    const struct bw_wave_block *blocks = more;
-    size_t count;
-    if (!goes_on(waves, worker))
-        return;
-    if (task < wave->tasks) {
-        blocks = &list->blocks[task * wave->step];
-        count = list->count - task * wave->step;
-        count = count < wave->step ? count : wave->step;
-    } else {
-        count = waves->more(waves->context, wave->level, task - wave->tasks, more);
+    const size_t batch = bw_block_batch(&waves->fs->reader), first = task * wave->step,
+                 left = wave->count - first, end = first + (left < wave->step ? left : wave->step);
+    struct bw_wave_block blocks[BW_BATCH];
+    for (size_t at = first; at < end && goes_on(waves, worker); at += batch) {
+        const unsigned count = (unsigned)(end - at < batch ? end - at : batch);
+        pick(wave, at, count, blocks);
+        read_batch(waves, worker, blocks, count, waves->memory[worker].blocks);
     }
-    if (!count)
-        return;
-    read_batch(waves, worker, blocks, (unsigned)count, waves->memory[worker].blocks);
-    if (waves->batch)
-        waves->batch(waves->context, worker);
+    if (waves->row)
+        waves->row(waves->context, worker);
 }
 
 static void run_wave(struct bw_waves *waves, unsigned level)
 {
-    const size_t tasks_a_worker = 8, count = waves->lists[level].count,
-                 batch = bw_block_batch(&waves->fs->reader);
-    struct wave wave = {waves, level, count / (waves->workers * tasks_a_worker) + 1, 0, 0};
-    wave.step = wave.step < batch ? wave.step : batch;
-    wave.tasks = (count + wave.step - 1) / wave.step;
-    wave.more = waves->tasks ? waves->tasks(waves->context, level) : 0;
-    bw_pool_run(waves->pool, wave.tasks + wave.more, run_task, &wave);
-    free(waves->lists[level].blocks);
-    waves->lists[level] = (struct bw_wave_list){0};
+    const size_t tasks_a_worker = 8;
+    struct bw_wave_list *list = &waves->lists[level];
+    struct wave wave = {waves, level, list->count, 0};
+    if (waves->order)
+        wave.count = waves->order(waves->context, level, list);
+    wave.step = wave.count / (waves->workers * tasks_a_worker) + 1;
+    bw_pool_run(waves->pool, (wave.count + wave.step - 1) / wave.step, run_task, &wave);
+    free(list->blocks);
+    *list = (struct bw_wave_list){0};
 }
 
 struct bw_error *bw_waves_run(struct bw_waves *waves)

@@ -38,15 +38,17 @@ struct bw_waves {
     /** Receives a leaf. */
     void (*leaf)(void *context, unsigned worker, const struct bw_wave_block *block,
                  const struct bw_node *leaf);
-    /** A batch of blocks has been received, and all that is wanted at once below them. NULL: it
-     * does not matter. */
-    void (*batch)(void *context, unsigned worker);
+    /** A row of blocks that one thread reads has been received, and all that is wanted at once
+     * below them. NULL: it does not matter. */
+    void (*row)(void *context, unsigned worker);
     /** Receives a block that cannot be read, and takes the error. */
     void (*lost)(void *context, const struct bw_wave_block *block, struct bw_error *error);
-    /** More blocks of a level, in numbered tasks: fills in up to a batch of those of a task. NULL:
-     * there are none. */
-    size_t (*tasks)(void *context, unsigned level);
-    unsigned (*more)(void *context, unsigned level, size_t task, struct bw_wave_block *blocks);
+    /** Puts the blocks of a level in order: those that were wanted, and more that the caller knows
+     * of; returns how many there are. NULL: as they were wanted. */
+    size_t (*order)(void *context, unsigned level, const struct bw_wave_list *wanted);
+    /** Fills in blocks `first` to `first + count - 1` of that order. */
+    void (*pick)(void *context, unsigned level, size_t first, unsigned count,
+                 struct bw_wave_block *blocks);
     /** Whether to go on; asked in the calling thread alone. NULL: yes. */
     bool (*goes_on)(void *context);
     void *context;
