@@ -4,6 +4,9 @@
  * node above is the numbers of its two halves, the lower one in the lower 32 bits. Nodes that hold
  * the same are one, and so sets can be compared by number. A number means different things at
  * different heights, but one that is reached from a set is reached at one height only.
+ *
+ * Snapshots in a row make sets of a single run. If there are more than 64 subvolumes, such a set is
+ * no trie but one node: RUN, the end of the run, and its beginning.
  */
 #include "owners/root_sets.h"
 
@@ -12,6 +15,8 @@
 #include "base/array.h"
 
 enum { WORD = BW_ROOT_SET_WORD, UNIONS = 1 << 14 };
+
+#define RUN (UINT64_C(1) << 63)
 
 /* A union that was made lately. */
 struct bw_root_union {
@@ -24,7 +29,7 @@ static uint32_t node_of(struct bw_root_sets *sets, uint64_t value)
     uint32_t number = value ? bw_map_get(&sets->numbers, value) : 0;
     if (number != UINT32_MAX)
         return number;
-    if (sets->count >= UINT32_MAX || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity) ||
+    if (sets->count >= INT32_MAX || !BW_ARRAY_RESERVE(sets->nodes, sets->count, sets->capacity) ||
         !bw_map_put(&sets->numbers, value, (uint32_t)sets->count))
         return UINT32_MAX;
     sets->nodes[sets->count] = value;
@@ -64,7 +69,7 @@ bool bw_root_sets_init(struct bw_root_sets *sets, uint32_t roots)
         const uint32_t full = sets->full[sets->height];
         sets->full[++sets->height] = join(sets, full, full);
     }
-    return sets->full[sets->height] != UINT32_MAX;
+    return sets->full[sets->height] != UINT32_MAX && roots <= INT32_MAX;
 }
 
 void bw_root_sets_free(struct bw_root_sets *sets)
@@ -89,9 +94,25 @@ static uint32_t of_part(struct bw_root_sets *sets, unsigned height, uint64_t fir
     return join(sets, low, high);
 }
 
+/* The other way round, a set that is a node of its own. */
+static bool is_run(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+{
+    const uint64_t value = sets->nodes[set];
+    *run = (struct bw_root_run){(uint32_t)value, (uint32_t)((value & ~RUN) >> 32)};
+    return sets->height && value & RUN;
+}
+
 uint32_t bw_root_set_of_run(struct bw_root_sets *sets, struct bw_root_run run)
 {
-    return of_part(sets, sets->height, run.first, run.end);
+    return sets->height ? node_of(sets, RUN | (uint64_t)run.end << 32 | run.first)
+                        : of_part(sets, 0, run.first, run.end);
+}
+
+/* A set as a trie. */
+static uint32_t trie_of(struct bw_root_sets *sets, uint32_t set)
+{
+    struct bw_root_run run;
+    return is_run(sets, set, &run) ? of_part(sets, sets->height, run.first, run.end) : set;
 }
 
 uint32_t bw_root_set_of(struct bw_root_sets *sets, uint32_t root)
@@ -113,22 +134,6 @@ static uint32_t unite(struct bw_root_sets *sets, uint32_t a, uint32_t b, unsigne
     return join(sets, low, high);
 }
 
-uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
-{
-    if (a == b || !b)
-        return a;
-    if (!a)
-        return b;
-    struct bw_root_union *known =
-        &sets->unions[(a * UINT32_C(0x9e3779b1) ^ b * UINT32_C(0x85ebca77)) >> 18];
-    if (known->a == a && known->b == b)
-        return known->result;
-    const uint32_t result = unite(sets, a, b, sets->height);
-    if (result != UINT32_MAX)
-        *known = (struct bw_root_union){a, b, result};
-    return result;
-}
-
 static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, uint64_t end)
 {
     if (!node || !end)
@@ -141,11 +146,6 @@ static uint32_t cut(struct bw_root_sets *sets, uint32_t node, unsigned height, u
     const uint32_t low = cut(sets, low_half(sets, node), height - 1, end);
     const uint32_t high = end > half ? cut(sets, high_half(sets, node), height - 1, end - half) : 0;
     return join(sets, low, high);
-}
-
-uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end)
-{
-    return cut(sets, set, sets->height, end);
 }
 
 /* The first place of a node from `from` on that is in the set, or that is not; its size if there is
@@ -171,14 +171,25 @@ static uint64_t find(const struct bw_root_sets *sets, uint32_t node, unsigned he
            find(sets, high_half(sets, node), height - 1, from > half ? from - half : 0, inside);
 }
 
-bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+static bool next_of_trie(const struct bw_root_sets *sets, uint32_t trie, struct bw_root_run *run)
 {
     const uint64_t size = (uint64_t)WORD << sets->height;
-    const uint64_t first = find(sets, set, sets->height, run->end, true);
+    const uint64_t first = find(sets, trie, sets->height, run->end, true);
     if (first >= size)
         return false;
     *run = (struct bw_root_run){(uint32_t)first,
-                                (uint32_t)find(sets, set, sets->height, first, false)};
+                                (uint32_t)find(sets, trie, sets->height, first, false)};
+    return true;
+}
+
+bool bw_root_set_next(const struct bw_root_sets *sets, uint32_t set, struct bw_root_run *run)
+{
+    struct bw_root_run only;
+    if (!is_run(sets, set, &only))
+        return next_of_trie(sets, set, run);
+    if (run->end >= only.end)
+        return false;
+    *run = (struct bw_root_run){run->end > only.first ? run->end : only.first, only.end};
     return true;
 }
 
@@ -189,6 +200,52 @@ bool bw_root_set_is_run(const struct bw_root_sets *sets, uint32_t set, struct bw
         return false;
     struct bw_root_run other = *run;
     return !bw_root_set_next(sets, set, &other);
+}
+
+/* The set that a trie is. */
+static uint32_t set_of(struct bw_root_sets *sets, uint32_t trie)
+{
+    struct bw_root_run run;
+    return trie != UINT32_MAX && sets->height && bw_root_set_is_run(sets, trie, &run)
+               ? bw_root_set_of_run(sets, run)
+               : trie;
+}
+
+/* Runs that touch need no tries. */
+static uint32_t make_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
+{
+    struct bw_root_run first, second;
+    if (is_run(sets, a, &first) && is_run(sets, b, &second) && first.first <= second.end &&
+        second.first <= first.end)
+        return bw_root_set_of_run(
+            sets, (struct bw_root_run){first.first < second.first ? first.first : second.first,
+                                       first.end > second.end ? first.end : second.end});
+    const uint32_t one = trie_of(sets, a), other = trie_of(sets, b);
+    if (one == UINT32_MAX || other == UINT32_MAX)
+        return UINT32_MAX;
+    return set_of(sets, unite(sets, one, other, sets->height));
+}
+
+uint32_t bw_root_set_union(struct bw_root_sets *sets, uint32_t a, uint32_t b)
+{
+    if (a == b || !b)
+        return a;
+    if (!a)
+        return b;
+    struct bw_root_union *known =
+        &sets->unions[(a * UINT32_C(0x9e3779b1) ^ b * UINT32_C(0x85ebca77)) >> 18];
+    if (known->a == a && known->b == b)
+        return known->result;
+    const uint32_t result = make_union(sets, a, b);
+    if (result != UINT32_MAX)
+        *known = (struct bw_root_union){a, b, result};
+    return result;
+}
+
+uint32_t bw_root_set_below(struct bw_root_sets *sets, uint32_t set, uint32_t end)
+{
+    const uint32_t trie = trie_of(sets, set);
+    return trie == UINT32_MAX ? trie : set_of(sets, cut(sets, trie, sets->height, end));
 }
 
 /* Sums. */
