@@ -211,7 +211,10 @@ demo: $(PROGRAM) ## walk a bundled image
 	@scripts/unpack-fixtures $(BUILD)/fixtures default-subvolume
 	$(PROGRAM) $(BUILD)/fixtures/default-subvolume/dev1.img
 
-# What a compiler is called with, for tools that read the source.
+# What a compiler and a linker are called with, for tools that have other ones.
+libraries:
+	$(info $(LIBRARIES) $(PROGRAM_LIBRARIES))@:
+
 flags:
 	$(info $(subst ',,$(CPPFLAGS) $(CFLAGS)) -DBW_XLATOR_DIRECTORY="/")@:
 
@@ -299,7 +302,7 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all flags unit check check-long demo docs abi bench soak fuzz coverage mutate \
+.PHONY: FORCE all flags libraries unit check check-long demo docs abi bench soak fuzz coverage mutate \
     analyze check-valgrind install uninstall dist clean help
 FORCE:
 .SECONDARY:

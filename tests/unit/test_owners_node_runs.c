@@ -28,8 +28,8 @@ static void reach(void *context, const struct bw_run_child *child, unsigned leve
     assert_int_equal(child->value, NEWEST - 7);
     bw_buffer_format(&bench->told, "%c", (char)child->bytenr);
     while (bw_root_set_next(&bench->sets, set, &run))
-        for (uint32_t root = run.first; root < run.end; root++)
-            bw_buffer_format(&bench->told, " %u", root);
+        bw_buffer_format(&bench->told, run.end - run.first > 1 ? " %u-%u" : " %u", run.first,
+                         run.end - 1);
     bw_buffer_append(&bench->told, ", ", 2);
 }
 
@@ -56,7 +56,7 @@ static void take(struct bw_node_runs *runs, uint64_t key, const char *children, 
 static struct bw_node_runs *begin(struct bench *bench, struct bw_run_taker *taker)
 {
     pthread_mutex_init(&bench->lock, NULL);
-    assert_true(bw_root_sets_init(&bench->sets, 300));
+    assert_true(bw_root_sets_init(&bench->sets, 3000));
     *taker = (struct bw_run_taker){&bench->sets, &bench->lock, find, reach, bench};
     struct bw_node_runs *runs = bw_node_runs_create(taker);
     assert_non_null(runs);
@@ -110,11 +110,27 @@ static void test_rows(void **state)
     end(&bench, runs, "a 0, b 0, c 0, d 0, e 0, a 1, d 1, e 1, b 1, c 1, ");
 }
 
+/* More versions of a node than are kept, most of snapshots in a row. */
+static void test_many_versions(void **state)
+{
+    (void)state;
+    struct bench bench = {0};
+    struct bw_run_taker taker;
+    struct bw_node_runs *runs = begin(&bench, &taker);
+    for (uint32_t i = 0; i < 2500; i++)
+        if (i != 2000)
+            take(runs, 1, i == 2400 ? "ac" : "ab", 0, bw_root_set_of(&bench.sets, i), "");
+    end(&bench, runs,
+        "a 0-1023, b 0-1023, a 1024-1999 2001-2048, b 1024-1999 2001-2048, b 2049-2399, c 2400, "
+        "a 2049-2499, b 2401-2499, ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_versions),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_many_versions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,10 +86,88 @@ static void test_numbers(void **state)
     }
 }
 
+/* Sets held against lists of their members. */
+struct example {
+    uint32_t set;
+    bool members[300];
+};
+
+static void is_right(const struct bw_root_sets *sets, const struct example *example)
+{
+    struct bw_root_run run = {0};
+    bool members[300] = {false};
+    while (bw_root_set_next(sets, example->set, &run))
+        for (uint32_t root = run.first; root < run.end; root++)
+            members[root] = true;
+    assert_memory_equal(members, example->members, sizeof members);
+}
+
+static struct bw_root_run any_run(unsigned *seed, bool is_short)
+{
+    const uint32_t first = (uint32_t)rand_r(seed) % 300, most = is_short ? 3 : 300;
+    const uint32_t end = first + 1 + (uint32_t)rand_r(seed) % most;
+    return (struct bw_root_run){first, end < 300 ? end : 300};
+}
+
+static void add_members(struct example *to, const bool *members, uint32_t first, uint32_t end)
+{
+    for (uint32_t root = first; root < end; root++)
+        to->members[root] |= !members || members[root];
+}
+
+/* The sum of some runs and sets, in any order. */
+static struct example any_sum(struct bw_root_sets *sets, unsigned *seed,
+                              const struct example *examples)
+{
+    struct example all = {0};
+    struct bw_root_sum sum = {0};
+    const bool is_short = rand_r(seed) % 2;
+    for (int i = rand_r(seed) % 20; i >= 0; i--) {
+        const struct example *other = &examples[rand_r(seed) % 50];
+        const struct bw_root_run run = any_run(seed, is_short);
+        if (i % 5 == 4) {
+            bw_root_sum_add(sets, &sum, other->set);
+            add_members(&all, other->members, 0, 300);
+        } else {
+            bw_root_sum_add_run(sets, &sum, run);
+            add_members(&all, NULL, run.first, run.end);
+        }
+    }
+    all.set = bw_root_sum_end(sets, &sum);
+    return all;
+}
+
+static void test_against_lists(void **state)
+{
+    (void)state;
+    struct bw_root_sets sets;
+    static struct example examples[50];
+    unsigned seed = 1;
+    assert_true(bw_root_sets_init(&sets, 300));
+    for (unsigned round = 0; round < 2000; round++) {
+        struct example *example = &examples[rand_r(&seed) % 50];
+        const struct example *other = &examples[rand_r(&seed) % 50];
+        const uint32_t end = (uint32_t)rand_r(&seed) % 300;
+        if (round % 4 == 0) {
+            example->set = bw_root_set_below(&sets, example->set, end);
+            memset(&example->members[end], 0, 300 - end);
+        } else if (round % 4 == 1) {
+            *example = any_sum(&sets, &seed, examples);
+        } else {
+            example->set = bw_root_set_union(&sets, example->set, other->set);
+            add_members(example, other->members, 0, 300);
+        }
+        is_right(&sets, example);
+        if (memcmp(example->members, other->members, 300) == 0)
+            assert_int_equal(example->set, other->set);
+    }
+    bw_root_sets_free(&sets);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_unions),
-                                       cmocka_unit_test(test_many_snapshots),
-                                       cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unions), cmocka_unit_test(test_many_snapshots),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_against_lists)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
