@@ -302,8 +302,8 @@ clean: ## remove the build folder
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 24
 
-.PHONY: FORCE all flags libraries unit check check-long demo docs abi bench soak fuzz coverage mutate \
-    analyze check-valgrind install uninstall dist clean help
+.PHONY: FORCE all flags libraries unit check check-long demo docs abi bench soak fuzz coverage \
+    mutate analyze check-valgrind install uninstall dist clean help
 FORCE:
 .SECONDARY:
 .DELETE_ON_ERROR:
