@@ -10,6 +10,7 @@
 #include "btrfs-walk/tree.h"
 #include "format/disk_items.h"
 #include "record/structure.h"
+#include "owners/tree_list.h"
 
 struct iteration {
     struct bw_fs *fs;
@@ -103,25 +104,6 @@ static struct bw_error *take_roots(struct iteration *iteration, const struct bw_
     return bw_fs_items(iteration->fs, tree, first, last, take_root, iteration);
 }
 
-/* The root of the log is of the transaction after that of the superblock. Its level is in the
- * superblock, but no version of the kernel has set it; the block knows it. */
-static struct bw_error *find_log(struct bw_fs *fs, struct bw_tree *tree)
-{
-    struct bw_tree_block *block;
-    *tree = (struct bw_tree){0};
-    if (!fs->superblock.log_root)
-        return NULL;
-    struct bw_error *error = bw_tree_block_read(fs, fs->superblock.log_root, &block);
-    if (error) {
-        bw_fs_report_lost(fs, fs->superblock.log_root, error);
-        return NULL;
-    }
-    const struct bw_tree_block_header header = bw_tree_block_header(block);
-    *tree = (struct bw_tree){BW_TREE_LOG, {header.bytenr, header.generation, header.level}, 0};
-    bw_tree_block_free(block);
-    return NULL;
-}
-
 struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bool replayed,
                                    bw_dump_tree_taker *take, void *context)
 {
@@ -131,7 +113,7 @@ struct bw_error *bw_dump_each_tree(struct bw_fs *fs, const uint64_t *id, bool re
     BW_TRY(take_super(&iteration, &fs->root_tree, "root"));
     BW_TRY(take_super(&iteration, &fs->chunk_tree, "chunk"));
     if (!id || *id == BW_TREE_LOG)
-        BW_TRY(find_log(fs, &log));
+        BW_TRY(bw_log_tree_find(fs, &log));
     if (log.id)
         BW_TRY(take_super(&iteration, &log, "log root"));
     if (remap.root.bytenr)

@@ -291,6 +291,8 @@ static struct bw_error *find_all(struct bw_owner_search *search)
     bool trusted = false;
     BW_TRY(take_ranges(search));
     BW_TRY(bw_tree_list_load(search->fs, &search->trees));
+    if (!search->hooks && !search->options->subvolume && !search->fs->is_past)
+        BW_TRY(bw_tree_list_load_log(search->fs, &search->trees));
     for (size_t i = 0; i < search->trees.count; i++)
         if (!bw_map_put(&search->tree_numbers, search->trees.entries[i].tree.id, (uint32_t)i))
             return bw_error_no_memory();

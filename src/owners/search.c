@@ -267,7 +267,7 @@ static bool wants(void *context, const struct bw_block_pointer *pointer)
     if (!descent->failure && search->reads_all &&
         !bw_block_set_add(descent->seen, pointer->bytenr, &new))
         descent->failure = bw_error_no_memory();
-    new |= bw_map_get(&search->marks, pointer->bytenr) != UINT32_MAX;
+    new |= descent->tree->is_log || bw_map_get(&search->marks, pointer->bytenr) != UINT32_MAX;
     return !descent->failure && new && (level || descent->has_files);
 }
 
@@ -304,7 +304,7 @@ static bool is_searched(const struct bw_owner_search *search, const struct bw_li
     const struct bw_subvolume *only = search->options->subvolume;
     if (only && tree->tree.id != bw_subvolume_id(only))
         return false;
-    return search->reads_all ||
+    return search->reads_all || tree->is_log ||
            (has_files(tree) && bw_map_get(&search->marks, tree->tree.root.bytenr) != UINT32_MAX);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "btrfs-walk/tree.h"
 #include "format/disk_items.h"
 #include "format/items.h"
 
@@ -61,6 +62,39 @@ struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list)
                    &(struct bw_listed_tree){.tree = {BW_TREE_REMAP, fs->superblock.remap_root, 0},
                                             .references = 1}));
     return bw_fs_scan(fs, &fs->root_tree, "root tree", take_item, list);
+}
+
+/* The root of the log is of the transaction after that of the superblock. Its level is in the
+ * superblock, but no version of the kernel has set it; the block knows it. */
+struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree)
+{
+    struct bw_tree_block *block;
+    *tree = (struct bw_tree){0};
+    if (!fs->superblock.log_root)
+        return NULL;
+    struct bw_error *error = bw_tree_block_read(fs, fs->superblock.log_root, &block);
+    if (error) {
+        bw_fs_report_lost(fs, fs->superblock.log_root, error);
+        return NULL;
+    }
+    const struct bw_tree_block_header header = bw_tree_block_header(block);
+    *tree = (struct bw_tree){BW_TREE_LOG, {header.bytenr, header.generation, header.level}, 0};
+    bw_tree_block_free(block);
+    return NULL;
+}
+
+struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *list)
+{
+    struct bw_listed_tree root = {.references = 1, .is_log = true};
+    const size_t before = list->count;
+    BW_TRY(bw_log_tree_find(fs, &root.tree));
+    if (!root.tree.id)
+        return NULL;
+    BW_TRY(add(list, &root));
+    BW_TRY(bw_fs_scan(fs, &root.tree, "log root tree", take_item, list));
+    for (size_t i = before; i < list->count; i++)
+        list->entries[i].is_log = true;
+    return NULL;
 }
 
 /* In a relocation tree that still has references, the key tells how far it was merged: nothing of

@@ -14,6 +14,7 @@ struct bw_listed_tree {
     uint8_t drop_level;          /**< blocks below this level are complete or gone as a whole */
     bool is_subvolume;           /**< it holds inodes that users see */
     bool has_inodes;             /**< it is a subvolume, or that of data which are relocated */
+    bool is_log;                 /**< of what was fsynced after the last transaction */
     bool incomplete;             /**< by the caller: part of it is lost */
     uint64_t total;              /**< by the caller: what it adds up to */
 };
@@ -27,6 +28,13 @@ struct bw_tree_list {
 /** Fills an empty list: the trees of the superblock, then one for each ROOT_ITEM. Does nothing if
  * the list is not empty. What is lost is reported. */
 struct bw_error *bw_tree_list_load(struct bw_fs *fs, struct bw_tree_list *list);
+
+/** Finds the tree with the roots of the log trees; its id is 0 if there is none. Its loss is
+ * reported. */
+struct bw_error *bw_log_tree_find(struct bw_fs *fs, struct bw_tree *tree);
+
+/** Adds it to the list, and the log trees. What is lost is reported. */
+struct bw_error *bw_tree_list_load_log(struct bw_fs *fs, struct bw_tree_list *list);
 
 /** The first tree with an id; NULL if there is none. */
 struct bw_listed_tree *bw_tree_list_find(const struct bw_tree_list *list, uint64_t id);

@@ -7,7 +7,7 @@ set -uo pipefail
 
 recorded=(data-clones data-shapes compressed deletion-pending relocation subvolumes)
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${recorded[@]}" plain lost-tree-extent \
-    lost-leaf-inodes raid5-3 || exit 1
+    lost-leaf-inodes raid5-3 log-tree || exit 1
 image() { echo "$BUILD/fixtures/$1/dev1.img"; }
 out_is() { diff "$WORK/out" - <<< "$1"; }
 
@@ -81,6 +81,17 @@ printf '%s\n' $((at / 1024)) $((at / 1024 + 3)) $((at / 1024 + 1)) $((at / 1024 
 expect "a list of badblocks" 0 - owner --bad-map "$WORK/blocks" \
     -o kind,logical,offset,length,path "$(image plain)"
 holds "the same" diff "$WORK/by-map" "$WORK/out"
+
+# Blocks of the log, which the extent tree does not know.
+mapfile -t blocks < <("$PROGRAM" dump -t log "$(image log-tree)" 2> "$WORK/messages" |
+    awk '$1 == "leaf" && $3 == "items" { print $2 }')
+holds "the root of the log, and two logs" [ "${#blocks[@]}" -eq 3 ]
+for way in '' --log=replay --all-trees; do
+    expect "log blocks $way" 0 - owner ${way:+"$way"} -o kind,logical,tree \
+        "$(image log-tree)" "${blocks[@]}"
+    holds "are blocks of log trees" diff <(sort "$WORK/out") \
+        <(printf 'block\t%s\t18446744073709551610\n' "${blocks[@]}" | sort)
+done
 
 # Metadata are there twice: what another copy has is not lost.
 leaf=$("$PROGRAM" dump -t fs "$(image plain)" | awk '$1 == "leaf" { print $2; exit }')
