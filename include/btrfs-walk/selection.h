@@ -16,12 +16,12 @@
 extern "C" {
 #endif
 
-/** A set of conditions, all of which a file must meet. Several threads may use it at once, as long
- * as it is not changed. */
+/** A set of conditions, all of which a file must meet; or several such sets (bw_selection_or()), of
+ * which it must meet one. Several threads may use it at once, as long as it is not changed. */
 struct bw_selection;
 
-/** Creates an empty selection, which every file meets. The condition "mtime" is relative to the
- * time of this call. BW_ERROR_NO_MEMORY. */
+/** Creates an empty selection, which every file meets. Conditions on ages are relative to
+ * the time of this call. BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_create(struct bw_selection **selection);
 
 /** Frees a selection, after the last walk that uses it; NULL is allowed. */
@@ -32,22 +32,52 @@ void bw_selection_destroy(struct bw_selection *selection);
  *
  * - "name", "iname": a pattern for the last component of the path; "iname" ignores case. Of several
  *   such patterns a file must match at least one.
- * - "path": a pattern for the whole path, in which '*' also matches '/'
- * - "regex": an extended regular expression for the whole path, matched byte by byte
+ * - "path", "wholename", "ipath": a pattern for the whole path, in which '*' also matches '/';
+ *   "ipath" ignores case
+ * - "regex", "iregex": an extended regular expression for the whole path, matched byte by byte;
+ *   "iregex" ignores the case of ASCII
  * - "exclude": leave out files whose name or path matches this pattern, and for directories also
- *   everything in them
- * - "size": [+-]N in blocks of 512 bytes, or with a suffix c w b k M G T; rounded up as find does
- * - "newer": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or @SECONDS
- * - "mtime": modified [+-]N days ago
+ *   everything in them, whatever else is selected
+ * - "size": [+-]N in blocks of 512 bytes, or with a suffix c w b k M G T, or MiB or MB and the
+ * like; rounded up as find does
+ * - "newer", "newermt": modified after YYYY-MM-DD[ HH:MM[:SS[.N]]][Z|+HH:MM] (UTC by default), or
+ *   @SECONDS; "newerat", "newerct", "newerBt": the same for the times of the last access, the last
+ *   change of the inode, and the creation
+ * - "mtime", "atime", "ctime": [+-]N whole days ago
+ * - "mmin", "amin", "cmin": [+-]N minutes ago; N alone is the minute that ended N - 1 minutes ago
  * - "uid", "gid", "links", "inum": [+-]N
- * - "perm": MODE in octal: exactly these permissions; -MODE: all of them; /MODE: any of them
+ * - "user", "group": a number, or a name that bw_selection_prepare() looks up in the image
+ * - "perm": MODE, octal or symbolic as of chmod(1): exactly these permissions; -MODE: all of them;
+ *   /MODE: any of them
  * - "empty": a file of size 0 or a directory without entries; takes no argument
  *
- * A file whose inode is lost does not meet conditions that need the inode. BW_ERROR_USAGE if there
- * is no such condition or its argument is wrong; BW_ERROR_NO_MEMORY.
+ * A file whose inode is lost does not meet conditions that need the inode, negated or not.
+ * BW_ERROR_USAGE if there is no such condition or its argument is wrong; BW_ERROR_NO_MEMORY.
  */
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);
+
+/** Adds a condition on the type: one of enum bw_walk_types. Several add up. */
+void bw_selection_add_types(struct bw_selection *selection, unsigned types);
+
+/** Negates the condition that is added next. A second call takes back the first. */
+struct bw_error *bw_selection_not(struct bw_selection *selection);
+
+/** Begins another set of conditions. BW_ERROR_USAGE if the set before it has none. */
+struct bw_error *bw_selection_or(struct bw_selection *selection);
+
+/** Makes sets of conditions without a type select these. Returns all types that are selected then.
+ */
+unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
+
+/**
+ * Looks up the names of "user" and "group" in the people of an image, which are read from `from`
+ * (people.h) if there are such names. To be called once, after the last condition; without it, such
+ * names select nothing. BW_ERROR_USAGE if a condition is missing after a "not" or "or",
+ * BW_ERROR_NOT_FOUND if there is no such name; errors as of bw_people_read().
+ */
+struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
+                                      const struct bw_subvolume *from);
 
 /*
  * For programs that list directories by themselves. Of an entry that is not excluded, both the

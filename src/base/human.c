@@ -18,6 +18,18 @@ const struct bw_unit bw_size_units[] = {
     {"M", UINT64_C(1) << 20},
     {"K", UINT64_C(1) << 10},
     {"", 1},
+    {"EiB", UINT64_C(1) << 60},
+    {"PiB", UINT64_C(1) << 50},
+    {"TiB", UINT64_C(1) << 40},
+    {"GiB", UINT64_C(1) << 30},
+    {"MiB", UINT64_C(1) << 20},
+    {"KiB", UINT64_C(1) << 10},
+    {"EB", UINT64_C(1000000000000000000)},
+    {"PB", UINT64_C(1000000000000000)},
+    {"TB", UINT64_C(1000000000000)},
+    {"GB", 1000000000},
+    {"MB", 1000000},
+    {"KB", 1000},
     {NULL, 0},
 };
 
@@ -55,8 +67,22 @@ bool bw_parse_digits(const char **text, unsigned base, uint64_t *number)
     return *text > start;
 }
 
+bool bw_parse_size(const char **text, uint64_t *bytes)
+{
+    if (!bw_parse_digits(text, 10, bytes))
+        return false;
+    const size_t length = strspn(*text, "EPTGMKiBeptgmkb");
+    const struct bw_unit *unit = bw_size_units;
+    while (unit->name && (strlen(unit->name) != length || strncasecmp(unit->name, *text, length)))
+        unit++;
+    *text += length;
+    return unit->name && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
+}
+
 bool bw_parse_with_unit(const char *text, const struct bw_unit *units, uint64_t *number)
 {
+    if (units == bw_size_units)
+        return bw_parse_size(&text, number) && !*text;
     if (!bw_parse_digits(&text, 10, number))
         return false;
     const struct bw_unit *unit = bw_unit_find(units, text, strlen(text));
@@ -231,6 +257,8 @@ static bool take_time_of_day(const char **text, int64_t *seconds, int64_t *nanos
 static bool take_zone(const char **text, int64_t *seconds)
 {
     struct tm parts = {0};
+    if ((*text)[0] == ' ' && (*text)[1])
+        ++*text;
     const char *start = *text + 1;
     bool west = **text == '-';
     if (skip(text, "Z") || (!west && **text != '+'))

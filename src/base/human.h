@@ -19,8 +19,9 @@ struct bw_unit {
     uint64_t factor;
 };
 
-/** Units of sizes: E, P, T, G, M, K (powers of 1024) and none, which is bytes. Largest first, as in
- * the other tables; the last one has no name (NULL). */
+/** Units of sizes: E, P, T, G, M, K (powers of 1024) and none, which is bytes, largest first, as in
+ * the other tables; then EiB to KiB, which are the same, and EB to KB (powers of 1000). The last
+ * one has no name (NULL). */
 extern const struct bw_unit bw_size_units[];
 /** Units of durations: h, m, s, ms, us, ns. A number needs one of them. */
 extern const struct bw_unit bw_time_units[];
@@ -31,6 +32,10 @@ const struct bw_unit *bw_unit_find(const struct bw_unit *units, const char *name
 /** Reads digits of a base up to 10 from `*text` and moves on to what follows them. False if there
  * are none, or too many for 64 bits. */
 bool bw_parse_digits(const char **text, unsigned base, uint64_t *number);
+
+/** Reads digits and a unit of bw_size_units, in small letters too, from `*text` and moves on to
+ * what follows them. False if there is no such number below 16E. */
+bool bw_parse_size(const char **text, uint64_t *bytes);
 
 /** Reads a whole text as digits and a unit; 0 needs no unit. False if it is anything else. */
 bool bw_parse_with_unit(const char *text, const struct bw_unit *units, uint64_t *number);

@@ -240,8 +240,8 @@ int cmd_run(const struct command *command, int argc, char **argv);
 bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
                       unsigned long *number);
 
-/** Parses a size or an address: decimal digits with an optional K, M, G, T, P or E, in small
- * letters too, or 0x and hexadecimal digits. Moves on to what follows; false if there is none. */
+/** Parses a size or an address: decimal digits with an optional unit (bw_parse_size()), or 0x and
+ * hexadecimal digits. Moves on to what follows; false if there is none. */
 bool cmd_parse_bytes(const char **text, uint64_t *bytes);
 
 /** Parses ADDRESS[+LENGTH] with an end below 16E; without a length it is 0. BW_ERROR_USAGE. */

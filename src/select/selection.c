@@ -1,277 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Selections: a table of the conditions, reading their arguments, and testing files. */
+/*
+ * Selections: conditions joined to alternatives, of which a file must meet one. Names are decided
+ * first. Where there is one alternative only, its conditions on names are not tested again when the
+ * inode is known.
+ */
 #include "select/selection.h"
 
 #include <locale.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/glob.h"
-#include "base/human.h"
+#include "btrfs-walk/people.h"
 #include "select/choice.h"
+#include "select/condition.h"
 
-#define SECOND INT64_C(1000000000)
-#define DAY    (86400 * SECOND)
+/* Building. */
 
-enum { MODE_BITS = 07777 };
-
-struct bw_condition {
-    const struct kind *kind;
-    char *pattern; /* owned */
-    size_t pattern_length;
-    regex_t *regex; /* owned */
-    enum comparison { EQUAL, MORE, LESS } comparison;
-    enum { MODE_IS, MODE_HAS_ALL, MODE_HAS_ANY } mode_test;
-    uint64_t number; /* also the mode */
-    uint64_t unit;   /* of a size: bytes */
-    int64_t time;    /* nanoseconds since 1970 */
-};
-
-/* What is tested: the one or the other. */
-struct subject {
-    const struct bw_selection *selection;
-    const struct bw_named *named;
-    const struct bw_walked_file *file;
-};
-
-/* Reads the argument of a condition, or says what is wrong with it. */
-typedef struct bw_error *argument_reader(const char *argument, struct bw_condition *condition);
-
-typedef bool condition_test(const struct subject *subject, const struct bw_condition *condition);
-
-struct kind {
-    const char *name;
-    enum list {
-        ANY_NAME, /* of these one has to be met, if there are any */
-        NAMES,    /* all of these */
-        EXCLUDE,  /* none of these */
-        INODES,   /* all of these, which need the inode */
-    } list;
-    argument_reader *read; /* NULL: it has no argument */
-    condition_test *test;
-};
-
-/* Arguments. */
-
-/* The caller puts the argument in front of this. */
-static struct bw_error *wrong(const char *reason)
+/* The alternative that conditions are added to. */
+static struct bw_alternative *last_of(struct bw_selection *selection)
 {
-    return bw_error_create(BW_ERROR_USAGE, "%s", reason);
+    return &selection->alternatives[selection->alternative_count - 1];
 }
 
-static struct bw_error *read_pattern(const char *argument, struct bw_condition *condition)
+static struct bw_error *begin_alternative(struct bw_selection *selection)
 {
-    const char *problem = bw_glob_problem(argument, strlen(argument));
-    if (problem)
-        return wrong(problem);
-    condition->pattern = strdup(argument);
-    condition->pattern_length = strlen(argument);
-    return condition->pattern ? NULL : bw_error_no_memory();
-}
-
-static struct bw_error *read_regex(const char *argument, struct bw_condition *condition)
-{
-    char problem[128];
-    regex_t *regex = malloc(sizeof *regex);
-    if (!regex)
+    if (!BW_ARRAY_RESERVE(selection->alternatives, selection->alternative_count,
+                          selection->alternative_capacity))
         return bw_error_no_memory();
-    int failed = regcomp(regex, argument, REG_EXTENDED);
-    if (!failed) {
-        condition->regex = regex;
-        return NULL;
-    }
-    regerror(failed, regex, problem, sizeof problem);
-    free(regex);
-    return wrong(problem);
+    selection->alternatives[selection->alternative_count++] =
+        (struct bw_alternative){.first = selection->count, .end = selection->count};
+    return NULL;
 }
-
-static enum comparison take_sign(const char **text)
-{
-    enum comparison comparison = **text == '+' ? MORE : **text == '-' ? LESS : EQUAL;
-    *text += comparison != EQUAL;
-    return comparison;
-}
-
-static struct bw_error *read_number(const char *argument, struct bw_condition *condition)
-{
-    condition->comparison = take_sign(&argument);
-    return bw_parse_digits(&argument, 10, &condition->number) && !*argument
-               ? NULL
-               : wrong("this is a number, perhaps with + or - before it: +3");
-}
-
-static struct bw_error *read_size(const char *argument, struct bw_condition *condition)
-{
-    static const struct bw_unit units[] = {
-        {"T", UINT64_C(1) << 40},
-        {"G", 1 << 30},
-        {"M", 1 << 20},
-        {"k", 1 << 10},
-        {"b", 512},
-        {"", 512},
-        {"w", 2},
-        {"c", 1},
-        {NULL, 0},
-    };
-    condition->comparison = take_sign(&argument);
-    bool good = bw_parse_digits(&argument, 10, &condition->number);
-    const struct bw_unit *unit = bw_unit_find(units, argument, strlen(argument));
-    condition->unit = unit ? unit->factor : 1;
-    return good && unit ? NULL
-                        : wrong("a size is a number, perhaps with + or - before and one of "
-                                "c w b k M G T after it: +1M");
-}
-
-static struct bw_error *read_mode(const char *argument, struct bw_condition *condition)
-{
-    condition->mode_test = *argument == '-'   ? MODE_HAS_ALL
-                           : *argument == '/' ? MODE_HAS_ANY
-                                              : MODE_IS;
-    argument += condition->mode_test != MODE_IS;
-    return bw_parse_digits(&argument, 8, &condition->number) && !*argument &&
-                   condition->number <= MODE_BITS
-               ? NULL
-               : wrong("a mode is octal, at most 7777, perhaps with - (all of) or / (any of) "
-                       "before it: -022");
-}
-
-static struct bw_error *read_time(const char *argument, struct bw_condition *condition)
-{
-    return bw_parse_date(argument, &condition->time)
-               ? NULL
-               : wrong("a time is YYYY-MM-DD, perhaps followed by HH:MM[:SS[.N]] and Z or +HH:MM, "
-                       "or @SECONDS since 1970");
-}
-
-/* Tests of names. */
-
-static bool matches_name(const struct subject *subject, const struct bw_condition *condition)
-{
-    const struct bw_named *named = subject->named;
-    return bw_glob_matches(condition->pattern, condition->pattern_length,
-                           named->path + named->path_length - named->name_length,
-                           named->name_length);
-}
-
-static bool matches_folded(const struct subject *subject, const struct bw_condition *condition)
-{
-    const struct bw_named *named = subject->named;
-    return bw_glob_matches_folded(
-        subject->selection->locale, condition->pattern, condition->pattern_length,
-        named->path + named->path_length - named->name_length, named->name_length);
-}
-
-static bool matches_path(const struct subject *subject, const struct bw_condition *condition)
-{
-    return bw_glob_matches(condition->pattern, condition->pattern_length, subject->named->path,
-                           subject->named->path_length);
-}
-
-static bool matches_either(const struct subject *subject, const struct bw_condition *condition)
-{
-    return matches_name(subject, condition) || matches_path(subject, condition);
-}
-
-/* Of the matches that begin first, regexec() reports the longest: if the whole path can match, it
- * is that one. */
-static bool matches_regex(const struct subject *subject, const struct bw_condition *condition)
-{
-    regmatch_t match;
-    return regexec(condition->regex, subject->named->path, 1, &match, 0) == 0 && match.rm_so == 0 &&
-           (size_t)match.rm_eo == subject->named->path_length;
-}
-
-static bool compares(const struct bw_condition *condition, uint64_t value)
-{
-    return condition->comparison == MORE   ? value > condition->number
-           : condition->comparison == LESS ? value < condition->number
-                                           : value == condition->number;
-}
-
-static bool has_number(const struct subject *subject, const struct bw_condition *condition)
-{
-    return compares(condition, subject->named->number);
-}
-
-/* Tests of inodes. */
-
-static bool has_size(const struct subject *subject, const struct bw_condition *condition)
-{
-    uint64_t size = subject->file->inode->size;
-    return compares(condition, size / condition->unit + (size % condition->unit != 0));
-}
-
-static bool is_newer(const struct subject *subject, const struct bw_condition *condition)
-{
-    return bw_time_nanoseconds(&subject->file->inode->mtime) > condition->time;
-}
-
-/* Whole days must have passed; a time in the future is less than any number of days ago, and none
- * exactly. */
-static bool has_age(const struct subject *subject, const struct bw_condition *condition)
-{
-    const struct timespec *mtime = &subject->file->inode->mtime;
-    int64_t age;
-    if (__builtin_sub_overflow(subject->selection->now, bw_time_nanoseconds(mtime), &age))
-        age = mtime->tv_sec < 0 ? INT64_MAX : INT64_MIN;
-    return age < 0 ? condition->comparison == LESS : compares(condition, (uint64_t)(age / DAY));
-}
-
-static bool has_owner(const struct subject *subject, const struct bw_condition *condition)
-{
-    return compares(condition, subject->file->inode->uid);
-}
-
-static bool has_group(const struct subject *subject, const struct bw_condition *condition)
-{
-    return compares(condition, subject->file->inode->gid);
-}
-
-static bool has_links(const struct subject *subject, const struct bw_condition *condition)
-{
-    return compares(condition, subject->file->inode->link_count);
-}
-
-static bool has_mode(const struct subject *subject, const struct bw_condition *condition)
-{
-    const uint64_t mode = subject->file->inode->mode & MODE_BITS;
-    const uint64_t common = mode & condition->number;
-    return condition->mode_test == MODE_HAS_ALL   ? common == condition->number
-           : condition->mode_test == MODE_HAS_ANY ? common || !condition->number
-                                                  : mode == condition->number;
-}
-
-/* The size of a directory is that of the names in it, counted twice. */
-static bool is_empty(const struct subject *subject, const struct bw_condition *condition)
-{
-    const struct bw_walked_file *file = subject->file;
-    (void)condition;
-    return (file->type == BW_FILE_REGULAR || file->type == BW_FILE_DIRECTORY) &&
-           file->inode->size == 0;
-}
-
-/* Conditions. */
-
-static const struct kind kinds[] = {
-    {"name", ANY_NAME, read_pattern, matches_name},
-    {"iname", ANY_NAME, read_pattern, matches_folded},
-    {"path", NAMES, read_pattern, matches_path},
-    {"regex", NAMES, read_regex, matches_regex},
-    {"inum", NAMES, read_number, has_number},
-    {"exclude", EXCLUDE, read_pattern, matches_either},
-    {"size", INODES, read_size, has_size},
-    {"newer", INODES, read_time, is_newer},
-    {"mtime", INODES, read_number, has_age},
-    {"uid", INODES, read_number, has_owner},
-    {"gid", INODES, read_number, has_group},
-    {"links", INODES, read_number, has_links},
-    {"perm", INODES, read_mode, has_mode},
-    {"empty", INODES, NULL, is_empty},
-};
 
 struct bw_error *bw_selection_create(struct bw_selection **result)
 {
@@ -279,19 +41,17 @@ struct bw_error *bw_selection_create(struct bw_selection **result)
     struct timespec now;
     if (!selection)
         return bw_error_no_memory();
+    struct bw_error *error = begin_alternative(selection);
+    if (error) {
+        free(selection);
+        return error;
+    }
+    selection->default_types = BW_WALK_ALL;
     clock_gettime(CLOCK_REALTIME, &now);
-    selection->now = now.tv_sec * SECOND + now.tv_nsec;
+    selection->now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     selection->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     *result = selection;
     return NULL;
-}
-
-static void free_condition(struct bw_condition *condition)
-{
-    free(condition->pattern);
-    if (condition->regex)
-        regfree(condition->regex);
-    free(condition->regex);
 }
 
 void bw_selection_destroy(struct bw_selection *selection)
@@ -299,115 +59,257 @@ void bw_selection_destroy(struct bw_selection *selection)
     if (!selection)
         return;
     for (size_t i = 0; i < selection->count; i++)
-        free_condition(&selection->conditions[i]);
+        bw_condition_release(&selection->conditions[i]);
     free(selection->conditions);
+    free(selection->alternatives);
     if (selection->locale)
         freelocale(selection->locale);
     free(selection);
 }
 
-static const struct kind *find_kind(const char *name)
+static bool is_begun(const struct bw_alternative *alternative)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return &kinds[i];
+    return alternative->end > alternative->first || alternative->types || alternative->not_types;
+}
+
+/* What is wrong if an alternative ended here; NULL: nothing. */
+static struct bw_error *end_alternative(const struct bw_selection *selection)
+{
+    const struct bw_alternative *last = &selection->alternatives[selection->alternative_count - 1];
+    if (selection->negates)
+        return bw_error_create(BW_ERROR_USAGE, "--not: no condition follows");
+    if (!is_begun(last))
+        return bw_error_create(BW_ERROR_USAGE, "--or stands between two conditions");
+    return NULL;
+}
+
+struct bw_error *bw_selection_not(struct bw_selection *selection)
+{
+    selection->negates = !selection->negates;
+    return NULL;
+}
+
+struct bw_error *bw_selection_or(struct bw_selection *selection)
+{
+    BW_TRY(end_alternative(selection));
+    return begin_alternative(selection);
+}
+
+void bw_selection_add_types(struct bw_selection *selection, unsigned types)
+{
+    struct bw_alternative *last = last_of(selection);
+    *(selection->negates ? &last->not_types : &last->types) |= types;
+    selection->negates = false;
+}
+
+/* Which types an alternative selects. */
+static unsigned types_of(const struct bw_selection *selection,
+                         const struct bw_alternative *alternative)
+{
+    const unsigned types = alternative->types       ? alternative->types
+                           : alternative->not_types ? BW_WALK_ALL
+                                                    : selection->default_types;
+    return types & ~alternative->not_types;
+}
+
+unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types)
+{
+    unsigned all = 0;
+    selection->default_types = types;
+    for (size_t i = 0; i < selection->alternative_count; i++)
+        all |= types_of(selection, &selection->alternatives[i]);
+    return all;
+}
+
+static struct bw_error *read_argument(struct bw_condition *condition, const char *name,
+                                      const char *argument)
+{
+    struct bw_error *error =
+        condition->kind->read ? condition->kind->read(argument, condition) : NULL;
+    return error && error->code == BW_ERROR_USAGE
+               ? bw_error_prefix(error, "--%s '%s'", name, argument)
+               : error;
+}
+
+static struct bw_error *add(struct bw_selection *selection, const struct bw_condition *condition)
+{
+    struct bw_alternative *last = last_of(selection);
+    if (!BW_ARRAY_RESERVE(selection->conditions, selection->count, selection->capacity))
+        return bw_error_no_memory();
+    selection->conditions[selection->count++] = *condition;
+    last->end = selection->count;
+    last->has_any_name |= condition->list == BW_ANY_NAME;
+    selection->negates = false;
+    selection->has[condition->list] = true;
     return NULL;
 }
 
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
                                   const char *argument)
 {
-    struct bw_condition condition = {.kind = find_kind(name)};
+    struct bw_condition condition = {.kind = bw_condition_find(name),
+                                     .negated = selection->negates};
     if (!condition.kind)
         return bw_error_create(BW_ERROR_USAGE, "unknown condition %s", name);
-    struct bw_error *error =
-        condition.kind->read ? condition.kind->read(argument, &condition) : NULL;
+    condition.list = condition.kind->list;
+    if (condition.negated && condition.list == BW_EXCLUDE)
+        return bw_error_create(BW_ERROR_USAGE, "--not goes before a condition, not --%s", name);
+    if (condition.negated && condition.list == BW_ANY_NAME)
+        condition.list = BW_NAMES;
+    struct bw_error *error = read_argument(&condition, name, argument);
+    if (!error)
+        error = add(selection, &condition);
     if (error)
-        return error->code == BW_ERROR_USAGE ? bw_error_prefix(error, "--%s '%s'", name, argument)
-                                             : error;
-    if (!BW_ARRAY_RESERVE(selection->conditions, selection->count, selection->capacity)) {
-        free_condition(&condition);
-        return bw_error_no_memory();
-    }
-    selection->conditions[selection->count++] = condition;
+        bw_condition_release(&condition);
+    return error;
+}
+
+static struct bw_error *find_person(struct bw_condition *condition, const struct bw_people *people)
+{
+    const bool is_user = strcmp(condition->kind->name, "user") == 0;
+    uint32_t number;
+    if (!(is_user ? bw_people_find_user : bw_people_find_group)(people, condition->text, &number))
+        return bw_error_create(BW_ERROR_NOT_FOUND, "--%s '%s': %s%s has no such name",
+                               condition->kind->name, condition->text, bw_people_place(people),
+                               is_user ? "/etc/passwd" : "/etc/group");
+    condition->number = number;
+    condition->is_unknown = false;
     return NULL;
+}
+
+static bool names_person(const struct bw_condition *condition)
+{
+    return condition->is_unknown && condition->text;
+}
+
+struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
+                                      const struct bw_subvolume *from)
+{
+    struct bw_people *people = NULL;
+    struct bw_error *error = NULL;
+    if (selection->negates || selection->alternative_count > 1)
+        BW_TRY(end_alternative(selection));
+    for (size_t i = 0; i < selection->count && !error; i++) {
+        if (!names_person(&selection->conditions[i]))
+            continue;
+        if (!people)
+            error = bw_people_read(fs, from, &people);
+        if (!error)
+            error = find_person(&selection->conditions[i], people);
+    }
+    bw_people_destroy(people);
+    return error;
 }
 
 /* Testing files. */
 
-/* Whether any condition of a list answers `answer`. */
-static bool any_is(const struct subject *subject, enum list list, bool answer)
+/* Whether the conditions of an alternative are met that need no inode. */
+static bool meets_names(const struct bw_alternative *alternative, const struct bw_subject *subject)
 {
-    const struct bw_selection *selection = subject->selection;
-    for (size_t i = 0; i < selection->count; i++) {
-        const struct bw_condition *condition = &selection->conditions[i];
-        if (condition->kind->list == list && condition->kind->test(subject, condition) == answer)
-            return true;
+    const struct bw_condition *conditions = subject->selection->conditions;
+    bool any_name = !alternative->has_any_name;
+    if (!(types_of(subject->selection, alternative) >> subject->named->type & 1))
+        return false;
+    for (size_t i = alternative->first; i < alternative->end; i++) {
+        const struct bw_condition *condition = &conditions[i];
+        if (condition->list == BW_NAMES &&
+            condition->kind->test(subject, condition) == condition->negated)
+            return false;
+        if (condition->list == BW_ANY_NAME && !any_name)
+            any_name = condition->kind->test(subject, condition);
     }
-    return false;
+    return any_name;
 }
 
-static bool has_any(const struct bw_selection *selection, enum list list)
+/* Whether those are met that need one; none of them is if it is not known. */
+static bool meets_inodes(const struct bw_alternative *alternative, const struct bw_subject *subject)
 {
-    for (size_t i = 0; i < selection->count; i++)
-        if (selection->conditions[i].kind->list == list)
-            return true;
-    return false;
+    const struct bw_condition *conditions = subject->selection->conditions;
+    for (size_t i = alternative->first; i < alternative->end; i++) {
+        const struct bw_condition *condition = &conditions[i];
+        if (condition->list == BW_INODES &&
+            (!subject->file->inode ||
+             condition->kind->test(subject, condition) == condition->negated))
+            return false;
+    }
+    return true;
 }
 
 bool bw_selection_needs_inode(const struct bw_selection *selection)
 {
-    return has_any(selection, INODES);
+    return selection->has[BW_INODES];
 }
 
 bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named)
 {
-    return selection && any_is(&(struct subject){selection, named, NULL}, EXCLUDE, true);
+    const struct bw_subject subject = {selection, named, NULL};
+    for (size_t i = 0; selection && selection->has[BW_EXCLUDE] && i < selection->count; i++)
+        if (selection->conditions[i].list == BW_EXCLUDE &&
+            selection->conditions[i].kind->test(&subject, &selection->conditions[i]))
+            return true;
+    return false;
 }
 
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
 {
-    const struct subject subject = {selection, named, NULL};
-    return !any_is(&subject, NAMES, false) &&
-           (!has_any(selection, ANY_NAME) || any_is(&subject, ANY_NAME, true));
+    const struct bw_subject subject = {selection, named, NULL};
+    size_t i = 0;
+    while (i < selection->alternative_count && !meets_names(&selection->alternatives[i], &subject))
+        i++;
+    return i < selection->alternative_count;
+}
+
+static struct bw_named name_of(const char *path, size_t length)
+{
+    const char *slash = memrchr(path, '/', length);
+    size_t before = slash && length > 1 ? (size_t)(slash + 1 - path) : 0;
+    return (struct bw_named){path, length, length - before, 0, 0};
 }
 
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file)
 {
-    return file->inode ? !any_is(&(struct subject){selection, NULL, file}, INODES, false)
-                       : !has_any(selection, INODES);
+    struct bw_subject subject = {selection, NULL, file};
+    if (selection->alternative_count == 1)
+        return meets_inodes(&selection->alternatives[0], &subject);
+    struct bw_named named = name_of(file->path, file->path_length);
+    named.number = file->number;
+    named.type = file->type;
+    subject.named = &named;
+    for (size_t i = 0; i < selection->alternative_count; i++)
+        if (meets_names(&selection->alternatives[i], &subject) &&
+            meets_inodes(&selection->alternatives[i], &subject))
+            return true;
+    return false;
 }
 
 /* The same for entries of the public headers. */
 
-static struct bw_named name_of(const struct bw_entry *entry)
+static struct bw_named name_of_entry(const struct bw_entry *entry)
 {
-    const char *slash = memrchr(entry->path, '/', entry->path_length);
-    bool is_top = entry->path_length == 1;
-    size_t before = slash && !is_top ? (size_t)(slash + 1 - entry->path) : 0;
-    return (struct bw_named){.path = entry->path,
-                             .path_length = entry->path_length,
-                             .name_length = entry->path_length - before,
-                             .number = entry->place.inode,
-                             .type = bw_known_type(entry->place.type)};
+    struct bw_named named = name_of(entry->path, entry->path_length);
+    named.number = entry->place.inode;
+    named.type = bw_known_type(entry->place.type);
+    return named;
 }
 
 bool bw_selection_excludes_entry(const struct bw_selection *selection, const struct bw_entry *entry)
 {
-    const struct bw_named named = name_of(entry);
+    const struct bw_named named = name_of_entry(entry);
     return bw_selection_excludes(selection, &named);
 }
 
 bool bw_selection_accepts_name(const struct bw_selection *selection, const struct bw_entry *entry)
 {
-    const struct bw_named named = name_of(entry);
+    const struct bw_named named = name_of_entry(entry);
     return bw_selection_takes_name(selection, &named);
 }
 
 bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry)
 {
-    const struct bw_walked_file file = {.number = entry->place.inode,
+    const struct bw_walked_file file = {.path = entry->path,
+                                        .path_length = entry->path_length,
+                                        .number = entry->place.inode,
                                         .type = bw_known_type(entry->place.type),
                                         .inode = entry->inode};
     return bw_selection_takes_inode(selection, &file);

@@ -263,8 +263,9 @@ static void set_path(struct bw_collector *collector, const struct row *row,
     }
     path->length = directory->length;
     bw_buffer_append(path, collector->bytes.data + row->name_offset, row->name_length);
+    bw_buffer_append_byte(path, '\0'); /* for regular expressions */
     file->path = path->data;
-    file->path_length = path->length;
+    file->path_length = --path->length;
 }
 
 /* In place of a subvolume that is not there, a mount shows an empty directory. */

@@ -128,10 +128,23 @@ refused "--newer 'yesterday'" --newer yesterday
 refused "--newer '2026-02-30'" --newer 2026-02-30
 refused "--mtime '1.5'" --mtime 1.5
 refused "--uid 'root'" --uid root
-refused "--perm 'u=rw'" --perm u=rw
+refused "--user ''" --user ''
+for mode in u=y +222 - / u,g+x 1755,; do refused "--perm '$mode'" --perm "$mode"; done
+refused "--or stands between" --or --name x
+refused "--not goes before a condition, not --exclude" --not --exclude x
+refused "-exec: pipe -0 into" -exec
 refused "--perm '8'" --perm 8
 refused "--maxdepth: -1" --maxdepth -1
 refused "--inum 'x'" --inum x
+
+# The words of find, as find has them, where they are no arguments.
+holds "-name and others" cmp <("$PROGRAM" "$plain" -name '0?.txt' -size +1c ! -empty -print0) \
+    <("$PROGRAM" -0 --name '0?.txt' --size +1c --not --empty "$plain")
+holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
+lists "either" $'/docs/second name of large.bin\n/docs/pipe\n/source/large.bin\n/kinds/fifo' \
+    -size +15k -size -30k -or -type p "$plain"
+lists "not" $'/\n/docs' --maxdepth 1 -type f,d -not -name '[a-ce-z]*' --not --name data "$plain"
+expect "--or without what follows" 2 '--or stands between two conditions' --name x --or "$plain"
 
 # Against find(1), on a mount.
 mounted=
@@ -167,6 +180,11 @@ compare() {
     same -path './*/*a*/*' -- --path '/*/*a*/*'
     LC_ALL=C same -regextype posix-extended -regex '\./[a-z]+/[^/]*' -- --regex '/[a-z]+/[^/]*'
     same -empty -- --empty
+    for n in u+s -u=rw,g+r /a+x u=rwX,go=rX -u+w,o=; do same -perm "$n" -- --perm "$n"; done
+    same '(' -name '*.c' -size +1 ')' -o '(' -type d ! -name 'c*' ')' -- \
+        --name '*.c' --size +1 --or --type d --not --name 'c*'
+    same ! -inum 2 -mmin -100000000 -newerct 2026-01-01 -- \
+        --not --inum 2 --mmin -100000000 --newerct 2026-01-01
     same -maxdepth 2 -- --maxdepth 2
     same -uid 0 -gid 0 -- --uid 0 --gid 0
     same -newermt 2026-01-01 ! -inum 2 -- --newer 2026-01-01 --inum +2

@@ -219,7 +219,7 @@ static void test_option_values(void **state)
         {"size", "2048", true, 2048},
         {"size", "1023", false, 0},
         {"size", "1KB", false, 0},
-        {"size", "1k", false, 0},
+        {"size", "1x", false, 0},
         {"size", "K", false, 0},
         {"size", "16777216T", false, 0},
         {"size", "18446744073709551615", true, UINT64_MAX},

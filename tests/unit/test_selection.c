@@ -207,11 +207,21 @@ static void test_perm(void **state)
         uint32_t mode;
         bool taken;
     } cases[] = {
-        {"644", 0100644, true},    {"644", 0104644, false},  {"4644", 0104644, true},
-        {"-444", 0100644, true},   {"-022", 0100620, false}, {"/022", 0100620, true},
-        {"/022", 0100600, false},  {"/0", 0100000, true},    {"-0", 0100000, true},
-        {"0", 0100000, true},      {"0", 0100001, false},    {"/7000", 0101000, true},
-        {"-6000", 0104000, false},
+        {"644", 0100644, true},          {"644", 0104644, false},
+        {"4644", 0104644, true},         {"-444", 0100644, true},
+        {"-022", 0100620, false},        {"/022", 0100620, true},
+        {"/022", 0100600, false},        {"/0", 0100000, true},
+        {"-0", 0100000, true},           {"0", 0100000, true},
+        {"0", 0100001, false},           {"/7000", 0101000, true},
+        {"-6000", 0104000, false},       {"u=rw,go=r", 0100644, true},
+        {"-u+s", 0104755, true},         {"-u+s", 0100755, false},
+        {"/u+s,g+s", 0102755, true},     {"/a=x", 0100666, false},
+        {"-g=u", 0100000, true},         {"u=rwx,g=u-w,o=", 0100750, true},
+        {"a+X", 0100000, true},          {"a+X", 0040111, true},
+        {"-a+X", 0040110, false},        {"-u+x,a+X", 0100110, false},
+        {"=644", 0100644, true},         {"+t", 0101000, true},
+        {"u=rwxs,u=rwx", 0100700, true}, {"u=rwxs,u=rwx", 0044700, true},
+        {"+s,u=rw", 0046600, true},      {"/a=", 0100000, true},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_taken("perm", cases[i].argument, &(struct bw_inode){.mode = cases[i].mode},
@@ -271,6 +281,70 @@ static void test_mtime(void **state)
     expect_taken("mtime", "-0", &(struct bw_inode){.mtime = TIME_OF(INT64_MAX)}, true);
 }
 
+/* To the next whole minute, unlike days. */
+static void test_mmin(void **state)
+{
+    (void)state;
+    const int64_t minute = INT64_C(60000000000), now = 1000 * minute;
+    static const struct {
+        const char *argument;
+        int64_t minutes, step; /* ago, and nanoseconds more */
+        bool taken;
+    } cases[] = {
+        {"0", 0, -1, true},
+        {"0", 0, 0, false},
+        {"1", 0, 0, true},
+        {"1", 1, 0, false},
+        {"1", 1, -1, true},
+        {"2", 1, 0, true},
+        {"+1", 1, 0, false},
+        {"+1", 1, 1, true},
+        {"-1", 1, -1, true},
+        {"-1", 1, 0, false},
+        {"-0", -5, 0, true},
+        {"+0", -5, 0, false},
+        {"+18446744073709551615", 999, 0, false},
+        {"-18446744073709551615", 999, 0, true},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct bw_selection *selection = make("mmin", cases[i].argument);
+        const struct bw_inode inode = {
+            .mtime = TIME_OF(now - cases[i].minutes * minute - cases[i].step)};
+        const struct bw_walked_file file = {.inode = &inode, .type = BW_FILE_REGULAR};
+        selection->now = now;
+        if (bw_selection_takes_inode(selection, &file) != cases[i].taken)
+            fail_msg("--mmin %s, case %zu", cases[i].argument, i);
+        bw_selection_destroy(selection);
+    }
+}
+
+/* Each time is that of its name. */
+static void test_time_members(void **state)
+{
+    (void)state;
+    static const struct timespec set = {.tv_sec = 1000};
+    const struct {
+        const char *newer, *days, *minutes;
+        struct bw_inode inode;
+    } cases[] = {
+        {"newermt", "mtime", "mmin", {.mtime = set}},
+        {"newerat", "atime", "amin", {.atime = set}},
+        {"newerct", "ctime", "cmin", {.ctime = set}},
+        {"newerBt", NULL, NULL, {.otime = set}},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t j = 0; j < COUNT(cases); j++) {
+            expect_taken(cases[i].newer, "@999", &cases[j].inode, i == j);
+            const struct bw_inode later = {.mtime = TIME_OF(i == 0 ? INT64_MAX : 0),
+                                           .atime = TIME_OF(i == 1 ? INT64_MAX : 0),
+                                           .ctime = TIME_OF(i == 2 ? INT64_MAX : 0)};
+            if (cases[j].days) {
+                expect_taken(cases[j].days, "-0", &later, i == j);
+                expect_taken(cases[j].minutes, "-0", &later, i == j);
+            }
+        }
+}
+
 /* Refusals. */
 
 static void test_refusals(void **state)
@@ -285,7 +359,7 @@ static void test_refusals(void **state)
         {"size", "1kk"},     {"size", "k"},        {"size", "--1"},
         {"size", " 1"},      {"size", "1.5M"},     {"size", "18446744073709551616"},
         {"uid", "root"},     {"uid", ""},          {"uid", "1 "},
-        {"perm", "888"},     {"perm", "u+x"},      {"perm", "10000"},
+        {"perm", "888"},     {"perm", "u+y"},      {"perm", "10000"},
         {"perm", "+111"},    {"perm", "-"},        {"mtime", "0.5"},
         {"links", "0x1"},    {"inum", "-"},        {"newer", "today"},
         {"newer", ""},       {"newer", "2001-02"}, {"exclude", "["},
@@ -304,12 +378,13 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_any_name), cmocka_unit_test(test_exclude),
-        cmocka_unit_test(test_size),     cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_perm),     cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_newer),    cmocka_unit_test(test_mtime),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_any_name),     cmocka_unit_test(test_exclude),
+        cmocka_unit_test(test_size),         cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_perm),         cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_newer),        cmocka_unit_test(test_mtime),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_mmin),
+        cmocka_unit_test(test_time_members),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,13 +65,7 @@ bool cmd_parse_bytes(const char **text, uint64_t *bytes)
 {
     if (strncasecmp(*text, "0x", 2) == 0)
         return parse_hexadecimal(text, bytes);
-    if (!bw_parse_digits(text, 10, bytes))
-        return false;
-    const char name = (char)toupper((unsigned char)**text);
-    bool has_unit = isalpha((unsigned char)name);
-    const struct bw_unit *unit = bw_unit_find(bw_size_units, &name, has_unit);
-    *text += has_unit;
-    return unit && !__builtin_mul_overflow(*bytes, unit->factor, bytes);
+    return bw_parse_size(text, bytes);
 }
 
 struct bw_error *cmd_parse_range(const char *text, uint64_t *address, uint64_t *length)
@@ -92,7 +86,7 @@ struct bw_error *cmd_take_bytes(void *bytes, const struct cmd_option *option, co
     return cmd_parse_bytes(&rest, bytes) && !*rest
                ? NULL
                : cmd_bad_argument(option, argument,
-                                  "bytes below 16E, for example 4096, 64M or 0x1000");
+                                  "bytes below 16E, for example 4096, 64M, 64MB or 0x1000");
 }
 
 static struct bw_error *bad_word(const struct cmd_option *option, const char *argument)

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "cmd/common/find_words.h"
 #include "cmd/common/options.h"
 
 #ifndef BW_VERSION
@@ -297,8 +298,9 @@ static int unknown_option(const struct command *command, const struct cmd_option
     return usage_error(command, reason.failed ? "" : reason.data, NULL);
 }
 
+/* `of_find`: a word of find(1) that may be meant. */
 static int bad_option(const struct command *command, const struct cmd_option_list *list, int result,
-                      const char *argument)
+                      const char *argument, const char *of_find)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
     bool is_short = optopt > 0 && optopt < LONG_FORM && strncmp(argument, "--", 2) != 0;
@@ -313,6 +315,8 @@ static int bad_option(const struct command *command, const struct cmd_option_lis
     }
     if (result == '?' && !is_short)
         return unknown_option(command, list, argument);
+    if (is_short && of_find && strchr(of_find, optopt))
+        return usage_error(command, of_find, cmd_find_advice(of_find));
     return usage_error(command, result == ':' ? "option without its argument" : "unknown option",
                        is_short ? letter : argument);
 }
@@ -325,11 +329,12 @@ static int take_options(const struct command *command, int argc, char **argv,
     struct shown later = {NULL, NULL};
     int result, status = SHOWED_NOTHING;
     fill_tables(&tables, &list);
+    const char *of_find = cmd_find_words(argc, argv, tables.letters, tables.names);
     opterr = 0;
     while (status == SHOWED_NOTHING && (!later.option || later.option->take) &&
            (result = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
         if (result == '?' || result == ':')
-            return bad_option(command, &list, result, argv[optind - 1]);
+            return bad_option(command, &list, result, argv[optind - 1], of_find);
         size_t number =
             result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
         status = use_option(command, &list, number, optarg, &later);

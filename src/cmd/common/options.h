@@ -6,7 +6,7 @@
 #include "cmd/command.h"
 
 /** All options of a command in the order of its help: its own, then those it shares with others. */
-enum { CMD_MAX_OPTIONS = 128 };
+enum { CMD_MAX_OPTIONS = 192 };
 struct cmd_option_list {
     size_t count;
     struct {

@@ -7,19 +7,39 @@
 
 #include "base/cleanup.h"
 
+static struct bw_error *ready(struct cmd_selection *selection)
+{
+    return selection->selection ? NULL : bw_selection_create(&selection->selection);
+}
+
 static struct bw_error *take_condition(void *target, const struct cmd_option *option,
                                        const char *argument)
 {
     struct cmd_selection *selection = target;
-    if (!selection->selection)
-        BW_TRY(bw_selection_create(&selection->selection));
+    BW_TRY(ready(selection));
     return bw_selection_add(selection->selection, option->name, argument);
+}
+
+/* From now on, types are conditions among others. */
+static struct bw_error *take_operator(void *target, const struct cmd_option *option,
+                                      const char *argument)
+{
+    struct cmd_selection *selection = target;
+    (void)argument;
+    BW_TRY(ready(selection));
+    if (selection->types)
+        bw_selection_add_types(selection->selection, selection->types);
+    selection->types = 0;
+    selection->has_operators = true;
+    return (strcmp(option->name, "or") == 0 ? bw_selection_or
+                                            : bw_selection_not)(selection->selection);
 }
 
 static struct bw_error *take_types(void *target, const struct cmd_option *option, const char *list)
 {
     static const char letters[] = "fdcbpsl"; /* in the order of enum bw_walk_types */
     struct cmd_selection *selection = target;
+    unsigned types = 0;
     (void)option;
     for (const char *next = list;; next += 2) {
         const char *letter = *next ? strchr(letters, *next) : NULL;
@@ -27,10 +47,15 @@ static struct bw_error *take_types(void *target, const struct cmd_option *option
             return bw_error_create(
                 BW_ERROR_USAGE,
                 "--type '%s': types are f, d, l, c, b, p and s, with commas between", list);
-        selection->types |= 1u << (letter - letters + 1);
+        types |= 1u << (letter - letters + 1);
         if (!next[1])
-            return NULL;
+            break;
     }
+    if (selection->has_operators)
+        bw_selection_add_types(selection->selection, types);
+    else
+        selection->types |= types;
+    return NULL;
 }
 
 static struct bw_error *take_maxdepth(void *target, const struct cmd_option *option,
@@ -45,45 +70,76 @@ static struct bw_error *take_maxdepth(void *target, const struct cmd_option *opt
     return NULL;
 }
 
+#define CONDITION .take = take_condition
+#define OPERATOR  .take = take_operator
+
 const struct cmd_option cmd_selection_options[] = {
     {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
      .take = take_types, .heading = "Filters"},
-    {0, "name", "GLOB", "only names that match (repeatable: any of them)", .take = take_condition},
-    {0, "iname", "GLOB", "the same, ignoring case", .take = take_condition},
-    {0, "path", "GLOB", "only paths that match as a whole; '*' also matches '/'",
-     .take = take_condition},
+    {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION},
+    {0, "iname", "GLOB", "the same, ignoring case", CONDITION},
+    {0, "path", "GLOB", "only paths that match as a whole; '*' also matches '/'", CONDITION},
+    {0, "wholename", "GLOB", "the same as --path", CONDITION},
+    {0, "ipath", "GLOB", "the same, ignoring case", CONDITION},
     {0, "regex", "RE", "only paths that match this extended regular expression as a whole",
-     .take = take_condition},
+     CONDITION},
+    {0, "iregex", "RE", "the same, ignoring case", CONDITION},
     {0, "exclude", "GLOB",
      "leave out names or paths that match, and all that is in such directories (repeatable)",
-     .take = take_condition},
+     CONDITION},
     {0, "size", "N",
-     "only this size, rounded up to units of 512 bytes or c w k M G T; +N: larger, -N: smaller",
-     .take = take_condition},
-    {0, "empty", NULL, "only files of size 0 and directories without entries",
-     .take = take_condition},
+     "only this size, rounded up to units of 512 bytes or c w k M G T, MiB, MB; +N: larger, "
+     "-N: smaller",
+     CONDITION},
+    {0, "empty", NULL, "only files of size 0 and directories without entries", CONDITION},
     {0, "newer", "DATE", "only if modified after YYYY-MM-DD[ HH:MM[:SS]][+HH:MM] (UTC) or @SECONDS",
-     .take = take_condition},
-    {0, "mtime", "N", "only if modified N whole days ago; +N: earlier, -N: later",
-     .take = take_condition},
-    {0, "uid", "N", "only this numeric owner; +N: greater, -N: less", .take = take_condition},
-    {0, "gid", "N", "only this numeric group; likewise", .take = take_condition},
-    {0, "perm", "MODE", "only these permissions, octal; -MODE: at least these, /MODE: any of these",
-     .take = take_condition},
-    {0, "links", "N", "only this number of hard links; +N: more, -N: fewer",
-     .take = take_condition},
-    {0, "inum", "N", "only this inode number; +N: greater, -N: less", .take = take_condition},
+     CONDITION},
+    {0, "newermt", "DATE", "the same as --newer", CONDITION},
+    {0, "newerat", "DATE", "likewise, by the time of the last access", CONDITION},
+    {0, "newerct", "DATE", "by the time of the last change of the inode", CONDITION},
+    {0, "newerBt", "DATE", "by the time of creation", CONDITION},
+    {0, "mtime", "N", "only if modified N whole days ago; +N: earlier, -N: later", CONDITION},
+    {0, "atime", "N", "likewise, by the time of the last access", CONDITION},
+    {0, "ctime", "N", "by the time of the last change of the inode", CONDITION},
+    {0, "mmin", "N", "only if modified N minutes ago; +N: earlier, -N: later", CONDITION},
+    {0, "amin", "N", "likewise, by the time of the last access", CONDITION},
+    {0, "cmin", "N", "by the time of the last change of the inode", CONDITION},
+    {0, "uid", "N", "only this numeric owner; +N: greater, -N: less", CONDITION},
+    {0, "gid", "N", "only this numeric group; likewise", CONDITION},
+    {0, "user", "NAME", "only this owner: a number, or a name in the image's own /etc/passwd",
+     CONDITION},
+    {0, "group", "NAME", "only this group: a number, or a name in the image's own /etc/group",
+     CONDITION},
+    {0, "perm", "MODE",
+     "only these permissions, octal or like u=rw,g=r; -MODE: at least these, /MODE: any of these",
+     CONDITION},
+    {0, "links", "N", "only this number of hard links; +N: more, -N: fewer", CONDITION},
+    {0, "inum", "N", "only this inode number; +N: greater, -N: less", CONDITION},
+    {0, "not", NULL, "only what does not meet the filter that follows", OPERATOR},
+    {0, "or", NULL, "also what meets all filters that follow, up to another --or", OPERATOR},
     {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
      .take = take_maxdepth},
     {0},
 };
 
-void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options)
+struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
+                                       const char *subvolume)
+{
+    const struct bw_subvolume *from = NULL;
+    if (subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, subvolume, &from));
+    return selection->selection ? bw_selection_prepare(selection->selection, fs, from) : NULL;
+}
+
+void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
+                         struct bw_walk_options *options)
 {
     options->selection = selection->selection;
     options->has_maxdepth = selection->has_maxdepth;
     options->maxdepth = selection->maxdepth;
-    if (selection->types)
+    if (selection->has_operators)
+        options->types = bw_selection_default_types(selection->selection, types);
+    else if (selection->types)
         options->types = selection->types;
 }
 

@@ -22,14 +22,23 @@ extern const struct cmd_option cmd_selection_options[];
 /** What the options have set. All zeros selects what the command does by itself. */
 struct cmd_selection {
     struct bw_selection *selection;
-    unsigned types;
+    unsigned types;     /**< without --not and --or; with them, they are part of the selection */
+    bool has_operators; /**< --not or --or was given */
     bool has_maxdepth;
     unsigned maxdepth;
 };
 
-/** Puts all that was set into the options of a walk, which must not outlive the selection. `types`
- * stays as it is if --type was not given. */
-void cmd_selection_apply(const struct cmd_selection *selection, struct bw_walk_options *options);
+/** Puts all that was set into the options of a walk, which must not outlive the selection. Their
+ * `types` stay as they are if --type was not given. `types`: where --or stands, what alternatives
+ * without a type select. */
+void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
+                         struct bw_walk_options *options);
+
+/** When the file system is open, and before any use: looks up names of users and groups there, from
+ * `subvolume` (as of --subvol; NULL: none) if it has them. BW_ERROR_NOT_FOUND if there is no such
+ * subvolume; errors as of bw_selection_prepare(). */
+struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
+                                       const char *subvolume);
 
 /** Frees what the options have made; for CMD_SELECTION(). */
 void cmd_selection_free(void *selection);

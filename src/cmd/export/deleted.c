@@ -75,6 +75,8 @@ static const struct cmd_option options[] = {
 
 static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
 {
+    const struct cmd_selection *selection = &deleting->settings->extract.export.selection;
+    BW_TRY(cmd_selection_prepare(selection, present, NULL));
     BW_TRY(
         cmd_states_find(&deleting->index, present, &deleting->settings->states, &deleting->states));
     const struct bw_deleted_options how = {
@@ -84,7 +86,7 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
         .state_count = deleting->states.count,
         .since = deleting->settings->since,
         .path = deleting->common->path_count ? deleting->common->paths[0] : NULL,
-        .selection = deleting->settings->extract.export.selection.selection,
+        .selection = selection->selection,
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }

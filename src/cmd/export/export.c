@@ -37,22 +37,16 @@ static void missed(void *context, struct bw_error *error)
     cmd_export_miss(context, error);
 }
 
-static struct bw_error *check_subvolume(const struct cmd_export *export)
-{
-    const struct bw_subvolume *found;
-    const char *subvolume = export->settings->walk.subvolume;
-    return subvolume ? bw_subvolume_by_name(export->session.fs, subvolume, &found) : NULL;
-}
-
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export)
 {
     *export = (struct cmd_export){.common = common, .settings = settings};
-    cmd_selection_apply(&settings->selection, &settings->walk);
+    cmd_selection_apply(&settings->selection, BW_WALK_ALL, &settings->walk);
     int status = cmd_open(common, &export->session);
     if (status)
         return status;
-    struct bw_error *error = check_subvolume(export);
+    struct bw_error *error =
+        cmd_selection_prepare(&settings->selection, export->session.fs, settings->walk.subvolume);
     if (!error)
         error = bw_starts_find(export->session.fs, &settings->walk, common->paths,
                                common->path_count, &export->starts);

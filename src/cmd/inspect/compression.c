@@ -142,9 +142,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;
-    const struct bw_subvolume *found;
-    if (state->subvolume)
-        BW_TRY(bw_subvolume_by_name(listing->session.fs, state->subvolume, &found));
+    BW_TRY(cmd_selection_prepare(&state->selection, listing->session.fs, state->subvolume));
     BW_TRY(bw_compression_begin(listing->session.fs, &wanted, &count));
     struct bw_error *error = add_all(listing->common, state, count);
     if (!error)

@@ -118,9 +118,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     static const char heading[] = "     Total   Exclusive  Set shared  Filename\n";
     const struct cmd_common *common = listing->common;
     struct du du = {.state = context, .listing = listing};
-    const struct bw_subvolume *found;
-    if (du.state->subvolume)
-        BW_TRY(bw_subvolume_by_name(listing->session.fs, du.state->subvolume, &found));
+    BW_TRY(cmd_selection_prepare(&du.state->selection, listing->session.fs, du.state->subvolume));
     struct bw_error *error =
         listing->stream.rows ? NULL : cmd_write(&listing->output, heading, sizeof heading - 1);
     if (!error && !common->path_count)

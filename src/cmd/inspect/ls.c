@@ -257,7 +257,10 @@ static int list_image(const struct cmd_common *common, const struct ls_state *st
     int status = cmd_paths_open(common, state->subvolume, &ls.paths);
     if (status)
         return status;
-    struct bw_error *error = list_all(&ls);
+    struct bw_error *error =
+        cmd_selection_prepare(&state->selection, ls.paths.session.fs, state->subvolume);
+    if (!error)
+        error = list_all(&ls);
     free_ls(&ls);
     return cmd_paths_close(&ls.paths, error);
 }

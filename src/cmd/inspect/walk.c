@@ -80,7 +80,9 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
         .rows = walk->options.rows, .consume = cmd_write, .context = &output};
     walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
     walk->options.context = stream.rows ? (void *)&stream : &output;
-    struct bw_error *error = bw_walk(fs, &walk->options, summary);
+    struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
+    if (!error)
+        error = bw_walk(fs, &walk->options, summary);
     if (stream.rows && !is_usage(error))
         error = bw_error_first(error, bw_rows_end(&stream));
     return bw_error_first(error, cmd_flush(&output));
@@ -109,7 +111,7 @@ static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **row
     walk->options.struct_size = sizeof walk->options;
     walk->options.escape = terminal;
     walk->options.terminator = walk->null_terminated ? '\0' : '\n';
-    cmd_selection_apply(&walk->selection, &walk->options);
+    cmd_selection_apply(&walk->selection, BW_WALK_FILES, &walk->options);
     BW_TRY(cmd_rows_create(&walk->rows, cmd_walk.record, walk->options.terminator, terminal, rows));
     walk->options.rows = *rows;
     if (*rows && walk->options.long_lines)
@@ -137,9 +139,9 @@ const struct command cmd_walk = {
         "are the devices of one file system, in any order. They are opened read-only. Paths\n"
         "begin at the top-level subvolume (id 5) and include all subvolumes and snapshots.\n"
         "\n"
-        "The filters are those of find(1). A file must meet all of them; of several\n"
-        "--name options, one is enough. With --type, directories and others are listed as\n"
-        "find shows them; subvolumes are directories.\n\n"
+        "The filters are those of find(1), which may have one dash as there. A file must meet\n"
+        "all of them, up to an --or; of several --name options, one is enough. With --type,\n"
+        "directories and others are listed as find shows them; subvolumes are directories.\n\n"
         "-o and --json print more than the path of each file. A value that is not known\n"
         "is '-' in a column, and left out in JSON. In the TEXT of --separator, \\t, \\n,\n"
         "\\0 and \\\\ are a tab, a newline, NUL and a backslash.\n",
@@ -148,7 +150,7 @@ const struct command cmd_walk = {
                 "  btrfs-walk --subvol @home /dev/sdb1          one subvolume\n"
                 "  btrfs-walk --summary a.img b.img c.img       three devices of one RAID5\n"
                 "  btrfs-walk -o size,mtime,path disk.img       columns\n"
-                "  btrfs-walk --name '*.jpg' --size +1M disk.img    in find's words\n"
+                "  btrfs-walk disk.img -name '*.jpg' -size +1M  in find's words\n"
                 "  btrfs-walk --json disk.img | jq .size        all that is known of each file\n"
                 "  btrfs-walk disk.qcow2                        or vmdk, vdi, vhdx; with qemu-nbd\n"
                 "  btrfs-walk disk.img.xz                       or gzip; with nbdkit\n"

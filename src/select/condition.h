@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A single condition of a selection: how its argument is read, and how a file is tested.
+ * conditions.c has the table of them; selection.c joins them.
+ */
+#ifndef BW_SELECT_CONDITION_H
+#define BW_SELECT_CONDITION_H
+
+#include <regex.h>
+
+#include "select/selection.h"
+
+struct bw_condition;
+
+/** What is tested: a name, or a file with its inode. */
+struct bw_subject {
+    const struct bw_selection *selection;
+    const struct bw_named *named;      /**< for conditions on names */
+    const struct bw_walked_file *file; /**< for those on inodes; its inode is not NULL */
+};
+
+/** Reads the argument of a condition, or says what is wrong with it. */
+typedef struct bw_error *bw_argument_reader(const char *argument, struct bw_condition *condition);
+
+typedef bool bw_condition_test(const struct bw_subject *subject,
+                               const struct bw_condition *condition);
+
+/** How a condition takes part in a decision. */
+enum bw_condition_list {
+    BW_ANY_NAME, /**< of these one has to be met, if there are any */
+    BW_NAMES,    /**< all of these */
+    BW_EXCLUDE,  /**< none of these */
+    BW_INODES,   /**< all of these, which need the inode */
+};
+
+/** A kind of condition, by the name it has on the command line. */
+struct bw_condition_kind {
+    const char *name;
+    enum bw_condition_list list;
+    bw_argument_reader *read; /**< NULL: it has no argument */
+    bw_condition_test *test;
+    size_t member; /**< of struct bw_inode: what is compared */
+};
+
+struct bw_condition {
+    const struct bw_condition_kind *kind;
+    enum bw_condition_list list; /**< that of the kind; BW_NAMES for a negated name */
+    bool negated;
+    char *text; /**< a pattern, or the name of a user or group; owned */
+    size_t text_length;
+    regex_t *regex; /**< owned */
+    enum { BW_EQUAL, BW_MORE, BW_LESS } comparison;
+    enum { BW_MODE_IS, BW_MODE_HAS_ALL, BW_MODE_HAS_ANY } mode_test;
+    bool is_unknown;         /**< a user or group that has no number: no file is theirs */
+    uint64_t number;         /**< also the mode */
+    uint64_t of_directories; /**< the mode for those */
+    uint64_t unit;           /**< of a size: bytes */
+    int64_t time;            /**< nanoseconds since 1970 */
+};
+
+/** Finds a kind of condition; NULL if there is none of that name. */
+const struct bw_condition_kind *bw_condition_find(const char *name);
+
+/** Frees what a condition owns. */
+void bw_condition_release(struct bw_condition *condition);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The people of an image: /etc/passwd and /etc/group, read whole and kept as sorted arrays. */
+#include "btrfs-walk/people.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "btrfs-walk/inode.h"
+#include "data/reader.h"
+
+enum { LARGEST_FILE = 8 << 20, LONGEST_NAME = 255 };
+
+struct person {
+    uint32_t number;
+    uint32_t line;    /* of several with one number, the first counts */
+    const char *name; /* in the text */
+};
+
+/* What a file says. All zeros says nothing. */
+struct list {
+    struct bw_buffer text; /* of the file; a NUL follows each name */
+    struct person *people; /* by number, then line */
+    size_t count, capacity;
+};
+
+struct bw_people {
+    struct list users, groups;
+    char *place;
+};
+
+/* Reading. */
+
+static struct bw_error *take_part(void *context, const struct bw_data_part *part)
+{
+    struct bw_buffer *text = context;
+    if (part->kind == BW_DATA_BAD)
+        return bw_error_create(part->error->code, "%s", part->error->message);
+    if (part->kind == BW_DATA_BYTES)
+        bw_buffer_append(text, part->bytes, part->length);
+    return NULL;
+}
+
+static struct bw_error *read_text(struct bw_fs *fs, const struct bw_place *place,
+                                  struct bw_buffer *text)
+{
+    struct bw_inode inode;
+    struct bw_data_reader *reader;
+    BW_TRY(bw_inode_get(fs, place, &inode));
+    if (bw_file_type_of_mode(inode.mode) != BW_FILE_REGULAR)
+        return NULL;
+    const struct bw_data_file file = bw_data_file_of(place, &inode);
+    const uint64_t size = inode.size < LARGEST_FILE ? inode.size : LARGEST_FILE;
+    BW_TRY(bw_data_reader_create(fs, &reader));
+    struct bw_error *error = bw_data_read(reader, &file, 0, size, take_part, text);
+    bw_data_reader_destroy(reader);
+    bw_buffer_append_byte(text, '\0');
+    return !error && text->failed ? bw_error_no_memory() : error;
+}
+
+/* Whether a name can stand in a column, as it is. */
+static bool is_good_name(struct bw_buffer *escaped, const char *name)
+{
+    const size_t length = strlen(name);
+    escaped->length = 0;
+    if (!length || length > LONGEST_NAME)
+        return false;
+    bw_escape_append(escaped, name, length);
+    return escaped->length == length && memcmp(escaped->data, name, length) == 0;
+}
+
+/* NAME:PASSWORD:NUMBER... */
+static struct bw_error *take_line(struct list *list, char *line, struct bw_buffer *escaped)
+{
+    char *colon = strchr(line, ':');
+    const char *digits = colon ? strchr(colon + 1, ':') : NULL;
+    uint64_t number;
+    if (!digits++ || !bw_parse_digits(&digits, 10, &number) || number > UINT32_MAX ||
+        (*digits && *digits != ':'))
+        return NULL;
+    *colon = '\0';
+    if (!is_good_name(escaped, line))
+        return NULL;
+    if (!BW_ARRAY_RESERVE(list->people, list->count, list->capacity))
+        return bw_error_no_memory();
+    list->people[list->count] = (struct person){(uint32_t)number, (uint32_t)list->count, line};
+    list->count++;
+    return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct person *left = a, *right = b;
+    return left->number != right->number ? (left->number > right->number ? 1 : -1)
+                                         : (left->line > right->line ? 1 : -1);
+}
+
+static struct bw_error *read_list(struct bw_fs *fs, const struct bw_place *place, struct list *list)
+{
+    BW_AUTO_BUFFER struct bw_buffer escaped = {0};
+    BW_TRY(read_text(fs, place, &list->text));
+    for (char *line = list->text.data; line && *line;) {
+        char *end = line + strcspn(line, "\n");
+        const bool is_last = !*end;
+        *end = '\0';
+        BW_TRY(take_line(list, line, &escaped));
+        line = is_last ? NULL : end + 1;
+    }
+    if (list->count)
+        qsort(list->people, list->count, sizeof *list->people, compare);
+    return NULL;
+}
+
+/* Where it is. */
+
+static bool has_users(const struct bw_fs *fs, const struct bw_subvolume *from)
+{
+    struct bw_place place;
+    BW_AUTO_ERROR struct bw_error *error = bw_lookup(fs, from, "/etc/passwd", true, &place);
+    return !error && place.type == BW_FILE_REGULAR;
+}
+
+/* Whether a subvolume stands for itself. */
+static bool is_original(struct bw_fs *fs, const struct bw_subvolume *subvolume)
+{
+    struct bw_subvolume_info info;
+    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_get(fs, subvolume, &info);
+    return !error && !info.is_snapshot && !info.is_deleted;
+}
+
+/* NULL: none has any. */
+static const struct bw_subvolume *find_place(struct bw_fs *fs, const struct bw_subvolume *from)
+{
+    const struct bw_subvolume *first[] = {from, NULL, bw_subvolume_by_id(fs, BW_TOP_SUBVOLUME)};
+    const struct bw_subvolume *next = NULL;
+    bw_error_free(bw_subvolume_by_name(fs, "default", &first[1]));
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (first[i] && has_users(fs, first[i]))
+            return first[i];
+    while ((next = bw_subvolume_next(fs, next)))
+        if (is_original(fs, next) && has_users(fs, next))
+            return next;
+    return NULL;
+}
+
+static struct bw_error *read_from(struct bw_fs *fs, const struct bw_subvolume *from,
+                                  struct bw_people *people)
+{
+    struct bw_place place;
+    size_t length;
+    BW_TRY(bw_subvolume_path(fs, from, &people->place, &length));
+    if (length == 1)
+        *people->place = '\0';
+    BW_TRY(bw_lookup(fs, from, "/etc/passwd", true, &place));
+    BW_TRY(read_list(fs, &place, &people->users));
+    BW_AUTO_ERROR struct bw_error *missing = bw_lookup(fs, from, "/etc/group", true, &place);
+    return missing ? NULL : read_list(fs, &place, &people->groups);
+}
+
+struct bw_error *bw_people_read(struct bw_fs *fs, const struct bw_subvolume *from,
+                                struct bw_people **result)
+{
+    struct bw_people *people = calloc(1, sizeof *people);
+    if (!people)
+        return bw_error_no_memory();
+    const struct bw_subvolume *found = find_place(fs, from);
+    struct bw_error *error = found ? read_from(fs, found, people) : NULL;
+    if (error) {
+        bw_people_destroy(people);
+        return bw_error_prefix(error, "names of users and groups");
+    }
+    *result = people;
+    return NULL;
+}
+
+static void free_list(struct list *list)
+{
+    bw_buffer_free(&list->text);
+    free(list->people);
+}
+
+void bw_people_destroy(struct bw_people *people)
+{
+    if (!people)
+        return;
+    free_list(&people->users);
+    free_list(&people->groups);
+    free(people->place);
+    free(people);
+}
+
+const char *bw_people_place(const struct bw_people *people)
+{
+    return people->place ? people->place : "";
+}
+
+/* Asking. */
+
+/* The first of that number. */
+static const char *find_name(const struct list *list, uint32_t number)
+{
+    size_t low = 0, high = list->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (list->people[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->count && list->people[low].number == number ? list->people[low].name : NULL;
+}
+
+static bool find_number(const struct list *list, const char *name, uint32_t *number)
+{
+    uint32_t line = UINT32_MAX;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->people[i].line < line && strcmp(list->people[i].name, name) == 0) {
+            line = list->people[i].line;
+            *number = list->people[i].number;
+        }
+    return line != UINT32_MAX;
+}
+
+const char *bw_people_user(const struct bw_people *people, uint32_t number)
+{
+    return people ? find_name(&people->users, number) : NULL;
+}
+
+const char *bw_people_group(const struct bw_people *people, uint32_t number)
+{
+    return people ? find_name(&people->groups, number) : NULL;
+}
+
+bool bw_people_find_user(const struct bw_people *people, const char *name, uint32_t *number)
+{
+    return find_number(&people->users, name, number);
+}
+
+bool bw_people_find_group(const struct bw_people *people, const char *name, uint32_t *number)
+{
+    return find_number(&people->groups, name, number);
+}
