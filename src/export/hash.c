@@ -10,14 +10,30 @@
 #include "base/cleanup.h"
 #include "base/gcrypt.h"
 
+const char *const bw_hash_names[] = {
+    [BW_HASH_SHA256] = "sha256",   [BW_HASH_SHA512] = "sha512", [BW_HASH_SHA384] = "sha384",
+    [BW_HASH_BLAKE2B] = "blake2b", [BW_HASH_SHA1] = "sha1",     [BW_HASH_MD5] = "md5",
+    [BW_HASH_XXH64] = "xxh64",     [BW_HASH_ALGORITHMS] = NULL,
+};
+
+const char *const bw_hash_tags[] = {
+    [BW_HASH_SHA256] = "SHA256",   [BW_HASH_SHA512] = "SHA512", [BW_HASH_SHA384] = "SHA384",
+    [BW_HASH_BLAKE2B] = "BLAKE2b", [BW_HASH_SHA1] = "SHA1",     [BW_HASH_MD5] = "MD5",
+    [BW_HASH_XXH64] = "XXH64",
+};
+
+/* Their numbers in libgcrypt, which does not have the last one, and their bytes. */
 static const struct {
-    const char *name;
-    int number; /* libgcrypt's; 0: it has none */
-} algorithms[BW_HASH_ALGORITHMS] = {
-    [BW_HASH_SHA256] = {"sha256", GCRY_MD_SHA256},
-    [BW_HASH_MD5] = {"md5", GCRY_MD_MD5},
-    [BW_HASH_BLAKE2B] = {"blake2b", GCRY_MD_BLAKE2B_512},
-    [BW_HASH_XXH64] = {"xxh64", 0},
+    int number;
+    size_t bytes;
+} algorithms[] = {
+    [BW_HASH_SHA256] = {GCRY_MD_SHA256, 32},
+    [BW_HASH_SHA512] = {GCRY_MD_SHA512, 64},
+    [BW_HASH_SHA384] = {GCRY_MD_SHA384, 48},
+    [BW_HASH_BLAKE2B] = {GCRY_MD_BLAKE2B_512, 64},
+    [BW_HASH_SHA1] = {GCRY_MD_SHA1, 20},
+    [BW_HASH_MD5] = {GCRY_MD_MD5, 16},
+    [BW_HASH_XXH64] = {0, 8},
 };
 
 struct bw_hash {
@@ -26,9 +42,9 @@ struct bw_hash {
     XXH64_state_t *xxhash;
 };
 
-const char *bw_hash_name(enum bw_hash_algorithm algorithm)
+size_t bw_hash_digits(enum bw_hash_algorithm algorithm)
 {
-    return algorithm < BW_HASH_ALGORITHMS ? algorithms[algorithm].name : NULL;
+    return 2 * algorithms[algorithm].bytes;
 }
 
 void bw_hash_prepare(void)
@@ -49,7 +65,7 @@ static struct bw_error *open_hash(struct bw_hash *hash, enum bw_hash_algorithm a
     return gcry_err_code(problem) == GPG_ERR_ENOMEM
                ? bw_error_no_memory()
                : bw_error_create(BW_ERROR_UNSUPPORTED, "%s cannot be computed here: %s",
-                                 bw_hash_name(algorithm), gcry_strerror(problem));
+                                 bw_hash_names[algorithm], gcry_strerror(problem));
 }
 
 struct bw_error *bw_hash_create(enum bw_hash_algorithm algorithm, struct bw_hash **result)

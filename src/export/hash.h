@@ -9,13 +9,22 @@
 
 #include "btrfs-walk/error.h"
 
+/** The preferred ones come first: a list with several kinds of hashes is compared by that. */
 enum bw_hash_algorithm {
     BW_HASH_SHA256,
-    BW_HASH_MD5,
+    BW_HASH_SHA512,
+    BW_HASH_SHA384,
     BW_HASH_BLAKE2B, /**< BLAKE2b with 512 bits */
+    BW_HASH_SHA1,
+    BW_HASH_MD5,
     BW_HASH_XXH64,
     BW_HASH_ALGORITHMS,
 };
+
+/** Their names ("sha256"), and after the last, NULL. */
+extern const char *const bw_hash_names[];
+/** Their names in lines as `sha256sum --tag` writes them ("SHA256"). */
+extern const char *const bw_hash_tags[];
 
 /** Digits of the longest, and with a NUL. */
 enum { BW_HASH_DIGITS = 128, BW_HASH_TEXT = BW_HASH_DIGITS + 1 };
@@ -23,8 +32,8 @@ enum { BW_HASH_DIGITS = 128, BW_HASH_TEXT = BW_HASH_DIGITS + 1 };
 /** A hash under way. One thread at a time may use it. */
 struct bw_hash;
 
-/** Name of an algorithm ("sha256"); NULL if the number is none. */
-const char *bw_hash_name(enum bw_hash_algorithm algorithm);
+/** How many digits a hash has. */
+size_t bw_hash_digits(enum bw_hash_algorithm algorithm);
 
 /** To be called once before threads make hashes. */
 void bw_hash_prepare(void);

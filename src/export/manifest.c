@@ -46,22 +46,58 @@ static struct bw_manifest_entry *add(struct bw_manifest *manifest)
 
 /* Lines of hashes. */
 
-static const struct {
-    size_t digits;
+/* A line of a hash and a name, cut into them. */
+struct hash_line {
+    char *hash, *name;
     enum bw_hash_algorithm algorithm;
-} hash_lengths[] = {
-    {64, BW_HASH_SHA256}, {32, BW_HASH_MD5}, {128, BW_HASH_BLAKE2B}, {16, BW_HASH_XXH64}};
+};
 
-/* Whether a line begins with a hash; `*digits` is its length. */
-static bool is_hash(const char *line, enum bw_hash_algorithm *algorithm, size_t *digits)
+/* Hashes of one length cannot be told apart without a tag: 128 digits are BLAKE2b's, as ever. */
+static bool has_algorithm(size_t digits, enum bw_hash_algorithm *algorithm)
 {
-    *digits = strspn(line, "0123456789abcdefABCDEF");
-    for (size_t i = 0; i < sizeof hash_lengths / sizeof *hash_lengths; i++) {
-        *algorithm = hash_lengths[i].algorithm;
-        if (*digits == hash_lengths[i].digits)
-            return line[*digits] == ' ' && (line[*digits + 1] == ' ' || line[*digits + 1] == '*');
-    }
-    return false;
+    *algorithm = 0;
+    while (*algorithm < BW_HASH_ALGORITHMS &&
+           (*algorithm == BW_HASH_SHA512 || bw_hash_digits(*algorithm) != digits))
+        ++*algorithm;
+    return *algorithm < BW_HASH_ALGORITHMS;
+}
+
+static size_t count_digits(const char *text)
+{
+    return strspn(text, "0123456789abcdefABCDEF");
+}
+
+/* SHA256 (NAME) = HASH. Nothing is written where it does not fit. */
+static bool cut_tagged(char *line, struct hash_line *parts)
+{
+    char *bracket = strstr(line, " ("), *equals = NULL;
+    for (char *next = line; (next = strstr(next, ") = ")); next++)
+        equals = next;
+    parts->algorithm = 0;
+    while (bracket && parts->algorithm < BW_HASH_ALGORITHMS &&
+           (strlen(bw_hash_tags[parts->algorithm]) != (size_t)(bracket - line) ||
+            memcmp(line, bw_hash_tags[parts->algorithm], (size_t)(bracket - line)) != 0))
+        parts->algorithm++;
+    if (!bracket || !equals || parts->algorithm == BW_HASH_ALGORITHMS || equals <= bracket + 2)
+        return false;
+    parts->name = bracket + 2;
+    parts->hash = equals + 4;
+    return count_digits(parts->hash) == bw_hash_digits(parts->algorithm) &&
+           !parts->hash[count_digits(parts->hash)];
+}
+
+/* HASH, two spaces, NAME; or a space and an asterisk. */
+static bool cut_plain(char *line, struct hash_line *parts)
+{
+    size_t digits = count_digits(line);
+    *parts = (struct hash_line){.hash = line, .name = line + digits + 2};
+    return has_algorithm(digits, &parts->algorithm) && line[digits] == ' ' &&
+           (line[digits + 1] == ' ' || line[digits + 1] == '*') && *parts->name;
+}
+
+static bool cut_hash_line(char *line, struct hash_line *parts)
+{
+    return cut_plain(line, parts) || cut_tagged(line, parts);
 }
 
 /* Ends the next line, or what ends with NUL, and moves on. */
@@ -90,25 +126,35 @@ static void unescape_name(char *name)
 
 static struct bw_error *read_hash_line(struct reader *reader, char *line)
 {
-    struct bw_manifest *manifest = reader->manifest;
-    size_t digits;
-    enum bw_hash_algorithm algorithm;
+    struct hash_line parts;
     bool escapes = *line == '\\';
-    line += escapes;
-    if (!is_hash(line, &algorithm, &digits) || !line[digits + 2])
+    if (!cut_hash_line(line + escapes, &parts))
         return refuse(reader, "neither a hash and a path nor a line of mtree(5)", "");
-    struct bw_manifest_entry *entry = add(manifest);
+    struct bw_manifest_entry *entry = add(reader->manifest);
     if (!entry)
         return bw_error_no_memory();
-    line[digits] = '\0';
+    char *end = parts.hash > parts.name ? parts.hash - strlen(") = ") : parts.name - strlen("  ");
+    *end = '\0';
     if (escapes)
-        unescape_name(line + digits + 2);
-    *entry = (struct bw_manifest_entry){.path = relative(line + digits + 2),
+        unescape_name(parts.name);
+    *entry = (struct bw_manifest_entry){.path = relative(parts.name),
                                         .line = reader->line,
                                         .given = BW_MANIFEST_HASH,
-                                        .hash = line,
-                                        .algorithm = algorithm};
+                                        .hash = parts.hash,
+                                        .algorithm = parts.algorithm};
     return NULL;
+}
+
+/* Whether that is what the first line is. */
+static bool begins_with_hash(const struct reader *reader)
+{
+    struct hash_line parts;
+    char *line = reader->next + (*reader->next == '\\');
+    char *end = line + strcspn(line, "\n"), before = *end;
+    *end = '\0';
+    bool is_one = cut_hash_line(line, &parts);
+    *end = before;
+    return is_one;
 }
 
 static struct bw_error *read_hashes(struct reader *reader)
@@ -280,8 +326,6 @@ static void choose_algorithm(struct bw_manifest *manifest)
 
 struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest)
 {
-    enum bw_hash_algorithm algorithm;
-    size_t digits;
     *manifest = (struct bw_manifest){0};
     BW_TRY(bw_buffer_read_file(&manifest->text, file));
     bw_buffer_append_byte(&manifest->text, '\0'); /* room for the end of the last line */
@@ -290,9 +334,7 @@ struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest
     char *text = manifest->text.data;
     struct reader reader = {
         .manifest = manifest, .file = file, .next = text, .end = text + manifest->text.length - 1};
-    struct bw_error *error = is_hash(text + (*text == '\\'), &algorithm, &digits)
-                                 ? read_hashes(&reader)
-                                 : read_mtree(&reader);
+    struct bw_error *error = begins_with_hash(&reader) ? read_hashes(&reader) : read_mtree(&reader);
     bw_buffer_free(&reader.directory);
     bw_buffer_append_byte(&manifest->ignored, '\0');
     if (!error && manifest->ignored.failed)

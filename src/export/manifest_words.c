@@ -90,26 +90,6 @@ static bool take_device(char *value, struct bw_manifest_entry *entry)
            take_number(next, 10, &entry->minor);
 }
 
-static bool take_hash(char *value, struct bw_manifest_entry *entry,
-                      enum bw_hash_algorithm algorithm, size_t digits)
-{
-    if (entry->given & BW_MANIFEST_HASH && entry->algorithm < algorithm)
-        return true; /* the other one is stronger */
-    entry->algorithm = algorithm;
-    entry->hash = value;
-    return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
-}
-
-static bool take_sha256(char *value, struct bw_manifest_entry *entry)
-{
-    return take_hash(value, entry, BW_HASH_SHA256, 64);
-}
-
-static bool take_md5(char *value, struct bw_manifest_entry *entry)
-{
-    return take_hash(value, entry, BW_HASH_MD5, 32);
-}
-
 static bool take_nothing(char *value, struct bw_manifest_entry *entry)
 {
     (void)entry;
@@ -121,20 +101,11 @@ static const struct keyword {
     unsigned bit;
     bool (*take)(char *value, struct bw_manifest_entry *entry);
 } keywords[] = {
-    {"type", BW_MANIFEST_TYPE, take_type},
-    {"mode", BW_MANIFEST_MODE, take_mode},
-    {"uid", BW_MANIFEST_UID, take_uid},
-    {"gid", BW_MANIFEST_GID, take_gid},
-    {"nlink", BW_MANIFEST_LINKS, take_links},
-    {"size", BW_MANIFEST_SIZE, take_size},
-    {"time", BW_MANIFEST_TIME, take_time},
-    {"link", BW_MANIFEST_LINK, take_link},
-    {"device", BW_MANIFEST_DEVICE, take_device},
-    {"sha256", BW_MANIFEST_HASH, take_sha256},
-    {"sha256digest", BW_MANIFEST_HASH, take_sha256},
-    {"md5", BW_MANIFEST_HASH, take_md5},
-    {"md5digest", BW_MANIFEST_HASH, take_md5},
-    {"optional", BW_MANIFEST_OPTIONAL, take_nothing},
+    {"type", BW_MANIFEST_TYPE, take_type},       {"mode", BW_MANIFEST_MODE, take_mode},
+    {"uid", BW_MANIFEST_UID, take_uid},          {"gid", BW_MANIFEST_GID, take_gid},
+    {"nlink", BW_MANIFEST_LINKS, take_links},    {"size", BW_MANIFEST_SIZE, take_size},
+    {"time", BW_MANIFEST_TIME, take_time},       {"link", BW_MANIFEST_LINK, take_link},
+    {"device", BW_MANIFEST_DEVICE, take_device}, {"optional", BW_MANIFEST_OPTIONAL, take_nothing},
 };
 
 static const struct keyword *find(const char *name)
@@ -145,15 +116,37 @@ static const struct keyword *find(const char *name)
     return NULL;
 }
 
+/* The algorithm of "sha256" or "sha256digest"; BW_HASH_ALGORITHMS: that is no hash. */
+static enum bw_hash_algorithm find_hash(const char *name)
+{
+    enum bw_hash_algorithm algorithm = 0;
+    for (; algorithm < BW_HASH_ALGORITHMS; algorithm++) {
+        size_t length = strlen(bw_hash_names[algorithm]);
+        if (strncmp(name, bw_hash_names[algorithm], length) == 0 &&
+            (!name[length] || strcmp(name + length, "digest") == 0))
+            break;
+    }
+    return algorithm;
+}
+
+static bool take_hash(char *value, struct bw_manifest_entry *entry,
+                      enum bw_hash_algorithm algorithm)
+{
+    size_t digits = bw_hash_digits(algorithm);
+    if (entry->given & BW_MANIFEST_HASH && entry->algorithm < algorithm)
+        return true; /* the other one is preferred */
+    entry->algorithm = algorithm;
+    entry->hash = value;
+    return strlen(value) == digits && strspn(value, "0123456789abcdefABCDEF") == digits;
+}
+
 /* Keywords that are not compared: hashes of other kinds, and what an image does not have. */
 static bool is_other(const char *name)
 {
     static const char *const others[] = {
-        "cksum",        "contents",     "flags",     "gname",           "ignore",
-        "inode",        "nochange",     "resdevice", "rmd160",          "sha1",
-        "rmd160digest", "sha1digest",   "sha384",    "ripemd160digest", "sha384digest",
-        "sha512",       "sha512digest", "sha512256", "sha512256digest", "tags",
-        "uname"};
+        "cksum",           "contents",  "flags",           "gname",  "ignore",
+        "inode",           "nochange",  "resdevice",       "rmd160", "rmd160digest",
+        "ripemd160digest", "sha512256", "sha512256digest", "tags",   "uname"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(name, others[i]) == 0)
             return true;
@@ -182,25 +175,28 @@ const char *bw_manifest_take(char *word, struct bw_manifest_entry *entry, struct
     if (equals)
         *equals = '\0';
     const struct keyword *keyword = find(word);
-    if (!keyword && !is_other(word))
+    const enum bw_hash_algorithm algorithm = find_hash(word);
+    const bool is_hash = algorithm < BW_HASH_ALGORITHMS;
+    if (!keyword && !is_hash && !is_other(word))
         return "unknown keyword";
-    if (!keyword) {
+    if (!keyword && !is_hash) {
         ignore(ignored, word);
         return NULL;
     }
-    if (!keyword->take(value, entry)) {
+    if (!(keyword ? keyword->take(value, entry) : take_hash(value, entry, algorithm))) {
         if (equals)
             *equals = '=';
         return "a value that the keyword does not have";
     }
-    entry->given |= keyword->bit;
+    entry->given |= keyword ? keyword->bit : BW_MANIFEST_HASH;
     return NULL;
 }
 
 const char *bw_manifest_unset(const char *name, struct bw_manifest_entry *entry)
 {
     const struct keyword *keyword = find(name);
-    entry->given &= strcmp(name, "all") == 0 ? 0 : ~(keyword ? keyword->bit : 0);
+    const unsigned hash = find_hash(name) < BW_HASH_ALGORITHMS ? BW_MANIFEST_HASH : 0;
+    entry->given &= strcmp(name, "all") == 0 ? 0 : ~(keyword ? keyword->bit : hash);
     return NULL;
 }
 

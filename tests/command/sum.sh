@@ -14,12 +14,14 @@ compressed=$BUILD/fixtures/compressed/dev1.img
 for image in "$plain" "$compressed"; do
     rm -rf "$WORK/out"
     holds "extract" "$PROGRAM" extract -q -C "$WORK/out" "$image"
-    for pair in sha256:sha256sum md5:md5sum blake2b:b2sum xxh64:xxh64sum; do
-        have "${pair#*:}" || { skip "no ${pair#*:}"; continue; }
-        "$PROGRAM" sum --algorithm "${pair%:*}" "$image" |
-            sed -E 's|^(\\?[0-9a-f]+  )/|\1|' > "$WORK/sums"
-        holds "${pair#*:} -c" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" \
-            "${pair#*:}" "$WORK/sums"
+    for pair in sha256:sha256sum sha512:sha512sum sha384:sha384sum blake2b:b2sum sha1:sha1sum \
+        md5:md5sum xxh64:xxh64sum sha256:sha256sum:--tag blake2b:b2sum:--tag; do
+        IFS=: read -r name tool tag <<< "$pair"
+        have "$tool" || { skip "no $tool"; continue; }
+        "$PROGRAM" sum --algorithm "$name" $tag "$image" |
+            sed -E 's#^(\\?([0-9a-f]+  |[A-Z0-9a-z]+ \())/#\1#' > "$WORK/sums"
+        holds "$tool -c $tag" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "$tool" \
+            "$WORK/sums"
     done
     is "a line a file" "$("$PROGRAM" sum -0 "$image" | tr -dc '\0' | wc -c)" \
         "$("$PROGRAM" -0 "$image" | tr -dc '\0' | wc -c)"
@@ -46,6 +48,13 @@ is "and has no line" "$(wc -c < "$WORK/lines")" 0
 is "status of an unknown algorithm" $? 2
 "$PROGRAM" sum --subvol nowhere "$plain" > /dev/null 2>&1
 is "status of an unknown subvolume" $? 2
+for name in sha1 sha384 sha512; do
+    "$PROGRAM" sum --tag --algorithm $name "$plain" > "$WORK/sums"
+    holds "check --manifest with $name" "$PROGRAM" check -q --manifest "$WORK/sums" "$plain"
+done
+sed -i '1s/[0-8]$/9/; 1t; 1s/.$/0/' "$WORK/sums"
+"$PROGRAM" check -q --manifest "$WORK/sums" "$plain" > "$WORK/lines" 2>&1
+holds "one that is not true" grep -q "sha512 is .*, not" "$WORK/lines"
 "$PROGRAM" sum "$plain" > /dev/full 2> "$WORK/err"
 is "status of a full disk" $? 1
 

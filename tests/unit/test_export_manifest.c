@@ -99,14 +99,19 @@ static const struct {
     {"a\\qb\\", "1 aqb\\\n", ""},
     {"a\v", "1 a\n", ""},
     /* What is not compared is named once. */
-    {"a flags=none sha512=x uname=root\nb flags=x\n", "1 a\n2 b\n", "flags,sha512,uname"},
+    {"a flags=none rmd160=x uname=root\nb flags=x\n", "1 a\n2 b\n", "flags,rmd160,uname"},
     /* Of several hashes the strongest of the whole list is kept. */
     {"a md5=" MD5 "\nb sha256=" SHA " md5digest=" MD5 "\nc md5=" MD5 " sha256digest=" SHA "\n",
      "1 a\n2 b 0:0123\n3 c 0:0123\n", ""},
-    {"a md5=" MD5 "\n", "1 a 1:0123\n", ""},
+    {"a md5=" MD5 "\n", "1 a 5:0123\n", ""},
+    {"a sha384digest=" MD5 MD5 MD5 "\n/unset sha384\nb", "1 a 2:0123\n3 b\n", ""},
     /* Lines of hashes; a backslash in front says that there are escapes. */
     {SHA "  ./a b\n" SHA " *c\n\n\\" SHA "  d\\n\\\\e\\r\\x\n",
      "1 a b 0:0123\n2 c 0:0123\n4 d\n\\e\r\\x 0:0123\n", ""},
+    /* Lines with tags. Only they tell hashes of one length apart. */
+    {"SHA512 (/a) = b) = " SHA SHA "\n\\SHA512 (c\\n) = " SHA SHA "\n",
+     "1 a) = b 1:0123\n2 c\n 1:0123\n", ""},
+    {SHA SHA "  a\n", "1 a 3:0123\n", ""},
 };
 
 static void test_lists(void **state)
@@ -146,6 +151,9 @@ static const struct {
     {"a optional=yes\n", "optional=yes"},
     {"/set type=folder\n", "line 1: a value"},
     {SHA "  a\n" SHA " b\n", "line 2: neither a hash and a path"},
+    {SHA "  a\nSHA1 (a) = " SHA "\n", "line 2: neither a hash and a path"},
+    {SHA "  a\nSHA256 () = " SHA "\n", "line 2: neither a hash and a path"},
+    {SHA "  a\nSHA256 (a) = " SHA "x\n", "line 2: neither a hash and a path"},
     {SHA "  a\n" MD5 MD5 "  \n", "line 2: neither"},
     {SHA "  a\n" SHA "0  b\n", "line 2: neither"},
 };

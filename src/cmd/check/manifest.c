@@ -124,7 +124,7 @@ static void compare_hash(struct comparison *comparison, const struct bw_feed_ite
 {
     struct bw_buffer *message = &comparison->message;
     if (*item->hash)
-        compare_text(message, bw_hash_name(entry->algorithm), item->hash, entry->hash);
+        compare_text(message, bw_hash_names[entry->algorithm], item->hash, entry->hash);
     else
         bw_buffer_format(message, "%s%s", message->length ? ", " : "",
                          item->error ? item->error->message : "its data cannot be read");

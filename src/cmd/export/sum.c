@@ -10,7 +10,7 @@
 struct sum_state {
     struct cmd_export_settings export;
     enum bw_hash_algorithm algorithm;
-    bool null_terminated;
+    bool null_terminated, tag;
 };
 
 /* The work under way. */
@@ -23,19 +23,12 @@ struct sum {
     struct cmd_hashing hashing;
 };
 
-static struct bw_error *take_algorithm(void *target, const struct cmd_option *option,
-                                       const char *argument)
-{
-    struct sum_state *sum = target;
-    for (sum->algorithm = 0; sum->algorithm < BW_HASH_ALGORITHMS; sum->algorithm++)
-        if (strcmp(argument, bw_hash_name(sum->algorithm)) == 0)
-            return NULL;
-    return cmd_bad_argument(option, argument, "sha256, md5, blake2b, xxh64");
-}
-
 static const struct cmd_option options[] = {
-    {0, "algorithm", "WORD", "sha256 (default), md5, blake2b (512 bits) or xxh64",
-     .take = take_algorithm},
+    {'a', "algorithm", "WORD",
+     "sha256 (default), sha512, sha384, blake2b (512 bits), sha1, md5 or xxh64",
+     CMD_WORD(struct sum_state, algorithm, bw_hash_names)},
+    {0, "tag", NULL, "write 'SHA256 (NAME) = HASH', as BSD does and sha256sum --tag",
+     CMD_FLAG(struct sum_state, tag)},
     {'0', "zero", NULL,
      "end each line with a NUL byte instead of a newline, and do not escape names",
      CMD_FLAG(struct sum_state, null_terminated)},
@@ -61,37 +54,48 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
-/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
- * name. */
-static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *item)
+/* Characters that would end a line, and the backslash itself. */
+static bool needs_escapes(const struct bw_feed_item *item)
 {
-    const char *path = item->path.data;
-    bool escapes = memchr(path, '\n', item->path.length) || memchr(path, '\\', item->path.length);
-    if (escapes)
-        bw_buffer_append_byte(line, '\\');
-    bw_buffer_format(line, "%s  ", item->hash);
-    for (size_t i = 0; i < item->path.length; i++) {
-        if (path[i] == '\n' || path[i] == '\\')
-            bw_buffer_append_byte(line, '\\');
-        bw_buffer_append_byte(line, path[i] == '\n' ? 'n' : path[i]);
-    }
-    bw_buffer_append_byte(line, '\n');
+    for (size_t i = 0; i < item->path.length; i++)
+        if (strchr("\n\r\\", item->path.data[i]))
+            return true;
+    return false;
 }
 
+static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *item)
+{
+    for (size_t i = 0; i < item->path.length; i++) {
+        const char byte = item->path.data[i];
+        if (byte == '\n' || byte == '\r' || byte == '\\')
+            bw_buffer_append_byte(line, '\\');
+        bw_buffer_append_byte(line, byte == '\n' ? 'n' : byte == '\r' ? 'r' : byte);
+    }
+}
+
+/* As sha256sum -c wants them: a backslash in front of the line says that there are some in the
+ * name. */
 static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *item)
 {
+    const struct sum_state *state = sum->state;
     struct bw_buffer *line = &sum->line;
+    bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(item));
     line->length = 0;
-    if (!sum->state->null_terminated && !sum->terminal) {
-        append_escaped(line, item);
-    } else {
+    if (!plain && !sum->terminal)
+        bw_buffer_append_byte(line, '\\');
+    if (state->tag)
+        bw_buffer_format(line, "%s (", bw_hash_tags[state->algorithm]);
+    else
         bw_buffer_format(line, "%s  ", item->hash);
-        if (sum->state->null_terminated)
-            bw_buffer_append(line, item->path.data, item->path.length);
-        else
-            bw_escape_append(line, item->path.data, item->path.length);
-        bw_buffer_append_byte(line, sum->state->null_terminated ? '\0' : '\n');
-    }
+    if (plain)
+        bw_buffer_append(line, item->path.data, item->path.length);
+    else if (sum->terminal)
+        bw_escape_append(line, item->path.data, item->path.length);
+    else
+        append_escaped(line, item);
+    if (state->tag)
+        bw_buffer_format(line, ") = %s", item->hash);
+    bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
     return line->failed ? bw_error_no_memory() : cmd_write(&sum->output, line->data, line->length);
 }
 
@@ -159,8 +163,9 @@ const struct command cmd_sum = {
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, all files are\n"
         "hashed. It starts at the top-level subvolume (id 5), or at that of --subvol. Each line\n"
-        "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'md5sum -c', 'b2sum -c'\n"
-        "and 'xxh64sum -c' expect. Files that cannot be read completely are named on stderr and\n"
+        "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'b2sum -c', 'md5sum -c'\n"
+        "and 'xxh64sum -c' expect; so do 'check --manifest' and, with --tag, all of them. Files "
+        "that cannot be read completely are named on stderr and\n"
         "get no line. Holes are hashed as zeros, which takes hours for a file of several TiB,\n"
         "however little of it is stored; --size -2T leaves out files larger than one TiB. Files\n"
         "with more than 16 TiB of holes are not hashed.\n",
