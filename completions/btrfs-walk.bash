@@ -69,10 +69,10 @@ _btrfs_walk() {
     *:@) ;;
     walk:-o | walk:--output) _btrfs_walk_offer_list "$word" 'path path_bytes subvolume inode type mode uid gid size bytes nlink atime mtime ctime otime generation transid sequence flags compression' ;;
     walk:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
-    walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--regex | walk:--exclude | walk:--size | walk:--newer | walk:--mtime | walk:--uid | walk:--gid | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:-j | walk:--threads) : ;;
+    walk:--separator | walk:--type | walk:--name | walk:--iname | walk:--path | walk:--wholename | walk:--ipath | walk:--regex | walk:--iregex | walk:--exclude | walk:--size | walk:--newer | walk:--newermt | walk:--newerat | walk:--newerct | walk:--newerBt | walk:--mtime | walk:--atime | walk:--ctime | walk:--mmin | walk:--amin | walk:--cmin | walk:--uid | walk:--gid | walk:--user | walk:--group | walk:--perm | walk:--links | walk:--inum | walk:--maxdepth | walk:-j | walk:--threads) : ;;
     walk:--sort) mapfile -t COMPREPLY < <(compgen -W 'none path size mtime' -- "$word") ;;
     walk:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    ls:--type | ls:--name | ls:--iname | ls:--path | ls:--regex | ls:--exclude | ls:--size | ls:--newer | ls:--mtime | ls:--uid | ls:--gid | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth) : ;;
+    ls:--type | ls:--name | ls:--iname | ls:--path | ls:--wholename | ls:--ipath | ls:--regex | ls:--iregex | ls:--exclude | ls:--size | ls:--newer | ls:--newermt | ls:--newerat | ls:--newerct | ls:--newerBt | ls:--mtime | ls:--atime | ls:--ctime | ls:--mmin | ls:--amin | ls:--cmin | ls:--uid | ls:--gid | ls:--user | ls:--group | ls:--perm | ls:--links | ls:--inum | ls:--maxdepth) : ;;
     ls:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     ls:-T | ls:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     stat:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
@@ -93,34 +93,34 @@ _btrfs_walk() {
     versions:--separator) : ;;
     du:-o | du:--output) _btrfs_walk_offer_list "$word" 'path path_bytes type subvolume inode depth files total exclusive shared set_shared' ;;
     du:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
-    du:--separator | du:--type | du:--name | du:--iname | du:--path | du:--regex | du:--exclude | du:--size | du:--newer | du:--mtime | du:--uid | du:--gid | du:--perm | du:--links | du:--inum | du:--maxdepth) : ;;
+    du:--separator | du:--type | du:--name | du:--iname | du:--path | du:--wholename | du:--ipath | du:--regex | du:--iregex | du:--exclude | du:--size | du:--newer | du:--newermt | du:--newerat | du:--newerct | du:--newerBt | du:--mtime | du:--atime | du:--ctime | du:--mmin | du:--amin | du:--cmin | du:--uid | du:--gid | du:--user | du:--group | du:--perm | du:--links | du:--inum | du:--maxdepth) : ;;
     du:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     du:-T | du:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     compression:-o | compression:--output) _btrfs_walk_offer_list "$word" 'type percent disk uncompressed referenced files extents references inlined' ;;
     compression:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
-    compression:--separator | compression:--type | compression:--name | compression:--iname | compression:--path | compression:--regex | compression:--exclude | compression:--size | compression:--newer | compression:--mtime | compression:--uid | compression:--gid | compression:--perm | compression:--links | compression:--inum | compression:--maxdepth) : ;;
+    compression:--separator | compression:--type | compression:--name | compression:--iname | compression:--path | compression:--wholename | compression:--ipath | compression:--regex | compression:--iregex | compression:--exclude | compression:--size | compression:--newer | compression:--newermt | compression:--newerat | compression:--newerct | compression:--newerBt | compression:--mtime | compression:--atime | compression:--ctime | compression:--mmin | compression:--amin | compression:--cmin | compression:--uid | compression:--gid | compression:--user | compression:--group | compression:--perm | compression:--links | compression:--inum | compression:--maxdepth) : ;;
     compression:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     compression:-T | compression:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     sum:-a | sum:--algorithm) mapfile -t COMPREPLY < <(compgen -W 'sha256 sha512 sha384 blake2b sha1 md5 xxh64' -- "$word") ;;
     sum:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--regex | sum:--exclude | sum:--size | sum:--newer | sum:--mtime | sum:--uid | sum:--gid | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
+    sum:-j | sum:--threads | sum:--type | sum:--name | sum:--iname | sum:--path | sum:--wholename | sum:--ipath | sum:--regex | sum:--iregex | sum:--exclude | sum:--size | sum:--newer | sum:--newermt | sum:--newerat | sum:--newerct | sum:--newerBt | sum:--mtime | sum:--atime | sum:--ctime | sum:--mmin | sum:--amin | sum:--cmin | sum:--uid | sum:--gid | sum:--user | sum:--group | sum:--perm | sum:--links | sum:--inum | sum:--maxdepth) : ;;
     sum:-T | sum:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     tar:-f | tar:--file | tar:-T | tar:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     tar:--format) mapfile -t COMPREPLY < <(compgen -W 'pax cpio mtree' -- "$word") ;;
     tar:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     tar:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    tar:-j | tar:--threads | tar:--type | tar:--name | tar:--iname | tar:--path | tar:--regex | tar:--exclude | tar:--size | tar:--newer | tar:--mtime | tar:--uid | tar:--gid | tar:--perm | tar:--links | tar:--inum | tar:--maxdepth) : ;;
+    tar:-j | tar:--threads | tar:--type | tar:--name | tar:--iname | tar:--path | tar:--wholename | tar:--ipath | tar:--regex | tar:--iregex | tar:--exclude | tar:--size | tar:--newer | tar:--newermt | tar:--newerat | tar:--newerct | tar:--newerBt | tar:--mtime | tar:--atime | tar:--ctime | tar:--mmin | tar:--amin | tar:--cmin | tar:--uid | tar:--gid | tar:--user | tar:--group | tar:--perm | tar:--links | tar:--inum | tar:--maxdepth) : ;;
     extract:-C | extract:--directory | extract:-T | extract:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     extract:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     extract:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--regex | extract:--exclude | extract:--size | extract:--newer | extract:--mtime | extract:--uid | extract:--gid | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
-    deleted:--since | deleted:-j | deleted:--threads | deleted:--type | deleted:--name | deleted:--iname | deleted:--path | deleted:--regex | deleted:--exclude | deleted:--size | deleted:--newer | deleted:--mtime | deleted:--uid | deleted:--gid | deleted:--perm | deleted:--links | deleted:--inum | deleted:--maxdepth | deleted:--separator) : ;;
+    extract:-j | extract:--threads | extract:--type | extract:--name | extract:--iname | extract:--path | extract:--wholename | extract:--ipath | extract:--regex | extract:--iregex | extract:--exclude | extract:--size | extract:--newer | extract:--newermt | extract:--newerat | extract:--newerct | extract:--newerBt | extract:--mtime | extract:--atime | extract:--ctime | extract:--mmin | extract:--amin | extract:--cmin | extract:--uid | extract:--gid | extract:--user | extract:--group | extract:--perm | extract:--links | extract:--inum | extract:--maxdepth) : ;;
+    deleted:--since | deleted:-j | deleted:--threads | deleted:--type | deleted:--name | deleted:--iname | deleted:--path | deleted:--wholename | deleted:--ipath | deleted:--regex | deleted:--iregex | deleted:--exclude | deleted:--size | deleted:--newer | deleted:--newermt | deleted:--newerat | deleted:--newerct | deleted:--newerBt | deleted:--mtime | deleted:--atime | deleted:--ctime | deleted:--mmin | deleted:--amin | deleted:--cmin | deleted:--uid | deleted:--gid | deleted:--user | deleted:--group | deleted:--perm | deleted:--links | deleted:--inum | deleted:--maxdepth | deleted:--separator) : ;;
     deleted:--extract | deleted:--index) _btrfs_walk_offer_file "$1" "$word" ;;
     deleted:--on-error) mapfile -t COMPREPLY < <(compgen -W 'fail zero skip' -- "$word") ;;
     deleted:-o | deleted:--output) _btrfs_walk_offer_list "$word" 'left generation tree_root date type path path_bytes size mtime subvolume inode bad_bytes bad' ;;
     deleted:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     bodyfile:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
-    bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--regex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--mtime | bodyfile:--uid | bodyfile:--gid | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
+    bodyfile:-j | bodyfile:--threads | bodyfile:--type | bodyfile:--name | bodyfile:--iname | bodyfile:--path | bodyfile:--wholename | bodyfile:--ipath | bodyfile:--regex | bodyfile:--iregex | bodyfile:--exclude | bodyfile:--size | bodyfile:--newer | bodyfile:--newermt | bodyfile:--newerat | bodyfile:--newerct | bodyfile:--newerBt | bodyfile:--mtime | bodyfile:--atime | bodyfile:--ctime | bodyfile:--mmin | bodyfile:--amin | bodyfile:--cmin | bodyfile:--uid | bodyfile:--gid | bodyfile:--user | bodyfile:--group | bodyfile:--perm | bodyfile:--links | bodyfile:--inum | bodyfile:--maxdepth) : ;;
     bodyfile:-T | bodyfile:--files-from) _btrfs_walk_offer_file "$1" "$word" ;;
     mount:--subvol) _btrfs_walk_offer_subvolume "$1" "$word" ;;
     mount:--uid | mount:--gid) : ;;
@@ -191,13 +191,13 @@ _btrfs_walk() {
     *:-h | *:--help) mapfile -t COMPREPLY < <(compgen -W 'all' -- "$word") ;;
     walk:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si -b --raw --long --sort --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-0 --print0 -o --output --json --json-header --header --separator --iec --si -b --raw --long --sort --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth --subvol --no-snapshots -j --threads --summary $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     ls:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -d --directory -R --recursive -i --inode -h --human-readable --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-l --long -a --all -d --directory -R --recursive -i --inode -h --human-readable --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
@@ -239,43 +239,43 @@ _btrfs_walk() {
         fi ;;
     du:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-s --summarize -o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     compression:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --json --json-header --header --separator --iec --si -b --raw --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth --subvol -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     sum:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-a --algorithm --tag -0 --zero --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-a --algorithm --tag -0 --zero --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     tar:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-f --file --format --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-f --file --format --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     extract:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "-C --directory --skip-existing --preserve --on-error --no-checksums --subvol --no-snapshots -j --threads --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     deleted:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --no-scan --index --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--since --no-data --extract --unproven --no-scan --index --skip-existing --preserve --on-error -j --threads -0 --null --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
     bodyfile:*)
         if [[ $word == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "--subvol --no-snapshots -j --threads --type --name --iname --path --regex --exclude --size --empty --newer --mtime --uid --gid --perm --links --inum --maxdepth -T --files-from -0 --null $image $common" -- "$word")
+            mapfile -t COMPREPLY < <(compgen -W "--subvol --no-snapshots -j --threads --type --name --iname --path --wholename --ipath --regex --iregex --exclude --size --empty --newer --newermt --newerat --newerct --newerBt --mtime --atime --ctime --mmin --amin --cmin --uid --gid --user --group --perm --links --inum --not --or --maxdepth -T --files-from -0 --null $image $common" -- "$word")
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
