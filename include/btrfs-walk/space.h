@@ -26,6 +26,9 @@ const char *bw_chunk_type_name(uint64_t type);
 /** How many bytes a stripe of a chunk takes of its device. */
 uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk);
 
+/** How many stripes of a chunk hold different bytes: the others are copies and parity. */
+unsigned bw_chunk_different_stripes(const struct bw_chunk_info *chunk);
+
 /** Block groups, which say how much of each chunk is used. One thread at a time may use it. */
 struct bw_block_groups;
 

@@ -34,12 +34,17 @@ const char *bw_chunk_type_name(uint64_t type)
     }
 }
 
-uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
+unsigned bw_chunk_different_stripes(const struct bw_chunk_info *chunk)
 {
     const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    if (!profile || !profile->striped)
-        return chunk->length;
-    return chunk->length / ((chunk->stripe_count - profile->parity_stripes) / profile->copies);
+    return profile && profile->striped
+               ? (chunk->stripe_count - profile->parity_stripes) / profile->copies
+               : 1;
+}
+
+uint64_t bw_chunk_stripe_length(const struct bw_chunk_info *chunk)
+{
+    return chunk->length / bw_chunk_different_stripes(chunk);
 }
 
 /* A list of ranges that grows. */

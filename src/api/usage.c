@@ -72,14 +72,6 @@ static struct bw_usage_group *find_group(struct usage *usage, const struct bw_ch
     return group;
 }
 
-/* Bytes that a chunk in use takes of all devices, as a fraction of the bytes in it: the stripes by
- * those of them that hold different bytes. */
-static unsigned different_stripes(const struct bw_chunk_info *chunk)
-{
-    const struct bw_raid_profile *profile = bw_raid_profile_of(chunk->type);
-    return profile->striped ? (chunk->stripe_count - profile->parity_stripes) / profile->copies : 1;
-}
-
 static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *chunk)
 {
     struct usage *usage = context;
@@ -91,7 +83,7 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     if (error && error->code == BW_ERROR_NOT_FOUND)
         bw_fs_report(usage->fs, BW_DAMAGE, BW_TAKE(error));
     bw_error_free(error);
-    unsigned different = different_stripes(chunk);
+    const unsigned different = bw_chunk_different_stripes(chunk);
     double ratio = (double)chunk->stripe_count / different;
     if (ratio > usage->worst_ratio)
         usage->worst_ratio = ratio;
