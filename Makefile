@@ -50,8 +50,11 @@ SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 # The mount command needs libfuse 3; without it, that command says so.
 FUSE     ?= $(call exists,fuse3 >= 3.8)
 
+# Pictures are written as PNG with libpng; without it, as SVG.
+PNG      ?= $(call exists,libpng)
+
 # What the source sees as BW_USDT and so on. The shell is asked once.
-FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL STATIC
+FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG STATIC
 $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
@@ -77,12 +80,17 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
     override CFLAGS += $(shell $(PKG_CONFIG) --cflags fuse3)
     PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs fuse3)
   endif
+  ifeq ($(PNG),1)
+    override CFLAGS += $(shell $(PKG_CONFIG) --cflags libpng)
+    PROGRAM_LIBRARIES += $(shell $(PKG_CONFIG) --libs $(if $(filter 1,$(STATIC)),--static) libpng)
+  endif
 endif
 
 NEED_FUSE       := $(if $(filter 0,$(FUSE)),$(wildcard src/mount/*.c src/cmd/mount/keeper.c \
     tests/unit/test_mount*.c))
-EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/mount/*.c))
-LIBRARY_SOURCES := $(filter-out src/cmd/% src/export/% src/mount/%,\
+EXPORT_SOURCES  := $(filter-out $(NEED_FUSE),$(wildcard src/export/*.c src/draw/*.c \
+    src/mount/*.c))
+LIBRARY_SOURCES := $(filter-out src/cmd/% src/export/% src/draw/% src/mount/%,\
     $(shell find src -name '*.c' | sort))
 PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cmd -name '*.c' | sort))
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)

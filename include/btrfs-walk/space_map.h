@@ -70,6 +70,7 @@ struct bw_space_cell {
     uint64_t offset, bytes;             /**< where it lies in its area */
     uint64_t allocated[BW_SPACE_KINDS]; /**< to chunks; the sum is at most `bytes` */
     uint64_t used;                      /**< at most what is allocated */
+    double fill;                        /**< used / bytes, not rounded; 0 if there are no bytes */
     uint64_t generation;                /**< of what is used, the mean by bytes; 0: not known */
     uint64_t owner;       /**< tree that has more than half of what is used, if there is one;
                              otherwise any; 0: what several trees have, or not known */

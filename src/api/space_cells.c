@@ -36,15 +36,16 @@ struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t ar
     const struct bw_space_area *in = &map->areas[area];
     const struct bw_space_count *count = &map->cells[area * map->options.cells + number];
     struct bw_space_cell cell = {.offset = cell_begin(in, number),
-                                 .used = count->used,
                                  .generation = (uint64_t)(count->generation + 0.5),
                                  .owner = count->owner};
+    double allocated = 0, used = count->used;
     cell.bytes = cell_begin(in, number + 1) - cell.offset;
-    uint64_t allocated = 0;
     for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
-        allocated += cell.allocated[kind] = count->allocated[kind];
-    if (cell.used > allocated) /* several extent trees have the same */
-        cell.used = allocated;
+        allocated += (double)(cell.allocated[kind] = count->allocated[kind]);
+    if (used > allocated) /* several extent trees have the same */
+        used = allocated;
+    cell.used = (uint64_t)(used + 0.5);
+    cell.fill = cell.bytes ? used / (double)cell.bytes : 0;
     return cell;
 }
 
@@ -73,24 +74,16 @@ static bool take_part(const struct bw_space_map *map, size_t area, uint64_t *beg
 
 /* Pieces of chunks. */
 
-/* Bytes of the piece up to an offset in it that are used, if they are spread evenly. */
-static uint64_t used_up_to(uint64_t offset, double fill)
-{
-    return (uint64_t)((double)offset * fill);
-}
-
 void bw_space_add_piece(struct bw_space_map *map, const struct bw_space_piece *piece, uint64_t used)
 {
     const double fill = used < piece->chunk_length ? (double)used / (double)piece->chunk_length : 1;
-    uint64_t at = piece->offset + piece->begin, offset = piece->begin;
-    const uint64_t end = piece->offset + piece->end;
-    for (struct part part; take_part(map, piece->area, &at, end, &part); offset += part.bytes) {
-        const uint64_t bytes =
-            used ? used_up_to(offset + part.bytes, fill) - used_up_to(offset, fill) : 0;
+    const uint64_t bytes = piece->end - piece->begin, end = piece->offset + piece->end;
+    uint64_t at = piece->offset + piece->begin;
+    map->info.allocated[piece->kind] += bytes;
+    map->info.used[piece->kind] += (uint64_t)((double)bytes * fill + 0.5);
+    for (struct part part; take_part(map, piece->area, &at, end, &part);) {
         part.cell->allocated[piece->kind] += part.bytes;
-        part.cell->used += bytes;
-        map->info.allocated[piece->kind] += part.bytes;
-        map->info.used[piece->kind] += bytes;
+        part.cell->used += (double)part.bytes * fill;
     }
 }
 
@@ -143,7 +136,7 @@ struct bw_error *bw_space_add_used(struct bw_space_map *map, const struct bw_spa
     uint64_t at = piece->offset + from;
     for (struct part part; take_part(map, piece->area, &at, piece->offset + to, &part);) {
         struct bw_space_count *cell = part.cell;
-        cell->used += part.bytes;
+        cell->used += (double)part.bytes;
         cell->generation +=
             ((double)use->generation - cell->generation) * (double)part.bytes / (double)cell->used;
         vote(cell, use->owner, part.bytes);

@@ -10,7 +10,8 @@
 
 /** What is counted of a cell. */
 struct bw_space_count {
-    uint64_t allocated[BW_SPACE_KINDS], used;
+    uint64_t allocated[BW_SPACE_KINDS];
+    double used;
     double generation;      /**< mean */
     uint64_t owner, weight; /**< of a majority vote by bytes */
 };

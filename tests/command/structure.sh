@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$ROOT" || exit 1
 
 order="base format record probe servers graph xlators btree fs replay recovery data select walk"
-order+=" owners diff past check api export mount cmd"
+order+=" owners diff past check api export draw mount cmd"
 rank() {
     local n=0 folder
     for folder in $order; do
@@ -38,7 +38,7 @@ rule "public headers include only public headers" \
     "$(grep -n '#include "' include/btrfs-walk/*.h | grep -v '"btrfs-walk/')"
 rule "front ends include only public headers and base/" \
     "$(grep -rnE "#include \"($(sed 's/base //; s/ export.*//; s/ /|/g' <<< "$order"))/" \
-    src/cmd src/export src/mount)"
+    src/cmd src/export src/draw src/mount)"
 rule "reads only in storage" \
     "$(grep -rnE '\b(pread|preadv|preadv2|pread64)\(' src --include=*.c |
     grep -v '^src/xlators/storage/')"

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Making text safe for HTML and SVG. */
+#include "draw/markup.h"
+
+#include <inttypes.h>
+
+#include "base/escape.h"
+#include "base/utf8.h"
+
+static uint32_t decode(const uint8_t *bytes, size_t length)
+{
+    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = bytes[0] & masks[length];
+    for (size_t i = 1; i < length; i++)
+        code = code << 6 | (bytes[i] & 0x3f);
+    return code;
+}
+
+/* Characters that are not seen, or change how others are seen; and those that XML has not. Source:
+ * the Unicode standard, characters of the categories Cc, Cf, Zl and Zp. */
+static bool is_unseen(uint32_t code)
+{
+    static const struct {
+        uint32_t first, last;
+    } ranges[] = {{0x00, 0x1f},       {0x7f, 0x9f},      {0xad, 0xad},     {0x61c, 0x61c},
+                  {0x115f, 0x1160},   {0x180b, 0x180f},  {0x200b, 0x200f}, {0x2028, 0x202e},
+                  {0x2060, 0x206f},   {0x3164, 0x3164},  {0xfdd0, 0xfdef}, {0xfe00, 0xfe0f},
+                  {0xfeff, 0xfeff},   {0xfff0, 0xfffb},  {0xfffe, 0xffff}, {0x1bca0, 0x1bca3},
+                  {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i].first && code <= ranges[i].last)
+            return true;
+    return (code & 0xfffe) == 0xfffe;
+}
+
+static const char *entity_of(uint8_t byte)
+{
+    switch (byte) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+void bw_markup_text(struct bw_buffer *text, const char *bytes, size_t length)
+{
+    const uint8_t *next = (const uint8_t *)bytes;
+    for (size_t step; length; next += step, length -= step) {
+        const size_t sequence = bw_utf8_length(next, length);
+        step = sequence ? sequence : 1;
+        const char *entity = entity_of(*next);
+        const uint32_t code = sequence ? decode(next, sequence) : 0;
+        if (entity)
+            bw_buffer_append(text, entity, strlen(entity));
+        else if (!sequence)
+            bw_buffer_format(text, "\\%03o", *next);
+        else if (is_unseen(code))
+            bw_buffer_format(text, "\\u{%" PRIx32 "}", code);
+        else
+            bw_buffer_append(text, next, step);
+    }
+}
+
+void bw_markup_bytes(struct bw_buffer *text, const char *bytes, size_t length)
+{
+    struct bw_buffer BW_AUTO_BUFFER escaped = {0};
+    bw_escape_line(&escaped, bytes, length);
+    text->failed |= escaped.failed;
+    bw_markup_text(text, escaped.data, escaped.length);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Colours of cells, and their legend. The colours of types and trees can be told apart by people
+ * who do not see all colours (those of Okabe and Ito), and the scale is viridis. */
+#include "draw/picture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/escape.h"
+#include "base/human.h"
+#include "btrfs-walk/subvolume.h"
+#include "btrfs-walk/tree.h"
+
+enum { SCALE = 10, OWNERS = 8, OTHERS = OWNERS, TREES, SHARED };
+
+static const struct bw_color type_colors[BW_SPACE_KINDS] = {
+    {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0xd5, 0x5e, 0x00}, {0xcc, 0x79, 0xa7}};
+static const struct bw_color scale_colors[SCALE] = {
+    {0x44, 0x01, 0x54}, {0x48, 0x28, 0x78}, {0x3e, 0x49, 0x89}, {0x31, 0x68, 0x8e},
+    {0x26, 0x82, 0x8e}, {0x1f, 0x9e, 0x89}, {0x35, 0xb7, 0x79}, {0x6e, 0xce, 0x58},
+    {0xb5, 0xde, 0x2b}, {0xfd, 0xe7, 0x25}};
+static const struct bw_color owner_colors[] = {
+    {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0x00, 0x9e, 0x73}, {0xcc, 0x79, 0xa7},
+    {0x56, 0xb4, 0xe9}, {0xd5, 0x5e, 0x00}, {0x8b, 0x6f, 0xc0}, {0xb5, 0xa3, 0x00},
+    {0xa0, 0x7a, 0x55}, {0x5f, 0x6b, 0x7a}, {0xa9, 0xb0, 0xb8}};
+/* Those of btrfs-heatmap, on black. */
+static const struct bw_color heatmap_colors[BW_SPACE_KINDS] = {
+    {0xff, 0xff, 0xff}, {0x00, 0x00, 0xff}, {0xff, 0x00, 0x33}, {0x99, 0xcc, 0xff}};
+
+static const char *const kind_names[BW_SPACE_KINDS] = {"Data", "Metadata", "System",
+                                                       "Data+Metadata"};
+
+/* The legend. */
+
+static void add_colors(struct bw_picture *picture, const struct bw_color *colors, size_t count)
+{
+    memcpy(picture->colors, colors, count * sizeof *colors);
+    picture->color_count = count;
+}
+
+static const char *size_text(char room[BW_SIZE_ROOM + 1], uint64_t size)
+{
+    *bw_write_size(room, size, false) = '\0';
+    return room;
+}
+
+static void label_kinds(struct bw_picture *picture)
+{
+    const struct bw_space_map_info *info = picture->info;
+    char used[BW_SIZE_ROOM + 1], all[BW_SIZE_ROOM + 1];
+    add_colors(picture, picture->by == BW_DRAW_HEATMAP ? heatmap_colors : type_colors,
+               BW_SPACE_KINDS);
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+        picture->in_legend[kind] = info->allocated[kind];
+        snprintf(picture->labels[kind], BW_PICTURE_LABEL, "%s, %s of %s used", kind_names[kind],
+                 size_text(used, info->used[kind]), size_text(all, info->allocated[kind]));
+    }
+}
+
+static void label_scale(struct bw_picture *picture)
+{
+    const struct bw_space_map_info *info = picture->info;
+    add_colors(picture, scale_colors, SCALE);
+    picture->in_legend[0] = picture->in_legend[SCALE - 1] = true;
+    if (picture->by == BW_DRAW_FILL) {
+        snprintf(picture->labels[0], BW_PICTURE_LABEL, "allocated, nothing used");
+        snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "all used");
+        return;
+    }
+    snprintf(picture->labels[0], BW_PICTURE_LABEL, "oldest: generation %" PRIu64, info->oldest);
+    snprintf(picture->labels[SCALE - 1], BW_PICTURE_LABEL, "newest: generation %" PRIu64,
+             info->newest);
+}
+
+static bool is_subvolume(uint64_t tree)
+{
+    return tree == BW_TOP_SUBVOLUME || (tree >= 256 && tree <= (uint64_t)-257);
+}
+
+/* "/home (id 257), 1.50MiB"; what is too long is cut off, but not within a character. */
+static void label_subvolume(struct bw_fs *fs, uint64_t id, uint64_t bytes,
+                            char label[BW_PICTURE_LABEL])
+{
+    enum { NAME = 48 };
+    char size[BW_SIZE_ROOM + 1], *path = NULL;
+    size_t length = 0;
+    struct bw_buffer text = {0};
+    const struct bw_subvolume *subvolume = bw_subvolume_by_id(fs, id);
+    if (subvolume)
+        bw_error_free(bw_subvolume_path(fs, subvolume, &path, &length));
+    bw_escape_line(&text, path ? path : "", path ? length : 0);
+    const bool cut = text.length > NAME;
+    for (text.length = cut ? NAME : text.length;
+         cut && text.length && ((unsigned char)text.data[text.length] & 0xc0) == 0x80;)
+        text.length--;
+    snprintf(label, BW_PICTURE_LABEL, "%.*s%s%sid %" PRIu64 "%s, %s", (int)text.length,
+             text.data ? text.data : "", cut ? "..." : "", path ? " (" : "", id, path ? ")" : "",
+             size_text(size, bytes));
+    bw_buffer_free(&text);
+    free(path);
+}
+
+static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
+{
+    static const char *const rest[] = {"other subvolumes", "trees of the file system",
+                                       "shared, or not known whose"};
+    uint64_t sums[sizeof rest / sizeof *rest] = {0};
+    char size[BW_SIZE_ROOM + 1];
+    add_colors(picture, owner_colors, sizeof owner_colors / sizeof *owner_colors);
+    for (size_t i = 0; i < picture->info->owner_count; i++) {
+        const struct bw_space_owner *owner = &picture->info->owners[i];
+        if (is_subvolume(owner->id) && picture->owner_count < OWNERS) {
+            label_subvolume(fs, owner->id, owner->bytes, picture->labels[picture->owner_count]);
+            picture->in_legend[picture->owner_count] = true;
+            picture->owners[picture->owner_count++] = owner->id;
+        } else {
+            sums[is_subvolume(owner->id) ? 0 : owner->id ? 1 : 2] += owner->bytes;
+        }
+    }
+    for (unsigned i = 0; i < sizeof rest / sizeof *rest; i++) {
+        picture->in_legend[OTHERS + i] = sums[i];
+        snprintf(picture->labels[OTHERS + i], BW_PICTURE_LABEL, "%s, %s", rest[i],
+                 size_text(size, sums[i]));
+    }
+}
+
+struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
+                                  enum bw_draw_by by, enum bw_curve curve, unsigned order)
+{
+    struct bw_picture picture = {
+        .map = map, .info = bw_space_map_info(map), .by = by, .curve = curve, .order = order};
+    if (by == BW_DRAW_OWNER)
+        label_owners(&picture, fs);
+    else if (by == BW_DRAW_FILL || by == BW_DRAW_AGE)
+        label_scale(&picture);
+    else
+        label_kinds(&picture);
+    return picture;
+}
+
+/* Cells. */
+
+static unsigned main_kind(const struct bw_space_cell *cell)
+{
+    unsigned best = 0;
+    for (unsigned kind = 1; kind < BW_SPACE_KINDS; kind++)
+        if (cell->allocated[kind] > cell->allocated[best])
+            best = kind;
+    return best;
+}
+
+static unsigned owner_color(const struct bw_picture *picture, uint64_t owner)
+{
+    for (unsigned i = 0; i < picture->owner_count; i++)
+        if (picture->owners[i] == owner)
+            return i;
+    return is_subvolume(owner) ? OTHERS : owner ? TREES : SHARED;
+}
+
+static unsigned age_color(const struct bw_space_map_info *info, uint64_t generation)
+{
+    if (generation <= info->oldest || info->newest <= info->oldest)
+        return generation < info->newest ? 0 : SCALE - 1;
+    const double age = (double)(generation - info->oldest) / (double)(info->newest - info->oldest);
+    return age >= 1 ? SCALE - 1 : (unsigned)(age * (SCALE - 1) + 0.5);
+}
+
+/* Rounds, a half to the even of its neighbours. */
+static uint8_t to_byte(double value)
+{
+    const unsigned whole = (unsigned)value;
+    const double rest = value - whole;
+    return (uint8_t)(whole + (rest > 0.5 || (rest == 0.5 && whole % 2)));
+}
+
+/* How bright btrfs-heatmap draws a cell: from a tenth for what is allocated. */
+static double light_of(const struct bw_space_cell *cell)
+{
+    const double darkest = 0.1;
+    return darkest + cell->fill * (1 - darkest);
+}
+
+/* Its colour there: that of each type by its share of the cell. */
+static struct bw_color mix(const struct bw_space_cell *cell)
+{
+    const double light = light_of(cell);
+    double red = 0, green = 0, blue = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+        const double share = (double)cell->allocated[kind] / (double)cell->bytes;
+        red += heatmap_colors[kind].red * share;
+        green += heatmap_colors[kind].green * share;
+        blue += heatmap_colors[kind].blue * share;
+    }
+    return (struct bw_color){to_byte(red * light), to_byte(green * light), to_byte(blue * light)};
+}
+
+struct bw_paint bw_picture_paint(const struct bw_picture *picture, const struct bw_space_cell *cell)
+{
+    const double faint = 0.22;
+    uint64_t allocated = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+        allocated += cell->allocated[kind];
+    struct bw_paint paint = {.color = main_kind(cell),
+                             .mixed = picture->by == BW_DRAW_HEATMAP && cell->bytes};
+    if (paint.mixed)
+        paint.mixture = mix(cell);
+    if (!allocated)
+        return paint;
+    const double share = (double)allocated / (double)cell->bytes;
+    const double fill = (double)cell->used / (double)allocated;
+    double opacity = faint + (1 - faint) * fill;
+    switch (picture->by) {
+    case BW_DRAW_FILL:
+        paint.color = (unsigned)(fill * (SCALE - 1) + 0.5);
+        opacity = 1;
+        break;
+    case BW_DRAW_AGE:
+        paint.color = age_color(picture->info, cell->generation);
+        opacity = cell->used ? opacity + (1 - opacity) / 2 : 0;
+        break;
+    case BW_DRAW_OWNER:
+        paint.color = cell->used ? owner_color(picture, cell->owner) : SHARED;
+        break;
+    case BW_DRAW_HEATMAP:
+        opacity = light_of(cell);
+        break;
+    case BW_DRAW_TYPE:
+        break;
+    }
+    paint.opacity = (uint8_t)(255 * opacity * share + 0.5);
+    return paint;
+}
+
+static uint8_t blend(uint8_t color, uint8_t ground, uint8_t opacity)
+{
+    return (uint8_t)((color * opacity + ground * (255 - opacity) + 127) / 255);
+}
+
+struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
+                                 struct bw_point point, struct bw_color ground)
+{
+    const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
+    const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
+    const struct bw_paint paint = bw_picture_paint(picture, &cell);
+    if (paint.mixed || !paint.opacity)
+        return paint.mixed ? paint.mixture : ground;
+    const struct bw_color color = picture->colors[paint.color];
+    return (struct bw_color){blend(color.red, ground.red, paint.opacity),
+                             blend(color.green, ground.green, paint.opacity),
+                             blend(color.blue, ground.blue, paint.opacity)};
+}
+
+/* The whole. */
+
+unsigned bw_picture_columns(const struct bw_picture *picture)
+{
+    unsigned columns = 1;
+    while (columns * columns < picture->info->area_count)
+        columns++;
+    return columns;
+}
+
+void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture, size_t number)
+{
+    const struct bw_space_area *area = &picture->info->areas[number];
+    char size[BW_SIZE_ROOM + 1], cell[BW_SIZE_ROOM + 1];
+    if (area->devid)
+        bw_buffer_format(text, "device %" PRIu64, area->devid);
+    else
+        bw_buffer_format(text, "all devices");
+    bw_buffer_format(text, ", %s, cells of %s", size_text(size, area->bytes),
+                     size_text(cell, area->bytes / area->cell_count));
+}
+
+void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture)
+{
+    const struct bw_space_map_info *info = picture->info;
+    char size[BW_SIZE_ROOM + 1];
+    uint64_t allocated = 0;
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+        allocated += info->allocated[kind];
+    bw_buffer_format(text, "%s", size_text(size, allocated));
+    bw_buffer_format(text, " of %s are allocated.", size_text(size, info->bytes));
+    for (unsigned i = 0; i < picture->color_count; i++)
+        if (picture->in_legend[i])
+            bw_buffer_format(text, " %s.", picture->labels[i]);
+}

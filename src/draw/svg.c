@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Pictures as SVG: of each area a path for each colour and strength, made of horizontal lines, so
+ * that what a thousand cells have in common is said once. */
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "draw/markup.h"
+#include "draw/picture.h"
+
+enum {
+    LEVELS = 16, /* of opacity */
+    SIDE = 384,  /* of an area */
+    GAP = 24,    /* between areas; a caption is in it */
+    LINE = 22,   /* height of a line of the legend */
+    SWATCH = 14,
+    ABOVE = 4,
+};
+
+/* The colour and the strength of a cell; strength 0 is nothing. */
+static uint8_t key_of(const struct bw_picture *picture, size_t area, struct bw_point point)
+{
+    const uint32_t number = bw_curve_number(picture->curve, picture->order, point);
+    const struct bw_space_cell cell = bw_space_map_cell(picture->map, area, number);
+    const struct bw_paint paint = bw_picture_paint(picture, &cell);
+    const unsigned level = (paint.opacity + 8u) / 17;
+    return (uint8_t)(paint.color * LEVELS + (level ? level : paint.opacity != 0));
+}
+
+static void append_hex(struct bw_buffer *text, struct bw_color color)
+{
+    bw_buffer_format(text, "#%02x%02x%02x", color.red, color.green, color.blue);
+}
+
+/* All lines of one key. */
+static void append_path(struct bw_buffer *text, const struct bw_picture *picture,
+                        const uint8_t *keys, uint8_t key)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    bw_buffer_format(text, "<path stroke=\"");
+    append_hex(text, picture->colors[key / LEVELS]);
+    if (key % LEVELS < LEVELS - 1)
+        bw_buffer_format(text, "\" opacity=\".%03u", key % LEVELS * 1000u / (LEVELS - 1));
+    bw_buffer_format(text, "\" d=\"");
+    for (uint32_t y = 0; y < side; y++)
+        for (uint32_t x = 0; x < side;) {
+            uint32_t end = x;
+            while (end < side && keys[y * side + end] == key)
+                end++;
+            if (end > x)
+                bw_buffer_format(text, "M%u %uh%u", x, y, end - x);
+            x = end + (end == x);
+        }
+    bw_buffer_format(text, "\"/>\n");
+}
+
+static void append_cells(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    BW_AUTO_FREE uint8_t *keys = malloc((size_t)side * side);
+    bool present[256] = {false};
+    if (!keys) {
+        text->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < side * side; i++) {
+        keys[i] = key_of(picture, area, (struct bw_point){i % side, i / side});
+        present[keys[i]] = true;
+    }
+    for (unsigned key = 0; key < sizeof present; key++)
+        if (present[key] && key % LEVELS)
+            append_path(text, picture, keys, (uint8_t)key);
+}
+
+static void append_area(struct bw_buffer *text, const struct bw_picture *picture, size_t area,
+                        unsigned left, unsigned top)
+{
+    const uint32_t side = UINT32_C(1) << picture->order;
+    bw_buffer_format(text,
+                     "<g transform=\"translate(%u %u)\"><rect class=\"ground\" width=\"%d\" "
+                     "height=\"%d\"%s/>\n<g transform=\"scale(%.7g) translate(0 .5)\" "
+                     "stroke-width=\"1\" shape-rendering=\"crispEdges\">\n",
+                     left, top, SIDE, SIDE,
+                     picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "",
+                     (double)SIDE / side);
+    append_cells(text, picture, area);
+    bw_buffer_format(text, "</g><text y=\"%d\">", SIDE + GAP - 8);
+    bw_picture_caption(text, picture, area);
+    bw_buffer_format(text, "</text></g>\n");
+}
+
+static unsigned legend_lines(const struct bw_picture *picture)
+{
+    unsigned lines = 0;
+    for (unsigned i = 0; i < picture->color_count; i++)
+        lines += picture->in_legend[i];
+    return lines;
+}
+
+static void append_legend(struct bw_buffer *text, const struct bw_picture *picture, unsigned top)
+{
+    for (unsigned i = 0; i < picture->color_count; i++) {
+        if (!picture->in_legend[i])
+            continue;
+        bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
+                         SWATCH, SWATCH);
+        append_hex(text, picture->colors[i]);
+        bw_buffer_format(text, "\"/><text x=\"%d\" y=\"%u\">", SWATCH + 8, top + SWATCH - 2);
+        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
+        bw_buffer_format(text, "</text>\n");
+        top += LINE;
+    }
+}
+
+/* What only a document of its own needs: a page has a style for all of its pictures. */
+static void append_style(struct bw_buffer *text)
+{
+    bw_buffer_format(text,
+                     "<style>svg{background:#fff;color:#1f2328}text{font:13px system-ui,sans-serif;"
+                     "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
+                     "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
+}
+
+static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
+                        const char *name)
+{
+    static const char *const titles[] = {
+        [BW_DRAW_TYPE] = "Space by type and fill",
+        [BW_DRAW_FILL] = "Space by fill",
+        [BW_DRAW_AGE] = "Space by age",
+        [BW_DRAW_OWNER] = "Space by subvolume",
+        [BW_DRAW_HEATMAP] = "Chunks by type and fill",
+    };
+    const unsigned columns = bw_picture_columns(picture);
+    const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
+    const unsigned margin = standalone ? GAP : 0;
+    const unsigned width = columns * (SIDE + GAP) - GAP;
+    const unsigned height = ABOVE + rows * (SIDE + GAP) + legend_lines(picture) * LINE;
+    bw_buffer_format(text,
+                     "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
+                     "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
+                     "</title>\n<desc id=\"%s-desc\">",
+                     standalone ? " xmlns=\"http://www.w3.org/2000/svg\"" : "", -(int)margin,
+                     -(int)margin, width + 2 * margin, height + 2 * margin, name, name, name,
+                     titles[picture->by], name);
+    struct bw_buffer BW_AUTO_BUFFER summary = {0};
+    bw_picture_summary(&summary, picture);
+    bw_markup_text(text, summary.data, summary.length);
+    bw_buffer_format(text, "</desc>\n");
+}
+
+void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
+                    const char *name)
+{
+    const unsigned columns = bw_picture_columns(picture);
+    const unsigned count = (unsigned)picture->info->area_count;
+    append_head(text, picture, standalone, name);
+    if (standalone)
+        append_style(text);
+    for (unsigned area = 0; area < count; area++)
+        append_area(text, picture, area, area % columns * (SIDE + GAP),
+                    area / columns * (SIDE + GAP));
+    append_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + GAP));
+    bw_buffer_format(text, "</svg>\n");
+}

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The picture command: its pixels are those of btrfs-heatmap on mounted copies, which tests/data has
+# the sums of; SVG, text, colours, owners, damage.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+sums=$ROOT/tests/data/heatmap.sums
+# shellcheck disable=SC2046 # words on purpose
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" $(cut -d ' ' -f 1 "$sums" | uniq) \
+    lost-tree-extent subvolumes raid5-3 || exit 1
+fixtures=$BUILD/fixtures
+plain=$fixtures/plain/dev1.img
+
+# draw FIXTURE SORT CURVE ORDER SIZE: makes the picture as btrfs-heatmap was told to.
+draw() {
+    local order=() sort=${2/virtual/logical}
+    [ "$4" = auto ] || order=(--order "$4")
+    timeout 20 "$PROGRAM" picture --by heatmap --sort "$sort" --curve "$3" "${order[@]}" \
+        --size "$5" -o "$WORK/$1-$2-$3-$4-$5.png" "$fixtures/$1"/dev*.img
+}
+
+compare_with_heatmap() {
+    local fixture sort curve order size sum dimensions files=()
+    while read -r fixture sort curve order size sum dimensions; do
+        draw "$fixture" "$sort" "$curve" "$order" "$size"
+        files+=("$WORK/$fixture-$sort-$curve-$order-$size.png")
+    done < "$sums"
+    holds "the pixels of btrfs-heatmap" diff <(cut -d ' ' -f 6,7 "$sums") \
+        <(python3 "$ROOT/tests/support/png_pixels.py" "${files[@]}")
+}
+
+if grep -q PNG=1 "$BUILD/features"; then
+    compare_with_heatmap
+    expect "a PNG of several devices" 0 - picture --size 5 --order 4 -o "$WORK/raid.png" \
+        "$fixtures"/raid5-3/dev?.img
+    holds "has a square for each, and gaps" grep -q ' 65x65$' <(python3 \
+        "$ROOT/tests/support/png_pixels.py" "$WORK/raid.png")
+    expect "too many pixels" 2 'more than' picture --size 12 -o "$WORK/large.png" \
+        "$fixtures"/raid10-4/dev?.img
+else
+    skip "built without libpng"
+    expect "a PNG without libpng" 3 'libpng' picture -o "$WORK/none.png" "$plain"
+fi
+
+# SVG: the same every time, well-formed, without anything from elsewhere.
+expect "a picture as SVG" 0 - picture -o "$WORK/a.svg" "$plain"
+holds "stdout stays empty" [ ! -s "$WORK/out" ]
+expect "another name" 0 - picture --format svg "$plain"
+holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
+holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
+ 476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
+    sed 's/Data, /Data,\n /')
+holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
+well_formed() { python3 -c 'import sys, xml.dom.minidom
+xml.dom.minidom.parse(sys.argv[1])' "$1"; }
+holds "is well-formed" well_formed "$WORK/a.svg"
+holds "has no scripts and no addresses but its namespace" test -z \
+    "$(grep -oE '<script|href|url\(|http[^"]*' "$WORK/a.svg" | grep -v www.w3.org/2000/svg)"
+for by in fill age owner heatmap; do
+    expect "a picture by $by" 0 - picture --by "$by" -o "$WORK/$by.svg" "$fixtures"/raid5-3/dev?.img
+    holds "is well-formed, too" well_formed "$WORK/$by.svg"
+done
+holds "ages have generations" grep -qE '>newest: generation [0-9]+<' "$WORK/age.svg"
+expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
+holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
+holds "and so are the trees of the file system" out_has '^9 trees of the file system, '
+
+# Text.
+expect "a picture as text" 0 - picture --order 3 --curve linear "$plain"
+holds "letters, without colours" diff "$WORK/out" - << 'END'
+device 1, 128.00MiB, cells of 2.00MiB
+......dd
+dddsssss
+ssmmmmmm
+mmmmmmmm
+mmmmmmmm
+mmmmmmmm
+mmdddddd
+ddd.....
+D Data, 476.00KiB of 24.00MiB used
+M Metadata, 832.00KiB of 64.00MiB used
+S System, 32.00KiB of 16.00MiB used
+END
+COLORTERM=truecolor expect "24-bit colours" 0 - picture --color always --order 1 "$plain"
+holds "two cells a character" out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'
+COLORTERM='' expect "256 colours" 0 - picture --color always --order 1 "$plain"
+holds "in two numbers" out_has $'^(\033\\[[34]8;5;[0-9]+m)+▀'
+NO_COLOR=1 expect "no colours" 0 - picture "$plain"
+holds "are none" test -z "$(grep $'\033' "$WORK/out")"
+expect "the first of three devices" 0 - picture --devid 1 --order 2 "$fixtures"/raid5-3/dev?.img
+holds "alone" [ "$(grep -c '^device' "$WORK/out")" -eq 1 ]
+
+# What cannot be.
+expect "a damaged extent tree" 1 'damage: ' picture --order 3 "$fixtures/lost-tree-extent/dev1.img"
+holds "the chunks are shown" out_has '^D Data, 0B of 8.00MiB used'
+expect "an unknown suffix" 2 'neither .svg nor .png' picture -o "$WORK/a.jpg" "$plain"
+expect "an unknown device" 2 'no device 9' picture --devid 9 "$plain"
+expect "a device in logical order" 2 'excludes' picture --devid 1 --sort logical "$plain"
+expect "an order that is too high" 2 'from 0 to 11' picture --order 12 "$plain"
+cp --sparse=always "$plain" "$WORK/own.svg"
+expect "the image as output" 2 'nothing is ever written' picture -o "$WORK/own.svg" "$WORK/own.svg"
+holds "leaves it" cmp "$plain" "$WORK/own.svg"
+finish

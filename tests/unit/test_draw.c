@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/draw: curves, and text in markup. */
+#include "support/walk_helpers.h"
+
+#include "draw/curve.h"
+#include "draw/markup.h"
+
+/* Each cell has a place of its own, and the number leads back. */
+static void test_curves_fill_squares(void **state)
+{
+    (void)state;
+    for (unsigned curve = BW_CURVE_HILBERT; curve <= BW_CURVE_SNAKE; curve++)
+        for (unsigned order = 0; order <= 5; order++) {
+            bool seen[1 << 5][1 << 5] = {{false}};
+            for (uint32_t i = 0; i < UINT32_C(1) << 2 * order; i++) {
+                const struct bw_point point = bw_curve_point(curve, order, i);
+                assert_true(point.x < 1u << order && point.y < 1u << order);
+                assert_false(seen[point.y][point.x]);
+                seen[point.y][point.x] = true;
+                assert_int_equal(bw_curve_number(curve, order, point), i);
+            }
+        }
+}
+
+static unsigned distance(uint32_t a, uint32_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+static void test_neighbours_stay_together(void **state)
+{
+    const unsigned order = 6;
+    struct bw_point before = bw_curve_point(BW_CURVE_HILBERT, order, 0);
+    (void)state;
+    assert_true(before.x == 0 && before.y == 63);
+    for (uint32_t i = 1; i < UINT32_C(1) << 2 * order; i++) {
+        const struct bw_point point = bw_curve_point(BW_CURVE_HILBERT, order, i);
+        assert_int_equal(distance(point.x, before.x) + distance(point.y, before.y), 1);
+        before = point;
+    }
+    assert_true(before.x == 63 && before.y == 63);
+    assert_int_equal(bw_curve_point(BW_CURVE_SNAKE, 2, 4).x, 3);
+    assert_int_equal(bw_curve_point(BW_CURVE_LINEAR, 2, 4).x, 0);
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    assert_int_equal(bw_curve_order(0, 16, 10), 0);
+    assert_int_equal(bw_curve_order(16, 16, 10), 0);
+    assert_int_equal(bw_curve_order(17, 16, 10), 1);
+    assert_int_equal(bw_curve_order(64, 16, 10), 1);
+    assert_int_equal(bw_curve_order(65, 16, 10), 2);
+    assert_int_equal(bw_curve_order(UINT64_MAX, 1, 10), 10);
+}
+
+#define EXPECT_MARKUP(function, bytes, expected)  \
+    do {                                          \
+        struct bw_buffer text = {0};              \
+        function(&text, bytes, sizeof bytes - 1); \
+        bw_buffer_append_byte(&text, '\0');       \
+        assert_false(text.failed);                \
+        assert_string_equal(text.data, expected); \
+        bw_buffer_free(&text);                    \
+    } while (0)
+
+static void test_markup(void **state)
+{
+    (void)state;
+    EXPECT_MARKUP(bw_markup_text, "plain, \xc3\xa4", "plain, \xc3\xa4");
+    EXPECT_MARKUP(bw_markup_text, "<b>&\"'", "&lt;b&gt;&amp;&quot;&#39;");
+    EXPECT_MARKUP(bw_markup_text,
+                  "a\xe2\x80\xae"
+                  "b",
+                  "a\\u{202e}b");
+    EXPECT_MARKUP(bw_markup_text, "\xef\xbb\xbf\xef\xbf\xbf\xf3\xa0\x81\x81",
+                  "\\u{feff}\\u{ffff}\\u{e0041}");
+    EXPECT_MARKUP(bw_markup_text, "\xff\xc0\xaf", "\\377\\300\\257");
+    EXPECT_MARKUP(bw_markup_text, "a\n\x1b\x7f\xc2\x85", "a\\u{a}\\u{1b}\\u{7f}\\u{85}");
+    EXPECT_MARKUP(bw_markup_bytes, "a\n\\<\x1b\xff", "a\\n\\\\&lt;\\033\\377");
+    EXPECT_MARKUP(bw_markup_bytes, "\xe2\x80\xaex", "\\u{202e}x");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_curves_fill_squares),
+        cmocka_unit_test(test_neighbours_stay_together),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_markup),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Maps of space: sums are those of the usage, extents lie in the cells that they should, chunks
+ * that overlap count once. */
+#include "btrfs-walk/space_map.h"
+#include "btrfs-walk/space.h"
+#include "format/disk_items.h"
+#include "support/image_writer_internal.h"
+#include "support/walk_helpers.h"
+
+static struct fixture make(unsigned chunks, uint64_t profile, unsigned devices)
+{
+    return (struct fixture){.image = iw_create(&(struct iw_options){.nodesize = 4096,
+                                                                    .data_chunks = chunks,
+                                                                    .data_profile = profile,
+                                                                    .device_count = devices})};
+}
+
+static struct bw_space_map *open_map(const struct fixture *fixture, struct bw_space_map_options how)
+{
+    struct bw_space_map *map;
+    how.struct_size = sizeof how;
+    expect_success(bw_space_map_open(fixture->fs, &how, &map));
+    return map;
+}
+
+/* The sums of all cells are those of the map. */
+static void check_sums(const struct bw_space_map *map)
+{
+    const struct bw_space_map_info *info = bw_space_map_info(map);
+    uint64_t bytes = 0, allocated = 0, used = 0;
+    int64_t left = 0;
+    for (size_t area = 0; area < info->area_count; area++)
+        for (size_t i = 0; i < info->areas[area].cell_count; i++) {
+            const struct bw_space_cell cell = bw_space_map_cell(map, area, i);
+            uint64_t inside = 0;
+            for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++)
+                inside += cell.allocated[kind];
+            assert_true(inside <= cell.bytes && cell.used <= inside);
+            bytes += cell.bytes;
+            allocated += inside;
+            used += cell.used;
+        }
+    for (unsigned kind = 0; kind < BW_SPACE_KINDS; kind++) {
+        allocated -= info->allocated[kind];
+        left += (int64_t)info->used[kind];
+    }
+    assert_int_equal(bytes, info->bytes);
+    assert_int_equal(allocated, 0);
+    left -= (int64_t)used; /* cells round */
+    assert_true(left < 128 && left > -128);
+}
+
+static void check_profile(uint64_t profile, unsigned devices)
+{
+    struct fixture fixture = make(3, profile, devices);
+    struct bw_usage *usage;
+    open_fixture(&fixture);
+    expect_success(bw_fs_usage(fixture.fs, &usage));
+    for (unsigned i = 0; i < 3; i++) {
+        struct bw_space_map *map =
+            open_map(&fixture, (struct bw_space_map_options){.order = i == 2 ? BW_SPACE_LOGICAL
+                                                                             : BW_SPACE_PHYSICAL,
+                                                             .by_device = i == 1,
+                                                             .cells = 64});
+        const struct bw_space_map_info *info = bw_space_map_info(map);
+        uint64_t data = 0;
+        for (size_t group = 0; group < usage->group_count; group++)
+            if (usage->groups[group].type & BW_GROUP_DATA)
+                data += usage->groups[group].raw_size;
+        assert_int_equal(info->bytes, usage->device_size);
+        assert_int_equal(info->area_count, i == 1 ? devices : 1);
+        assert_int_equal(info->allocated[BW_SPACE_DATA], data);
+        check_sums(map);
+        bw_space_map_close(map);
+    }
+    bw_usage_free(usage);
+    close_fixture(&fixture);
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    check_profile(0, 1);
+    check_profile(BW_GROUP_RAID1, 2);
+    check_profile(BW_GROUP_RAID10, 4);
+    check_profile(BW_GROUP_RAID5, 3);
+}
+
+/* An extent of data of a tree. */
+static void add_extent(struct iw_image *image, uint64_t bytenr, uint64_t length,
+                       uint64_t generation, uint64_t tree)
+{
+    struct {
+        struct bw_disk_extent_item item;
+        uint8_t type;
+        struct bw_disk_extent_data_ref reference;
+    } __attribute__((packed)) extent = {.type = BW_EXTENT_DATA_REF};
+    extent.item.references = bw_put64(1);
+    extent.item.generation = bw_put64(generation);
+    extent.item.flags = bw_put64(BW_EXTENT_DATA);
+    extent.reference.root = bw_put64(tree);
+    iw_item(image, BW_EXTENT_TREE, (struct bw_key){bytenr, BW_EXTENT_ITEM, length}, &extent,
+            sizeof extent);
+}
+
+static void test_extents(void **state)
+{
+    struct fixture fixture = make(1, 0, 1), model = make(1, 0, 1);
+    (void)state;
+    iw_write_memory(model.image);
+    size_t chunk = 0;
+    while (!(iw_chunk(model.image, chunk)->type & BW_GROUP_DATA))
+        chunk++;
+    const uint64_t data = iw_chunk(model.image, chunk)->logical;
+    const uint64_t length = iw_chunk(model.image, chunk)->length;
+    add_extent(fixture.image, data, length / 2, 3, 300);
+    add_extent(fixture.image, data + length / 2, length / 4, 5, 301);
+    add_extent(fixture.image, data + length / 2 + 4096, UINT64_MAX / 2, 6, 301); /* overlaps */
+    open_fixture(&fixture);
+    struct bw_space_map *map = open_map(
+        &fixture, (struct bw_space_map_options){.detail = BW_SPACE_EXTENTS, .cells = 4096});
+    const struct bw_space_map_info *info = bw_space_map_info(map);
+    assert_int_equal(info->used[BW_SPACE_DATA], length);
+    assert_int_equal(info->owner_count, 2);
+    assert_true(info->owners[0].bytes >= info->owners[1].bytes);
+    check_sums(map);
+    bool old = false, new = false;
+    for (size_t i = 0; i < 4096; i++) {
+        const struct bw_space_cell cell = bw_space_map_cell(map, 0, i);
+        old |= cell.owner == 300 && cell.generation == 3 && cell.used == cell.bytes;
+        new |= cell.owner == 301 && cell.generation > 3;
+    }
+    assert_true(old && new);
+    bw_space_map_close(map);
+    iw_destroy(model.image);
+    close_fixture(&fixture);
+}
+
+static void test_refusals(void **state)
+{
+    struct fixture fixture = make(1, 0, 1);
+    struct bw_space_map *map;
+    const struct bw_space_map_options wrong[] = {
+        {.struct_size = sizeof *wrong, .cells = BW_SPACE_MOST_CELLS + 1},
+        {.struct_size = sizeof *wrong, .order = BW_SPACE_LOGICAL, .by_device = true},
+    };
+    (void)state;
+    open_fixture(&fixture);
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        expect_error(bw_space_map_open(fixture.fs, &wrong[i], &map), BW_ERROR_USAGE, NULL);
+    expect_error(
+        bw_space_map_open(fixture.fs,
+                          &(struct bw_space_map_options){.struct_size = sizeof *wrong, .devid = 77},
+                          &map),
+        BW_ERROR_NOT_FOUND, "no device 77");
+    assert_null(map);
+    bw_space_map_close(NULL);
+    close_fixture(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_extents),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
