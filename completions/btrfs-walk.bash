@@ -59,7 +59,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --image-offset --log --generation --tree-root --chunk-root --backup --helpers --scan --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|picture|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -139,6 +139,14 @@ _btrfs_walk() {
     devices:-o | devices:--output) _btrfs_walk_offer_list "$word" 'id state size allocated generation uuid path path_bytes partition' ;;
     devices:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     devices:--separator) : ;;
+    picture:-o | picture:--output) _btrfs_walk_offer_file "$1" "$word" ;;
+    picture:--format) mapfile -t COMPREPLY < <(compgen -W 'auto svg png text' -- "$word") ;;
+    picture:--by) mapfile -t COMPREPLY < <(compgen -W 'type fill age owner heatmap' -- "$word") ;;
+    picture:--sort) mapfile -t COMPREPLY < <(compgen -W 'physical logical' -- "$word") ;;
+    picture:--curve) mapfile -t COMPREPLY < <(compgen -W 'hilbert linear snake' -- "$word") ;;
+    picture:--order | picture:--size) : ;;
+    picture:--devid) _btrfs_walk_offer_devid "$1" "$word" ;;
+    picture:--color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
     subvolumes:-o | subvolumes:--output) _btrfs_walk_offer_list "$word" 'id generation parent top_level path path_bytes attributes ro snapshot is_default deleted uuid parent_uuid received_uuid otime ctime stime rtime otransid ctransid stransid rtransid flags bytes_used level root last_snapshot directory' ;;
     subvolumes:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     subvolumes:--separator) : ;;
@@ -315,6 +323,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    picture:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --format --by --sort --curve --order --size --devid --color $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     subvolumes:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--deleted --snapshots --read-only --tree -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
@@ -401,7 +415,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -550,6 +550,16 @@ complete -c btrfs-walk -n __fish_is_first_arg -a usage -d 'Prints how much space
 complete -c btrfs-walk -n '__btrfs_walk_is usage' -s b -l raw -d 'print sizes in bytes'
 complete -c btrfs-walk -n '__btrfs_walk_is usage' -l si -d 'print sizes like 1.57MB instead of 1.50MiB'
 complete -c btrfs-walk -n '__btrfs_walk_is usage' -l json -d 'print one object, with sizes in bytes'
+complete -c btrfs-walk -n __fish_is_first_arg -a picture -d 'Draws what lies where on the devices: chunks, what is used, its age and owner.'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -s o -l output -r -F -d 'write to FILE, whose name ends with .svg or .png (default: stdout)'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l format -x -a 'auto svg png text' -d 'svg, png or text, whatever the name of the file is'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l by -x -a 'type fill age owner heatmap' -d 'what colours tell: type (default), fill, age, owner, or heatmap, as btrfs-heatmap draws'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l sort -x -a 'physical logical' -d 'order of what is shown: physical (default) or logical'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l curve -x -a 'hilbert linear snake' -d 'how it fills the square: hilbert (default), linear or snake'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l order -x -d 'cut each device into 4^N cells, 0 to 11 (default: by its size)'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l size -x -d 'make a PNG 2^N pixels wide and high, for each device (default: 10)'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l devid -x -a '(__btrfs_walk_devid)' -d 'show only the device with this id'
+complete -c btrfs-walk -n '__btrfs_walk_is picture' -l color -x -a 'auto always never' -d 'colours in text: auto (default), always or never'
 complete -c btrfs-walk -n __fish_is_first_arg -a subvolumes -d 'Lists the subvolumes and snapshots of a file system.'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l deleted -d 'list those that are being deleted instead of the others'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l snapshots -d 'list only snapshots'
