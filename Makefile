@@ -270,9 +270,9 @@ INSTALLED := $(PROGRAM):$(BINDIR) $(ARCHIVE):$(LIBDIR) $(SHARED):$(LIBDIR) \
     $(foreach page,$(MANUAL),$(page):$(MANDIR)/man$(patsubst .%,%,$(suffix $(page)))) \
     completions/btrfs-walk.bash:$(BASHCOMPLETIONDIR) \
     completions/_btrfs-walk:$(ZSHCOMPLETIONDIR) completions/btrfs-walk.fish:$(FISHCOMPLETIONDIR) \
-    $(patsubst %,%:$(DATADIR)/btrfs-walk/bpftrace,$(wildcard scripts/bpftrace/*.bt \
-        scripts/bpftrace/*.h))
-mode = $(if $(filter $(PROGRAM):% $(SHARED):%,$(1))$(findstring .bt:,$(1)),755,644)
+    $(patsubst %,%:$(DATADIR)/btrfs-walk/bpftrace,$(wildcard scripts/bpftrace/*))
+mode = $(if $(filter $(PROGRAM):% $(SHARED):%,$(1))$(strip \
+    $(foreach end,.bt: /run:,$(findstring $(end),$(1)))),755,644)
 installed_path = $(DESTDIR)$(lastword $(subst :, ,$(1)))/$(notdir $(firstword $(subst :, ,$(1))))
 
 # Relative to its prefix, so that pkg-config can be told another one.
