@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Builds the library, the program and the tests. `make help` lists the targets.
 
-VERSION  := 0.1.0
+VERSION  := 0.2.0
 # Where `make install` puts things: below DESTDIR, which is not part of any path in the files.
 PREFIX     ?= /usr/local
 BINDIR     ?= $(PREFIX)/bin
@@ -114,7 +114,7 @@ ARCHIVE := $(BUILD)/libbtrfs-walk.a
 SONAME  := libbtrfs-walk.so.0
 SHARED  := $(BUILD)/$(SONAME)
 # A page for each command of the table, and those of the whole.
-COMMANDS := $(subst _,-,$(shell sed -n 's/^    &cmd_\(.*\),$$/\1/p' src/cmd/main.c))
+COMMANDS := $(subst _,-,$(patsubst &cmd_%,%,$(sort $(shell grep -o '&cmd_[a-z_]*' src/cmd/main.c))))
 MANUAL  := $(addprefix $(BUILD)/man/btrfs-walk,.1 -xlators.7 -probes.7 $(COMMANDS:%=-%.1))
 
 # Layers in shared objects are looked for here, and find in the program what the public headers
@@ -132,8 +132,8 @@ $(BUILD)/%.o: %.c $(BUILD)/features
 	@mkdir -p $(@D)
 	$(call quiet,CC)$(CC) $(CPPFLAGS) $(if $(filter tests/%,$<),-Itests) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# With or without: all objects alike.
-FEATURE_LIST := $(foreach feature,$(FEATURES),$(feature)=$($(feature)))
+# With or without, and of which version: all objects alike.
+FEATURE_LIST := VERSION=$(VERSION) $(foreach feature,$(FEATURES),$(feature)=$($(feature)))
 $(BUILD)/features: FORCE
 	@mkdir -p $(@D)
 	@echo '$(FEATURE_LIST)' | cmp -s - $@ || echo '$(FEATURE_LIST)' > $@

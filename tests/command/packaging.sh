@@ -12,7 +12,11 @@ is "the Debian package" "$(sed -n '1s/.*(\(.*\)-[0-9.]*).*/\1/p' packaging/debia
     "$version"
 is "the RPM" "$(sed -n 's/^Version: *//p' packaging/rpm/btrfs-walk.spec)" "$version"
 is "the APK" "$(sed -n 's/^pkgver=//p' packaging/alpine/APKBUILD)" "$version"
-holds "the list of changes has it" grep -q "^## $version\$" CHANGELOG.md
+is "the list of changes begins with it, and its date" \
+    "$(sed -n 's/^## \(.*\) ([0-9]\{4\}-[0-9][0-9]-[0-9][0-9])$/\1/p' CHANGELOG.md | head -n 1)" \
+    "$version"
+is "the manual" "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
+    "btrfs\\-walk $version"
 
 if have git && git rev-parse HEAD > /dev/null 2>&1; then
     for folder in one two; do
@@ -35,6 +39,8 @@ for file in /opt/bin/btrfs-walk /usr/lib/machine/libbtrfs-walk.so /opt/include/b
     holds "$file" [ -e "$WORK/stage$file" ]
 done
 holds "pkg-config" grep -qx 'libdir=${prefix}/lib/machine' \
+    "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
+holds "its version" grep -qx "Version: $version" \
     "$WORK/stage/usr/lib/machine/pkgconfig/btrfs-walk.pc"
 is "pages of the manual elsewhere" "$(find "$WORK/stage" -name '*.1' ! -path '*/opt/man/man1/*')" ""
 finish
