@@ -31,7 +31,8 @@ rm "$WORK/stage/usr/bin/btrfs-walk"
 ln -s "$PROGRAM" "$WORK/bin/btrfs-walk"
 is "the program in PATH" "$(called "$WORK/link" a.img | grep -oF "[$PROGRAM]")" "[$PROGRAM]"
 for script in "$scripts"/*.bt; do
-    is "${script##*/} is installed" "$(called "$installed/${script##*/}" a.img | grep -c '\.bt\]')" 1
+    name=${script##*/}
+    is "$name is installed" "$(called "$installed/$name" a.img | grep -c '\.bt\]')" 1
 done
 is "a name that bpftrace would split" "$(called "$WORK/link" 'a b')" ''
 holds "is told of" grep -qx "retries.bt: bpftrace cannot pass on 'a b': .*" "$WORK/err"
