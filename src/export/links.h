@@ -28,6 +28,7 @@ enum bw_link_state {
     BW_LINK_COMING,  /**< with its name, which was given out before */
     BW_LINK_MADE,    /**< there, under its name */
     BW_LINK_NOWHERE, /**< the name that was to get it could not be made */
+    BW_LINK_ZEROED,  /**< there, with zeros for what is lost of it */
     BW_LINK_LOST,    /**< it cannot be read or written under any name */
 };
 

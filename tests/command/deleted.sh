@@ -76,7 +76,9 @@ expect "and not extracted" 1 'top/large' deleted --extract "$WORK/none" --name l
 is "nothing of it" "$(find "$WORK/none" -type f)" ""
 expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" --on-error zero \
     --name large "$WORK/over.img"
-is "in its place" "$(cmp -l "$WORK/zeros/top/large" <(seq 20000) | wc -l)" 8192
+is "in its place, and not under its name" \
+    "$(cmp -l "$WORK/zeros/top/large.~$((generation - 1))~" <(seq 20000) | wc -l)" 8192
+is "nothing else is there" "$(find "$WORK/zeros" -type f | wc -l)" 1
 
 # Versions.
 expect "versions" 0 - versions -o left,size,changes "$image" /top/kept/edited

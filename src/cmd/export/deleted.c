@@ -36,7 +36,8 @@ struct deleting {
     struct extract *extract;
     bw_entry_visitor *visit;
     void *visitor;
-    struct bw_map taken; /* hashes of paths that were extracted */
+    struct bw_map taken;    /* hashes of paths, and whether something has them */
+    struct bw_buffer freed; /* hashes of those that something was to have that is not whole */
     struct bw_buffer path;
     uint64_t left_out; /* files without checksums */
 };
@@ -96,6 +97,7 @@ static void end(struct deleting *deleting)
     bw_deleted_close(deleting->deleted);
     cmd_states_free(&deleting->states);
     bw_map_free(&deleting->taken);
+    bw_buffer_free(&deleting->freed);
     bw_buffer_free(&deleting->path);
 }
 
@@ -241,14 +243,16 @@ static uint64_t hash_of(const char *path, size_t length)
     return hash;
 }
 
+enum { FREE, TAKEN };
+
 /* Gives an entry a name of its own if a newer file of its name was extracted: NAME.~GENERATION~, as
  * numbered backups have. */
 static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *entry)
 {
     const uint64_t hash = hash_of(entry->path, entry->path_length);
     struct bw_buffer *path = &deleting->path;
-    if (bw_map_get(&deleting->taken, hash) == UINT32_MAX)
-        return bw_map_put(&deleting->taken, hash, 0) ? NULL : bw_error_no_memory();
+    if (bw_map_get(&deleting->taken, hash) != TAKEN)
+        return bw_map_put(&deleting->taken, hash, TAKEN) ? NULL : bw_error_no_memory();
     path->length = 0;
     bw_buffer_append(path, entry->path, entry->path_length);
     bw_buffer_format(path, ".~%" PRIu64 "~", deleting->state.generation);
@@ -257,6 +261,25 @@ static struct bw_error *make_unique(struct deleting *deleting, struct bw_entry *
         return bw_error_no_memory();
     entry->path = path->data;
     entry->path_length = path->length - 1;
+    return NULL;
+}
+
+/* The map is in use by the thread that brings the entries of this state: older ones will know. */
+static struct bw_error *note_free(void *context, const char *path, size_t length)
+{
+    struct deleting *deleting = context;
+    const uint64_t hash = hash_of(path, length);
+    bw_buffer_append(&deleting->freed, (const char *)&hash, sizeof hash);
+    return deleting->freed.failed ? bw_error_no_memory() : NULL;
+}
+
+static struct bw_error *free_names(struct deleting *deleting)
+{
+    for (uint64_t hash; deleting->freed.length; deleting->freed.length -= sizeof hash) {
+        memcpy(&hash, deleting->freed.data + deleting->freed.length - sizeof hash, sizeof hash);
+        if (!bw_map_put(&deleting->taken, hash, FREE))
+            return bw_error_no_memory();
+    }
     return NULL;
 }
 
@@ -287,7 +310,9 @@ static struct bw_error *bring_to_extract(void *context, unsigned types, bw_entry
 
 static struct bw_error *extract_state(struct deleting *deleting)
 {
-    return extract_from(deleting->extract, deleting->state.fs);
+    deleting->extract->generation = deleting->state.generation;
+    BW_TRY(extract_from(deleting->extract, deleting->state.fs));
+    return free_names(deleting);
 }
 
 static struct bw_error *extract_all(struct extract *extract, void *context)
@@ -296,6 +321,8 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     deleting->extract = extract;
     extract->export.bring = bring_to_extract;
     extract->export.bring_context = deleting;
+    extract->name_is_free = note_free;
+    extract->context = deleting;
     struct bw_error *error = begin(deleting, extract->export.session.fs);
     if (!error)
         error = for_each_state(deleting, extract_state);
@@ -371,7 +398,8 @@ const struct command cmd_deleted = {
         "Files\n"
         "that are partly lost are left out unless --on-error=zero is given, and those that are\n"
         "unproven unless --unproven is. If several were deleted at the same path, the newest one\n"
-        "gets it, and each of the others .~GENERATION~ behind it.\n" CMD_LISTING_DETAILS,
+        "that is whole gets it, and each of the others .~GENERATION~ behind "
+        "it.\n" CMD_LISTING_DETAILS,
     .examples = "  btrfs-walk deleted disk.img /users/joe                        what was there\n"
                 "  btrfs-walk deleted --extract DEST disk.img /users/joe         get it back\n"
                 "  btrfs-walk deleted --since 1234 --name '*.odt' --json disk.img\n"

@@ -33,6 +33,14 @@ struct extract {
     bool began;     /**< the file whose parts are coming */
     bool failed;    /**< and could not be */
     bool lost;      /**< because of its content */
+    bool zeroed;    /**< zeros stand in for some of its content */
+    /** Of an older state: its files with zeros for what is lost get this behind their names. 0:
+     * they keep them. */
+    uint64_t generation;
+    /** Told of each file of that state that is left out, or is not under its name, since some of
+     * its content is lost. May be NULL. */
+    struct bw_error *(*name_is_free)(void *context, const char *path, size_t length);
+    void *context; /**< of that */
     struct bw_links links;
     pthread_mutex_t lock;                    /**< for `again` */
     struct bw_feed_item *again, **again_end; /**< names that the stream is given once more */
@@ -63,6 +71,13 @@ struct bw_error *extract_next(void *context, struct bw_stream_file *file, bool *
 struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
                               const struct bw_data_part *part);
 struct bw_error *extract_finish(void *context, const struct bw_stream_file *file, bool complete);
+
+/** Tells that a file is not under its name, or not whole; of an older state. (extract_names.c) */
+struct bw_error *extract_free_name(struct extract *extract, const struct bw_feed_item *item);
+
+/** Puts the generation of an older state behind the name of a file that is not whole, and is about
+ * to get its name. */
+struct bw_error *extract_leave_name(struct extract *extract, struct bw_feed_item *item);
 
 /** Gives back what was to go through the stream once more and did not. */
 void extract_drop_again(struct extract *extract);

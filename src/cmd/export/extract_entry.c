@@ -254,6 +254,7 @@ static struct bw_error *take_bad(struct extract *extract, const struct bw_feed_i
     if (extract->bad.on_error == CMD_ON_ERROR_SKIP)
         return give_up_file(extract, error);
     bw_error_free(error);
+    extract->zeroed = true;
     cmd_bad_add(&extract->bad, item->path.data, part);
     return NULL;
 }
@@ -286,6 +287,8 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
     if (extract->failed)
         return NULL;
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
+    if (extract->zeroed)
+        BW_TRY(extract_leave_name(extract, item));
     struct bw_error *error = bw_target_file_finish(&extract->file, path_of(item), length_of(item),
                                                    item->inode.size, &attributes);
     extract->failed = error;
@@ -324,7 +327,11 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item
     struct bw_error *error = NULL;
     bool has_link = find_link(extract, item, &link);
     extract->text.length = 0;
-    if (link.state == BW_LINK_MADE) {
+    if (link.state == BW_LINK_LOST)
+        BW_TRY(extract_free_name(extract, item));
+    if (link.state == BW_LINK_ZEROED)
+        BW_TRY(extract_leave_name(extract, item));
+    if (link.state == BW_LINK_MADE || link.state == BW_LINK_ZEROED) {
         bw_links_append_path(&extract->links, link.number, &extract->text);
         error =
             extract->text.failed ? bw_error_no_memory() : make_with_way(extract, item, make_link);
@@ -352,9 +359,11 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
         BW_TRY(item->type == S_IFREG ? finish_file(extract, item) : finish_other(extract, item));
     bool made = item->checked || !extract->failed;
     struct bw_link link;
+    if (extract->lost)
+        BW_TRY(extract_free_name(extract, item));
     if (find_link(extract, item, &link))
         bw_links_set(&extract->links, link.number,
-                     made            ? BW_LINK_MADE
+                     made            ? extract->zeroed ? BW_LINK_ZEROED : BW_LINK_MADE
                      : extract->lost ? BW_LINK_LOST
                                      : BW_LINK_NOWHERE);
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
@@ -384,7 +393,7 @@ struct bw_error *extract_finish(void *context, const struct bw_stream_file *file
     struct bw_error *error = complete ? finish_item(extract, item, &again) : NULL;
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
-    extract->began = extract->failed = extract->lost = false;
+    extract->began = extract->failed = extract->lost = extract->zeroed = false;
     extract->progress.files += item->type == S_IFREG && !again;
     cmd_progress_show(&extract->progress);
     if (again)
