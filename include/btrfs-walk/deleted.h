@@ -102,7 +102,8 @@ enum { BW_LEFT_RANGES = 16 };
 struct bw_left {
     uint64_t good, bad; /**< bytes that could, and could not, be read and verified */
     uint64_t zeros;     /**< bytes of holes */
-    size_t count;       /**< of the ranges that are lost, of which the first are kept: */
+    uint64_t in_tree; /**< of the good ones: those that lie in tree blocks, which have checksums */
+    size_t count;     /**< of the ranges that are lost, of which the first are kept: */
     struct {
         uint64_t offset, length;
     } ranges[BW_LEFT_RANGES];
@@ -111,7 +112,8 @@ struct bw_left {
 /** Takes a part of a file, in order. */
 void bw_left_take(struct bw_left *left, const struct bw_data_part *part);
 
-/** What that comes to. `unchecked`: the data have no checksums (BW_INODE_NODATASUM). */
+/** What that comes to. `unchecked`: data that do not lie in the tree have no checksums
+ * (BW_INODE_NODATASUM). */
 enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked);
 
 #ifdef __cplusplus

@@ -58,6 +58,7 @@ struct bw_data_part {
     uint64_t length;        /**< bytes, never 0; a hole or a bad part can be very long */
     const uint8_t *bytes;   /**< `length` of them; NULL unless kind is BW_DATA_BYTES */
     struct bw_error *error; /**< for BW_DATA_BAD: why, with inode, offset and the copies tried */
+    bool in_tree; /**< of BW_DATA_BYTES: they lie in a tree block, whose checksum covers them */
 };
 
 /** Receives a part, which ends with the call. An error ends the reading and is returned. */

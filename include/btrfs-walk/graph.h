@@ -86,10 +86,9 @@ bool bw_fs_is_input(const struct bw_fs *fs, const struct stat *status);
  * are read, as far as they exist, and those that layers write to (`written`). So a program can
  * confine itself to these. An error of `take` ends it and is the result.
  */
-struct bw_error *bw_fs_files(const struct bw_fs *fs,
-                             struct bw_error *(*take)(void *context, const char *path,
-                                                      bool written),
-                             void *context);
+struct bw_error *
+bw_fs_files(const struct bw_fs *fs,
+            struct bw_error *(*take)(void *context, const char *path, bool written), void *context);
 
 /**
  * Opens a file to write to that is no image: a report, a trace, a statedump. It is created if it

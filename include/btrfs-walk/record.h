@@ -19,15 +19,15 @@ extern "C" {
 
 /** Types of members. */
 enum bw_member_type {
-    BW_TYPE_U64,   /**< uint64_t */
-    BW_TYPE_I64,   /**< int64_t */
-    BW_TYPE_TEXT,  /**< const char *: text that ends with NUL; NULL: none */
-    BW_TYPE_BYTES, /**< struct bw_bytes: bytes of any kind; data NULL: none */
+    BW_TYPE_U64,     /**< uint64_t */
+    BW_TYPE_I64,     /**< int64_t */
+    BW_TYPE_TEXT,    /**< const char *: text that ends with NUL; NULL: none */
+    BW_TYPE_BYTES,   /**< struct bw_bytes: bytes of any kind; data NULL: none */
     BW_TYPE_STRIPES, /**< struct bw_stripes: as text DEVID:OFFSET,..., in JSON an array of objects
                         with `devid` and `offset`; data NULL: none */
-    BW_TYPE_NAMES, /**< struct bw_names: as text with spaces between them, each as `ls -b` writes
-                      it; in JSON an array of strings, in which a name that is not UTF-8 is an
-                      object with the member `bytes` in base64; length 0: none */
+    BW_TYPE_NAMES,   /**< struct bw_names: as text with spaces between them, each as `ls -b` writes
+                        it; in JSON an array of strings, in which a name that is not UTF-8 is an
+                        object with the member `bytes` in base64; length 0: none */
 };
 
 /** Bytes that do not end with NUL. */

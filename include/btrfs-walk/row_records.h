@@ -380,7 +380,7 @@ struct bw_versioninfo {
     const char *type; /**< file, directory, symlink, ... */
     uint64_t size; /**< size */
     int64_t mtime; /**< last modification of the contents */
-    /** what differs from the version before, as in diffinfo; absent for the oldest */
+    /** what differs from the version before, as in diffinfo, or renamed; absent for the oldest */
     struct bw_names changes;
     struct bw_names unknown; /**< what of that could not be compared */
     uint64_t replaced; /**< whether the version before was another file of that name */

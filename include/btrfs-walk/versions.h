@@ -34,6 +34,7 @@ struct bw_version {
     unsigned unknown;     /**< what could not be compared with it */
     bool replaced;        /**< the version before was another file */
     bool is_oldest;       /**< there is no version before that is known */
+    bool renamed;         /**< the version before is the same file under another name */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 

@@ -319,7 +319,8 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
     BW_TRY(bw_data_block_add(block, (struct bw_data_part){.kind = BW_DATA_BYTES,
                                                           .offset = extent->offset,
                                                           .length = extent->length,
-                                                          .bytes = bytes}));
+                                                          .bytes = bytes,
+                                                          .in_tree = true}));
     if (error)
         bw_data_spoil_part(block, block->count - 1, file, bw_error_prefix(error, "inline extent"));
     return NULL;

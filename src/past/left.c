@@ -12,6 +12,7 @@ void bw_left_take(struct bw_left *left, const struct bw_data_part *part)
 {
     if (part->kind != BW_DATA_BAD) {
         *(part->kind == BW_DATA_HOLE ? &left->zeros : &left->good) += part->length;
+        left->in_tree += part->in_tree ? part->length : 0;
         return;
     }
     const size_t last = left->count - 1;
@@ -32,5 +33,5 @@ enum bw_left_kind bw_left_kind(const struct bw_left *left, bool unchecked)
 {
     if (left->bad)
         return left->good ? BW_LEFT_PARTLY : BW_LEFT_LOST;
-    return unchecked && left->good ? BW_LEFT_UNPROVEN : BW_LEFT_PROVEN;
+    return unchecked && left->good > left->in_tree ? BW_LEFT_UNPROVEN : BW_LEFT_PROVEN;
 }

@@ -95,6 +95,13 @@ static bool is_same_file(const struct bw_version *a, const struct bw_version *b)
            a->place.inode == b->place.inode && a->inode.generation == b->inode.generation;
 }
 
+static bool is_renamed(const struct bw_version *older, const struct bw_version *newer)
+{
+    return is_same_file(older, newer) &&
+           (older->path_length != newer->path_length ||
+            (newer->path_length && memcmp(older->path, newer->path, newer->path_length) != 0));
+}
+
 /* Compares an older state of the file with a newer one. */
 static struct bw_error *compare(const struct bw_version *older, const struct bw_version *newer,
                                 struct bw_diff_result *result)
@@ -128,6 +135,7 @@ static struct bw_error *hand_out(struct searching *searching, const struct bw_ve
     version->changes = result->changes;
     version->unknown = result->unknown;
     version->replaced = older && !is_same_file(older, version);
+    version->renamed = older && is_renamed(older, version);
     return searching->options.take(searching->options.context, version);
 }
 
@@ -141,10 +149,8 @@ static struct bw_error *add(struct searching *searching, struct found *found)
         const bool untouched = same && older->inode.transid == newer->inode.transid;
         if (!untouched)
             BW_TRY(compare(older, newer, &result));
-        const bool renamed =
-            older->path_length != newer->path_length ||
-            (newer->path_length && memcmp(older->path, newer->path, newer->path_length) != 0);
-        if (same && !renamed && !result.changes && !result.unknown && !searching->options.all) {
+        if (same && !is_renamed(older, newer) && !result.changes && !result.unknown &&
+            !searching->options.all) {
             newer->first = older->generation;
             drop(searching, found);
             return NULL;

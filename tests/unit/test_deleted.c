@@ -24,7 +24,22 @@ static void test_kinds(void **state)
     assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "partly");
     assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);
     left.good = 0;
+    left.in_tree = 0;
     assert_string_equal(bw_left_name(bw_left_kind(&left, false)), "lost");
+}
+
+/* Data in a tree block need no checksums of their own. */
+static void test_in_tree(void **state)
+{
+    (void)state;
+    struct bw_left left = {0};
+    const struct bw_data_part part = {.kind = BW_DATA_BYTES, .length = 100, .in_tree = true};
+    bw_left_take(&left, &part);
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PROVEN);
+    take(&left, BW_DATA_BYTES, 4096, 1);
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_UNPROVEN);
+    take(&left, BW_DATA_BAD, 8192, 1);
+    assert_int_equal(bw_left_kind(&left, true), BW_LEFT_PARTLY);
 }
 
 static void test_ranges(void **state)
@@ -48,6 +63,7 @@ static void test_ranges(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_ranges)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kinds), cmocka_unit_test(test_in_tree),
+                                       cmocka_unit_test(test_ranges)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -283,18 +283,33 @@ static struct bw_error *free_names(struct deleting *deleting)
     return NULL;
 }
 
+/* Whether nothing proves what a file holds: it has no checksums, and does not lie in the tree. */
+static bool is_unproven(const struct deleting *deleting, const struct bw_entry *entry)
+{
+    const struct bw_inode *inode = entry->inode;
+    struct bw_extent extent = {.kind = BW_EXTENT_REGULAR};
+    struct bw_file *file;
+    bool got;
+    if (!S_ISREG(inode->mode) || !inode->size || !(inode->flags & BW_INODE_NODATASUM))
+        return false;
+    BW_AUTO_ERROR struct bw_error *error =
+        bw_file_open(deleting->state.fs, &entry->place, NULL, &file);
+    if (error)
+        return true;
+    bw_error_free(bw_file_next_extent(file, &extent, &got));
+    bw_file_close(file);
+    return extent.kind != BW_EXTENT_INLINE || extent.length < inode->size;
+}
+
 static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
 {
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
-    const struct bw_inode *inode = entry->inode;
-    const bool is_file = S_ISREG(inode->mode);
-    if (is_file && inode->size && inode->flags & BW_INODE_NODATASUM &&
-        !deleting->settings->unproven) {
+    if (!deleting->settings->unproven && is_unproven(deleting, entry)) {
         deleting->left_out++;
         return NULL;
     }
-    if (!S_ISDIR(inode->mode))
+    if (!S_ISDIR(entry->inode->mode))
         BW_TRY(make_unique(deleting, &named));
     return deleting->visit(deleting->visitor, &named);
 }

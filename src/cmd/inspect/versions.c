@@ -57,8 +57,11 @@ static struct bw_error *take(void *context, const struct bw_version *version)
     const struct versions *versions = context;
     const struct bw_inode *inode = &version->inode;
     const struct bw_bytes path = {version->path, version->path_length};
-    struct bw_bytes changes[BW_DIFFERENCE_CHANGES], unknown[BW_DIFFERENCE_CHANGES];
+    struct bw_bytes changes[BW_DIFFERENCE_CHANGES + 1], unknown[BW_DIFFERENCE_CHANGES];
+    struct bw_names changed = cmd_change_names(version->changes, changes);
     struct bw_left left = {0};
+    if (version->renamed)
+        changes[changed.length++] = (struct bw_bytes){"renamed", strlen("renamed")};
     if (!versions->state->no_data)
         BW_TRY(read_all(version, &left));
     const struct bw_versioninfo row = {
@@ -70,7 +73,7 @@ static struct bw_error *take(void *context, const struct bw_version *version)
         .type = bw_file_type_name(bw_file_type_of_mode(inode->mode)),
         .size = inode->size,
         .mtime = bw_time_nanoseconds(&inode->mtime),
-        .changes = cmd_change_names(version->changes, changes),
+        .changes = changed,
         .unknown = cmd_change_names(version->unknown, unknown),
         .replaced = version->replaced,
         .path = path,
