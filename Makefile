@@ -235,7 +235,7 @@ $(BUILD)/bench/chunk-image.o: override CPPFLAGS += -Itests
 $(BUILD)/bench/chunk-image: $(BUILD)/bench/chunk-image.o $(SUPPORT_OBJECTS) $(EXPORT) $(ARCHIVE)
 	$(call quiet,LD)$(CC) $(LDFLAGS) -o $@ $^ $(LIBRARIES) -lcmocka
 
-docs: $(PROGRAM) ## update the pages in docs, the completions and the headers of records
+docs: $(PROGRAM) ## update the pages in docs and the headers of records
 	scripts/make-docs $(PROGRAM) .
 
 abi: $(SHARED) ## describe the interface anew, after additions to it (needs libabigail)

@@ -332,8 +332,13 @@ struct bw_error *cmd_flush(struct cmd_output *output);
 /** Writes a whole text to stdout and frees it. Returns the exit status. */
 int cmd_write_text(const struct cmd_common *common, struct bw_buffer *text);
 
+/** Completes the last of the words that follow the name of the program; see cmd/complete/. */
+int cmd_complete(char **words, size_t count);
+/** The same for a line of bash up to the cursor; `breaks` is COMP_WORDBREAKS. */
+int cmd_complete_bash(const char *breaks, const char *line);
+
 /** Writes all tables of the program as one JSON document, from which scripts/make-docs makes the
- * manual, the pages in docs and the completions. Returns the exit status. */
+ * manual and the pages in docs. Returns the exit status. */
 int cmd_dump_tables(void);
 
 #endif

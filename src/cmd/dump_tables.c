@@ -30,10 +30,6 @@ static void add_option(struct bw_json *json, const struct cmd_option *option, co
     bw_json_text(json, "argument", option->argument);
     bw_json_text(json, "description", option->description);
     bw_json_text(json, "heading", heading);
-    bw_json_begin_array(json, "words");
-    for (const char *const *word = option->words; word && *word; word++)
-        bw_json_text(json, NULL, *word);
-    bw_json_end(json);
     bw_json_end(json);
 }
 

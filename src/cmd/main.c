@@ -84,6 +84,10 @@ int main(int argc, char **argv)
             return cmd_run(cmd_table[i], argc - 1, argv + 1);
     if (argc == 2 && strcmp(argv[1], "--dump-tables") == 0)
         return cmd_dump_tables();
+    if (argc > 2 && strcmp(argv[1], "--complete") == 0)
+        return cmd_complete(argv + 2, (size_t)(argc - 2));
+    if (argc == 4 && strcmp(argv[1], "--complete-bash") == 0)
+        return cmd_complete_bash(argv[2], argv[3]);
     if (argc > 1 && is_unknown_word(argv[1]))
         return unknown_word(argv[1]);
     return cmd_run(cmd_table[0], argc, argv);

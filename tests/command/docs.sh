@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What scripts/make-docs makes from the tables of the program: whether the committed files are up to
-# date, the headers, the offsets of records, which must not change, the manual and the completions.
+# date, the headers, the offsets of records, which must not change, and the manual.
 # shellcheck disable=SC2016 # backquotes are Markdown's
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
@@ -21,7 +21,7 @@ commands=$(query '[c["name"] for c in t["commands"]]')
 # A copy, in which files can be made.
 made=$WORK/made
 mkdir -p "$made/tests/data" "$made/include/btrfs-walk"
-cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/completions" "$ROOT/examples" "$made"
+cp -r "$ROOT/README.md" "$ROOT/docs" "$ROOT/scripts" "$ROOT/examples" "$made"
 golden=$ROOT/tests/data/records.offsets
 cp "$golden" "$made/tests/data"
 make_docs() { "$ROOT/scripts/make-docs" "${1:-$PROGRAM}" "$made"; }
@@ -186,83 +186,4 @@ holds "and five attributes" \
         '^#pragma D attributes [A-Z][a-z]+/[A-Z][a-z]+/[A-Z][a-z]+ provider btrfswalk '\
 '(provider|module|function|name|args)$' "$d")" -eq 5 ]
 
-# The completions, as bash calls them. completes LINE WORD...: each word is offered for the last one
-# of the line.
-# shellcheck source=/dev/null
-. "$ROOT/completions/btrfs-walk.bash"
-offered() {
-    read -ra COMP_WORDS <<< "$1"
-    [[ $1 != *' ' ]] || COMP_WORDS+=("")
-    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-    _btrfs_walk "$PROGRAM" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-}
-completes() {
-    local line=$1 word
-    shift
-    offered "$line"
-    for word; do
-        if [[ " ${COMPREPLY[*]} " == *" $word "* ]]; then
-            pass
-        else
-            fail "completion of '$line' lacks $word: ${COMPREPLY[*]}"
-        fi
-    done
-}
-offers_only() {
-    local line=$1
-    shift
-    offered "$line"
-    holds "completion of '$line': ${COMPREPLY[*]}" [ "${COMPREPLY[*]}" = "$*" ]
-}
-cd "$WORK" || exit 1
-: > image.img
-for command in $commands; do
-    completes "btrfs-walk ${command:0:2}" "$command"
-    completes "btrfs-walk $command --" --help --verbose
-done
-completes "btrfs-walk " walk xlators image.img
-completes "btrfs-walk --" --print0 --summary
-offers_only "btrfs-walk ima" image.img
-offers_only "btrfs-walk --device ima" image.img
-offers_only "btrfs-walk -j "
-offers_only "btrfs-walk xlators --bu" --built-in
-offers_only "btrfs-walk graph --format " volfile dot
-offers_only "btrfs-walk graph --format = v" volfile
-offers_only "btrfs-walk --json = a" array
-offers_only "btrfs-walk --json =" array
-offers_only "btrfs-walk --json ima" image.img
-offers_only "btrfs-walk -o pa" path path_bytes
-offers_only "btrfs-walk walk --output size,mt" size,mtime
-offers_only "btrfs-walk ls --probe block-read-d" block-read-done
-offers_only "btrfs-walk cat --probe cache-hit,cache-e" cache-hit,cache-evict
-# shellcheck disable=SC2086 # types are words
-offers_only "btrfs-walk xlators " $("$PROGRAM" xlators | sed "s, .*,,")
-offers_only "btrfs-walk xlators storage/f" storage/file
-offers_only "btrfs-walk --insert features/v" features/verify@
-offers_only "btrfs-walk image.img --insert features/v" features/verify@
-zstd -q -d --sparse "$ROOT/fixtures/disks/mbr.img.zst" -o disk.img
-offers_only "btrfs-walk disk.img --partition " 1 2 5 6
-offers_only "btrfs-walk ls disk.img --partition = 5" 5
-offers_only "btrfs-walk --partition 1"
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" raid5-3 || exit 1
-raid5=$BUILD/fixtures/raid5-3/dev
-offers_only "btrfs-walk map ${raid5}1.img -d ${raid5}2.img --devid " 1 2 3
-offers_only "btrfs-walk map --devid "
-# Subvolumes inside an image; names that a shell would expand are not offered.
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolume-kinds subvolumes || exit 1
-ln -s "$BUILD/fixtures/subvolume-kinds/dev1.img" kinds.img
-ln -s "$BUILD/fixtures/subvolumes/dev1.img" volumes.img
-offers_only "btrfs-walk ls kinds.img --subvol " default / /one /folder/deep/two /one/nested \
-    /one/nested/folder/inner /read-only /folder/writable /received/read-only
-offers_only "btrfs-walk kinds.img --subvol = /one/n" /one/nested /one/nested/folder/inner
-offers_only "btrfs-walk volumes.img --subvol /new"
-for shell in zsh fish; do
-    file=$ROOT/completions/_btrfs-walk
-    [ "$shell" = zsh ] || file=$ROOT/completions/btrfs-walk.fish
-    if have "$shell"; then
-        holds "the completion for $shell is good syntax" "$shell" -n "$file"
-    else
-        skip "the completion for $shell: it is not installed"
-    fi
-done
 finish
