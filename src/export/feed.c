@@ -33,6 +33,7 @@ struct bw_feed {
     struct bw_feed_item *spare;
     bool ended, stop;
     struct bw_error *error; /* what ended the walk; NULL once it was handed out */
+    size_t start_length;    /* of the path that this walk starts at; likewise */
     size_t least_names;     /* of a path that this walk has for itself: the walk's thread alone */
 };
 
@@ -85,6 +86,28 @@ static void salvage(struct bw_feed *feed, struct bw_feed_item *item)
         feed->options.missed(feed->options.context, bw_feed_salvaged(item->path.data));
 }
 
+/* Where the name of an entry begins; false if it has none: it is left out. */
+static bool find_name(const struct bw_feed *feed, const struct bw_entry *entry, size_t *name)
+{
+    const char *path = entry->path;
+    size_t length = entry->path_length, at = 0;
+    if (feed->options.naming.relative)
+        at = feed->start_length;
+    if (at >= length && entry->place.type != BW_FILE_DIRECTORY) {
+        const char *slash = memrchr(path, '/', length);
+        at = slash ? (size_t)(slash - path) : 0;
+    }
+    at += at < length && path[at] == '/';
+    for (unsigned left = feed->options.naming.components; left; left--) {
+        const char *slash = at < length ? memchr(path + at, '/', length - at) : NULL;
+        if (!slash)
+            return false;
+        at = (size_t)(slash - path) + 1;
+    }
+    *name = at < length ? at : length;
+    return true;
+}
+
 static void fill(struct bw_feed *feed, struct bw_feed_item *item, const struct bw_entry *entry)
 {
     struct bw_buffer path = item->path;
@@ -127,14 +150,32 @@ static struct bw_error *visit(void *context, const struct bw_entry *entry)
     struct bw_feed *feed = context;
     if (feed->least_names && bw_starts_names(entry->path, entry->path_length) < feed->least_names)
         return NULL;
+    size_t name;
+    if (!find_name(feed, entry, &name))
+        return NULL;
     struct bw_feed_item *item = take_spare(feed);
     if (!item)
         return bw_error_no_memory();
     fill(feed, item, entry);
+    item->name = name;
     if (!item->path.failed)
         return enqueue(feed, item);
     free_item(item);
     return bw_error_no_memory();
+}
+
+/* What names are relative to. A start that is not there is reported by the walk. */
+static struct bw_error *find_start(struct bw_feed *feed, const struct bw_walk_options *options)
+{
+    BW_AUTO_FREE char *path = NULL;
+    feed->start_length = 0;
+    if (!feed->options.naming.relative)
+        return NULL;
+    struct bw_error *error = bw_walk_start_path(feed->fs, options, &path, &feed->start_length);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    bw_error_free(error);
+    return NULL;
 }
 
 /* One walk. If its start does not exist, that is reported once, and the others go on. */
@@ -147,6 +188,7 @@ static struct bw_error *walk(struct bw_feed *feed, const char *start, unsigned t
     options.visit = visit;
     options.visit_inodes = true;
     options.context = feed;
+    BW_TRY(find_start(feed, &options));
     struct bw_error *error = bw_walk(feed->fs, &options, NULL);
     bool another = error && start && error->code != BW_ERROR_STOPPED &&
                    error->code != BW_ERROR_NO_MEMORY && error->code != BW_ERROR_USAGE;

@@ -18,6 +18,8 @@ struct bw_fs;
 /** An entry of the image on its way; belongs to the feed. */
 struct bw_feed_item {
     struct bw_buffer path; /**< absolute; a NUL follows that `length` does not count */
+    size_t name; /**< where in `path` the name begins that it leaves with: a relative path, as
+                    bw_feed_options.naming makes it; empty: it is what others are relative to */
     struct bw_place place;
     uint32_t type; /**< S_IFMT part of its mode; 0: unknown */
     bool has_inode;
@@ -33,11 +35,31 @@ struct bw_feed_item {
     struct bw_feed_item *next; /**< for the feed's own use */
 };
 
+/** The name that it leaves with; a NUL follows. */
+static inline const char *bw_feed_name(const struct bw_feed_item *item)
+{
+    return item->path.data + item->name;
+}
+
+/** Bytes of that. */
+static inline size_t bw_feed_name_length(const struct bw_feed_item *item)
+{
+    return item->path.length - item->name;
+}
+
 /** Whether it is one of several names of a file. */
 static inline bool bw_feed_item_has_names(const struct bw_feed_item *item)
 {
     return item->has_inode && item->inode.link_count > 1 && item->type != S_IFDIR;
 }
+
+/** How entries are named. All zeros: by their whole paths. */
+struct bw_feed_naming {
+    bool relative;       /**< to the PATH or the subvolume that they are found in; a file that is a
+                            PATH itself has its last name */
+    unsigned components; /**< so many are taken away from the front of that; entries that have no
+                            more are left out */
+};
 
 /** What to walk. */
 struct bw_feed_options {
@@ -49,7 +71,8 @@ struct bw_feed_options {
     void *bring_context;
     const struct bw_starts *starts; /**< one walk each; none: one walk from the top */
     const unsigned *passes; /**< types to walk for, one walk each for all starts; ends with 0 */
-    bool unchecked;         /**< checksums of data are not looked at */
+    struct bw_feed_naming naming;
+    bool unchecked; /**< checksums of data are not looked at */
     bool salvage; /**< files whose inodes are lost get one that is made up (bw_inode_salvage()), and
                      are reported */
     /** Takes why a start was not walked, or what of a file is lost; takes the error. Called on the

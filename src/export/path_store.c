@@ -38,8 +38,8 @@ static bool is_path(const struct bw_path_store *store, uint32_t number, const ch
     return length == 0;
 }
 
-/* A path that is not there, or not to be found because of another one of its hash: NOTHING. */
-static uint32_t find(const struct bw_path_store *store, const char *path, size_t length)
+/* NOTHING also if it cannot be found because of another one of its hash. */
+uint32_t bw_path_store_find(const struct bw_path_store *store, const char *path, size_t length)
 {
     uint32_t number = bw_map_get(&store->directories, XXH64(path, length, 0));
     return number != NOTHING && is_path(store, number, path, length) ? number : NOTHING;
@@ -70,7 +70,7 @@ bool bw_path_store_directory(struct bw_path_store *store, const char *path, size
 {
     size_t known = length;
     /* Usually the directory that it is in is there. */
-    while ((*number = find(store, path, known)) == NOTHING && known)
+    while ((*number = bw_path_store_find(store, path, known)) == NOTHING && known)
         known = last_name(path, known);
     while (known < length || *number == NOTHING) {
         const char *slash =

@@ -24,6 +24,9 @@ void bw_path_store_free(struct bw_path_store *store);
 bool bw_path_store_directory(struct bw_path_store *store, const char *path, size_t length,
                              uint32_t *number);
 
+/** The number of a directory that is kept; UINT32_MAX: it is not. */
+uint32_t bw_path_store_find(const struct bw_path_store *store, const char *path, size_t length);
+
 /** Keeps any path, and gives its number; false if memory runs out. */
 bool bw_path_store_add(struct bw_path_store *store, const char *path, size_t length,
                        uint32_t *number);

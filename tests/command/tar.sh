@@ -21,7 +21,12 @@ for image in "$plain" "$compressed" "$subvolumes"; do
     is "$name: one thread or three" "$("$PROGRAM" tar -q -j 1 "$image" | md5sum)" \
         "$("$PROGRAM" tar -q -j 3 "$image" | md5sum)"
     holds "$name: tar -t" tar -tvf "$WORK/archive"
-    is "$name: names" "$(tar --quoting-style=c -tf "$WORK/archive" 2> /dev/null | wc -l)" \
+    # Some directories come twice: first, and with their times when all is in them.
+    tar --quoting-style=c -tf "$WORK/archive" 2> /dev/null | sort > "$WORK/names"
+    is "$name: only directories come again" "$(uniq -d "$WORK/names" | grep -vc '/"$')" 0
+    holds "$name: and not all" [ "$(uniq -d "$WORK/names" | wc -l)" -lt \
+        "$(uniq "$WORK/names" | grep -c '/"$')" ]
+    is "$name: names" "$(uniq "$WORK/names" | wc -l)" \
         "$("$PROGRAM" -0 --type f,d,l,c,b,p "$image" | tr -dc '\0' | wc -c)"
     rm -rf "$WORK/out"
     mkdir "$WORK/out"
@@ -61,6 +66,52 @@ is "with the hashes of sum" \
 
 is "a folder" "$("$PROGRAM" tar "$compressed" /zstd | tar -t | grep -vc '^zstd/')" 0
 is "a filter" "$("$PROGRAM" tar --type d "$compressed" | tar -t | grep -vc '/$')" 0
+
+# A directory comes before what is in it, in every format.
+for format in pax cpio mtree; do
+    "$PROGRAM" tar -q --format $format "$subvolumes" > "$WORK/archive"
+    case $format in
+    pax) tar -tf "$WORK/archive" ;;
+    cpio) have cpio && cpio -t --quiet < "$WORK/archive" ;;
+    mtree) sed 1d "$WORK/archive" | cut -d ' ' -f 1 ;;
+    esac | sed -E 's|^\./(.)|\1|; s|/$||' > "$WORK/names"
+    is "$format: what comes before its directory" "$(awk '{ parent = $0
+        if (!sub("/[^/]*$", "", parent)) parent = "."
+        if ($0 != "." && !(parent in seen)) print; seen[$0] }' "$WORK/names")" ""
+done
+is "a manifest has its top" "$(sed -n '2s/ type=dir .*//p' "$WORK/archive")" .
+holds "which the check knows" "$PROGRAM" check -q --manifest "$WORK/archive" "$subvolumes"
+
+# Names. What tar takes away from them, and extract.
+names() { (cd "$1" && find . -printf '%P %y %s %n %l\0' | sort -z | md5sum); }
+fill() { # FOLDER TAR-OPTIONS ARCHIVE-OPTIONS...
+    local folder=$1 how=$2
+    shift 2
+    rm -rf "$folder" && mkdir "$folder" && "$PROGRAM" tar -q "$@" | tar -C "$folder" -x $how \
+        2> "$WORK/err"
+}
+fill "$WORK/tar" --strip-components=1 --type f,d,l "$plain" /docs /source
+fill "$WORK/ours" "" --type f,d,l --strip-components 1 "$plain" /docs /source
+is "tar --strip-components" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+rm -rf "$WORK/ours"
+"$PROGRAM" extract -q --type f,d,l --strip-components 1 -C "$WORK/ours" "$plain" \
+    /docs /source
+is "extract --strip-components" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+fill "$WORK/tar" --strip-components=2 --type f,d,l "$subvolumes" /home/docs
+for options in "--relative" "--strip-components 2" "--relative --strip-components 0"; do
+    fill "$WORK/ours" "" --type f,d,l $options "$subvolumes" /home/docs
+    is "tar $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+    rm -rf "$WORK/ours"
+    "$PROGRAM" extract -q --type f,d,l $options -C "$WORK/ours" "$subvolumes" /home/docs
+    is "extract $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
+done
+is "relative to a subvolume" "$("$PROGRAM" tar --relative --subvol home "$subvolumes" top-file |
+    tar -t)" "top-file"
+rm -rf "$WORK/ours"
+"$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" /home
+is "directories on the way" "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"
+"$PROGRAM" tar --strip-components -1 "$plain" > "$WORK/out.txt" 2> "$WORK/err"
+is "status of a number that is none" $? 2
 
 # What lies in another PATH comes with it, and once.
 top=$("$PROGRAM" --type d --maxdepth 1 "$subvolumes" | LC_ALL=C sort | sed -n 2p)

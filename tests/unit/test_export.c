@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "export/archive.h"
+#include "export/directory_order.h"
 #include "export/hash.h"
 #include "export/links.h"
 #include "export/target.h"
@@ -39,7 +40,7 @@ static void test_hashes(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct bw_hash *hash;
         char text[BW_HASH_TEXT];
-        assert_string_equal(bw_hash_name(cases[i].algorithm), cases[i].name);
+        assert_string_equal(bw_hash_names[cases[i].algorithm], cases[i].name);
         assert_null(bw_hash_create(cases[i].algorithm, &hash));
         bw_hash_end(hash, text);
         assert_string_equal(text, cases[i].empty);
@@ -50,7 +51,7 @@ static void test_hashes(void **state)
         assert_string_equal(text, cases[i].abc);
         bw_hash_destroy(hash);
     }
-    assert_null(bw_hash_name(BW_HASH_ALGORITHMS));
+    assert_null(bw_hash_names[BW_HASH_ALGORITHMS]);
 }
 
 static void test_zeros(void **state)
@@ -176,11 +177,64 @@ static void test_times(void **state)
     assert_false(bw_target_is_same_time(&first, &last));
 }
 
+/* Directories as they are written: "a" first, "a!" again. */
+static struct bw_error *note_directory(void *context, const char *path,
+                                       const struct bw_made_directory *directory,
+                                       enum bw_directory_turn turn)
+{
+    assert_int_equal(directory->mode & S_IFMT, S_IFDIR);
+    bw_buffer_format(context, " %s%s", *path ? path : ".", turn == BW_DIRECTORY_AGAIN ? "!" : "");
+    return NULL;
+}
+
+/* Names of a walk: a '/' after a directory, and a '-' as well if its owner may not write to it. */
+static void expect_order(const char *const *names, const char *expected)
+{
+    struct bw_buffer text = {0};
+    struct bw_directory_order order = {.write = note_directory, .context = &text};
+    const struct bw_place place = {0};
+    for (; *names; names++) {
+        size_t length = strcspn(*names, "|");
+        const struct bw_inode inode = {.mode = S_IFDIR | (strchr(*names, '-') ? 0500 : 0700)};
+        if ((*names)[length]) {
+            assert_null(bw_directory_order_add(&order, *names, length, &place, &inode));
+            continue;
+        }
+        assert_null(bw_directory_order_enter(&order, *names, length));
+        bw_buffer_format(&text, " %s", *names);
+    }
+    assert_null(bw_directory_order_end(&order));
+    bw_buffer_append_byte(&text, '\0');
+    assert_string_equal(text.data, expected);
+    bw_buffer_free(&text);
+    bw_directory_order_free(&order);
+}
+
+static void test_directory_order(void **state)
+{
+    (void)state;
+    /* A level at a time, as the walk has it. */
+    expect_order((const char *[]){"|", "a|", "b|", "x", "a/c|", "a/1", "b/1", "a/c/1", NULL},
+                 " . x a a/1 b b/1 a/c a/c/1 a! .!");
+    /* Names that begin like others; what has nothing in it. */
+    expect_order(
+        (const char *[]){"a|", "ab|", "a/b|", "a/bc|", "a/b/1", "a/bc/1", "ab/1", "a/2", NULL},
+        " a a/b a/b/1 a/bc a/bc/1 ab ab/1 a/2 a!");
+    /* What cannot be written to. */
+    expect_order((const char *[]){"a|-", "a/1", "b|-", NULL}, " a a/1 b b! a!");
+    /* Only some of them belong to the archive. */
+    expect_order((const char *[]){"x/y/z|", "x/y/z/1", "x/2", "x/y/3", "x/y/z/4", NULL},
+                 " x/y/z x/y/z/1 x/2 x/y/3 x/y/z/4 x/y/z!");
+    expect_order((const char *[]){"1", "a/1", NULL}, " 1 a/1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times), cmocka_unit_test(test_hashes), cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_links), cmocka_unit_test(test_mtree),  cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_times),           cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_directory_order), cmocka_unit_test(test_zeros),
+        cmocka_unit_test(test_links),           cmocka_unit_test(test_mtree),
+        cmocka_unit_test(test_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

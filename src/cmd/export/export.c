@@ -3,6 +3,7 @@
 #include "cmd/export/export.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
@@ -16,6 +17,26 @@ const struct cmd_option cmd_export_options[] = {
     {'j', "threads", "N", "read with N threads (default: one per processor, at most 8)",
      CMD_THREADS(struct cmd_export_settings, walk.threads)},
     CMD_SELECTION(struct cmd_export_settings, selection),
+    {0},
+};
+
+static struct bw_error *take_components(void *target, const struct cmd_option *option,
+                                        const char *argument)
+{
+    struct cmd_export_settings *settings = target;
+    unsigned long number;
+    if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
+        return cmd_bad_argument(option, argument, "a number");
+    settings->naming.components = (unsigned)number;
+    return NULL;
+}
+
+const struct cmd_option cmd_naming_options[] = {
+    {0, "relative", NULL, "name files relative to the PATH, or the subvolume, that they are in",
+     CMD_FLAG(struct cmd_export_settings, naming.relative)},
+    {0, "strip-components", "N",
+     "take N names away from the front of each path; what has no more is left out",
+     .take = take_components},
     {0},
 };
 
@@ -77,6 +98,7 @@ struct bw_error *cmd_export_start(struct cmd_export *export, unsigned types, uns
         .bring_context = export->bring_context,
         .starts = &export->starts,
         .passes = export->passes,
+        .naming = export->settings->naming,
         .unchecked = export->settings->unchecked,
         .salvage = export->settings->salvage,
         .missed = missed,

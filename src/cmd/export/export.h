@@ -17,6 +17,7 @@
 struct cmd_export_settings {
     struct bw_walk_options walk; /**< `types` is 0 unless --type was given */
     struct cmd_selection selection;
+    struct bw_feed_naming naming;
     bool unchecked; /**< data are not checked */
     bool salvage;   /**< files whose inodes are lost come, too, with what is left of them */
 };
@@ -30,6 +31,9 @@ extern const struct cmd_option cmd_export_options[];
         0, "no-checksums", NULL, "do not verify data; for images whose checksum tree is lost", \
             CMD_FLAG(type, export.unchecked)                                                   \
     }
+
+/** Those that say which names files get, for a struct cmd_export_settings. */
+extern const struct cmd_option cmd_naming_options[];
 
 /** Files on their way out. */
 struct cmd_export {

@@ -31,6 +31,7 @@ static const struct cmd_option options[] = {
     {'C', "directory", "DEST", "write into this directory; it is created if it does not exist",
      CMD_TEXT(struct extract_settings, folder)},
     {.group = extract_options},
+    CMD_GROUP(cmd_naming_options, struct extract_settings, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct extract_settings),
     CMD_GROUP(cmd_export_options, struct extract_settings, export),
     {0},
@@ -263,7 +264,8 @@ const struct command cmd_extract = {
         "\n"
         "A PATH is a file, or a directory with everything in it; without one, everything is\n"
         "extracted. It starts at the top-level subvolume (id 5), or at that of --subvol; below\n"
-        "DEST it gets its whole path. Nothing is written outside of DEST, no link there is\n"
+        "DEST it gets its whole path, unless --relative or --strip-components is given. Nothing is "
+        "written outside of DEST, no link there is\n"
         "followed, and nothing that exists is replaced. Holes, hard links, permissions, times,\n"
         "extended attributes, access control lists and groups that the user is in are restored,\n"
         "as are flags (see chattr) that the file system of DEST supports and, by root, owners\n"
@@ -274,6 +276,7 @@ const struct command cmd_extract = {
         "owner, mode and times.\n",
     .examples = "  btrfs-walk extract -C /mnt/new disk.img                  everything\n"
                 "  btrfs-walk extract -C . disk.img /users/joe               a folder\n"
+                "  btrfs-walk extract -C joe --relative disk.img /users/joe  what is in it\n"
                 "  btrfs-walk extract -C . --name '*.jpg' disk.img          some files\n"
                 "  btrfs-walk extract -C /mnt/new --skip-existing disk.img  go on\n",
     .options = options,

@@ -29,11 +29,12 @@ struct extract {
     struct bw_target target;
     struct bw_target look; /**< the same folder, for looking ahead */
     struct bw_target_file file;
-    int descriptor; /**< of the link or special file that was just made */
-    bool began;     /**< the file whose parts are coming */
-    bool failed;    /**< and could not be */
-    bool lost;      /**< because of its content */
-    bool zeroed;    /**< zeros stand in for some of its content */
+    const struct bw_feed_item *item; /**< that is being made */
+    int descriptor;                  /**< of the link or special file that was just made */
+    bool began;                      /**< the file whose parts are coming */
+    bool failed;                     /**< and could not be */
+    bool lost;                       /**< because of its content */
+    bool zeroed;                     /**< zeros stand in for some of its content */
     /** Of an older state: its files with zeros for what is lost get this behind their names. 0:
      * they keep them. */
     uint64_t generation;

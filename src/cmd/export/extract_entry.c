@@ -9,24 +9,13 @@
 #include "base/cleanup.h"
 #include "cmd/export/extract.h"
 
-/* Relative to the folder; the folder itself is empty. */
-static const char *path_of(const struct bw_feed_item *item)
-{
-    return item->path.data + 1;
-}
-
-static size_t length_of(const struct bw_feed_item *item)
-{
-    return item->path.length - 1;
-}
-
 /* Content that is there already from the last time is not read. */
 static void look_for(struct extract *extract, struct bw_feed_item *item)
 {
-    item->checked = item->type == S_IFREG && item->has_inode &&
-                    extract->look.options.skip_existing &&
-                    bw_target_has_file(&extract->look, path_of(item), length_of(item),
-                                       item->inode.size, &item->inode.mtime);
+    item->checked =
+        item->type == S_IFREG && item->has_inode && extract->look.options.skip_existing &&
+        bw_target_has_file(&extract->look, bw_feed_name(item), bw_feed_name_length(item),
+                           item->inode.size, &item->inode.mtime);
     item->skipped = item->checked;
 }
 
@@ -63,7 +52,7 @@ static struct bw_error *meet(struct extract *extract, const struct bw_feed_item 
 {
     struct bw_link link = {.is_first = true};
     bool good = !bw_feed_item_has_names(item) ||
-                bw_links_meet(&extract->links, &item->place, path_of(item), &link);
+                bw_links_meet(&extract->links, &item->place, bw_feed_name(item), &link);
     *first = link.is_first;
     return good ? NULL : bw_error_no_memory();
 }
@@ -114,7 +103,7 @@ static struct bw_error *endure(struct extract *extract, struct bw_error *error)
     return NULL;
 }
 
-/* What the image says of a directory; an error if nothing. */
+/* What the image says of a directory that an item is in; an error if nothing. */
 static struct bw_error *look_up(struct extract *extract, const char *path, size_t length,
                                 struct bw_place *place, struct bw_inode *inode)
 {
@@ -129,13 +118,14 @@ static struct bw_error *look_up(struct extract *extract, const char *path, size_
     return cmd_image_error(error);
 }
 
-/* A directory on the way to a PATH that was given. */
+/* A directory on the way to an item; `path` is the front of its name. */
 static struct bw_error *make_on_way(void *context, const char *path, size_t length)
 {
     struct extract *extract = context;
+    const struct bw_feed_item *item = extract->item;
     struct bw_place place;
     struct bw_inode inode;
-    struct bw_error *error = look_up(extract, path, length, &place, &inode);
+    struct bw_error *error = look_up(extract, item->path.data, item->name + length, &place, &inode);
     bool known = !error, ours;
     if (error)
         error = bw_error_prefix(error, "%.*s", (int)length, path);
@@ -157,29 +147,30 @@ static struct bw_error *make_with_way(struct extract *extract, struct bw_feed_it
         (error->system != ENOENT && error->system != EACCES))
         return error;
     bw_error_free(error);
-    BW_TRY(
-        bw_target_make_way(&extract->target, path_of(item), length_of(item), make_on_way, extract));
+    extract->item = item;
+    BW_TRY(bw_target_make_way(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                              make_on_way, extract));
     return make(extract, item);
 }
 
 static struct bw_error *make_directory(struct extract *extract, struct bw_feed_item *item)
 {
-    if (!length_of(item))
+    if (!bw_feed_name_length(item))
         return NULL; /* the folder itself is the user's */
     bool ours;
-    BW_TRY(bw_target_make_directory(&extract->target, path_of(item), length_of(item), &item->inode,
-                                    &ours));
+    BW_TRY(bw_target_make_directory(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                                    &item->inode, &ours));
     if (!ours)
         return NULL; /* nothing that exists is changed */
-    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
-                                   &item->place, &item->inode);
+    return bw_made_directories_add(&extract->directories, bw_feed_name(item),
+                                   bw_feed_name_length(item), &item->place, &item->inode);
 }
 
 static struct bw_error *make_symlink(struct extract *extract, struct bw_feed_item *item)
 {
     extract->text.length = 0;
     BW_TRY(cmd_export_read_link(&extract->export, item, &extract->text));
-    return bw_target_make_symlink(&extract->target, path_of(item), length_of(item),
+    return bw_target_make_symlink(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
                                   extract->text.data, &extract->descriptor);
 }
 
@@ -187,21 +178,21 @@ static struct bw_error *make_node(struct extract *extract, struct bw_feed_item *
 {
     dev_t device = makedev(bw_inode_major(&item->inode), bw_inode_minor(&item->inode));
     bool has_device = item->type == S_IFCHR || item->type == S_IFBLK;
-    return bw_target_make_node(&extract->target, path_of(item), length_of(item), item->type,
-                               has_device ? device : 0, &extract->descriptor);
+    return bw_target_make_node(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                               item->type, has_device ? device : 0, &extract->descriptor);
 }
 
 /* To the content whose path is in `text`. */
 static struct bw_error *make_link(struct extract *extract, struct bw_feed_item *item)
 {
-    return bw_target_make_link(&extract->target, path_of(item), length_of(item), extract->text.data,
-                               extract->text.length);
+    return bw_target_make_link(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                               extract->text.data, extract->text.length);
 }
 
 static struct bw_error *begin_file(struct extract *extract, struct bw_feed_item *item)
 {
-    return bw_target_file_begin(&extract->target, path_of(item), length_of(item), &item->inode,
-                                &extract->file);
+    return bw_target_file_begin(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                                &item->inode, &extract->file);
 }
 
 /* The attributes of an inode, to be restored. */
@@ -221,8 +212,8 @@ static bool is_there(struct extract *extract, const struct bw_feed_item *item,
     if (!error || error->code != BW_ERROR_SYSTEM || error->system != EEXIST ||
         item->type != S_IFREG || !extract->target.options.skip_existing)
         return false;
-    return bw_target_has_file(&extract->target, path_of(item), length_of(item), item->inode.size,
-                              &item->inode.mtime);
+    return bw_target_has_file(&extract->target, bw_feed_name(item), bw_feed_name_length(item),
+                              item->inode.size, &item->inode.mtime);
 }
 
 static struct bw_error *begin(struct extract *extract, struct bw_feed_item *item)
@@ -289,8 +280,9 @@ static struct bw_error *finish_file(struct extract *extract, struct bw_feed_item
     BW_TRY(read_attributes(extract, &item->place, &item->inode, &attributes));
     if (extract->zeroed)
         BW_TRY(extract_leave_name(extract, item));
-    struct bw_error *error = bw_target_file_finish(&extract->file, path_of(item), length_of(item),
-                                                   item->inode.size, &attributes);
+    struct bw_error *error =
+        bw_target_file_finish(&extract->file, bw_feed_name(item), bw_feed_name_length(item),
+                              item->inode.size, &attributes);
     extract->failed = error;
     return endure(extract, error);
 }
@@ -306,8 +298,8 @@ static struct bw_error *finish_other(struct extract *extract, struct bw_feed_ite
         return endure(extract, error);
     error = read_attributes(extract, &item->place, &item->inode, &attributes);
     if (!error)
-        bw_target_restore(&extract->target, extract->descriptor, path_of(item), length_of(item),
-                          &attributes);
+        bw_target_restore(&extract->target, extract->descriptor, bw_feed_name(item),
+                          bw_feed_name_length(item), &attributes);
     close(extract->descriptor);
     return error;
 }
@@ -347,7 +339,8 @@ static struct bw_error *finish_name(struct extract *extract, struct bw_feed_item
         return endure(extract, error);
     bw_error_free(error);
     item->skipped = !copied;
-    return replaced && has_link && !bw_links_rename(&extract->links, link.number, path_of(item))
+    return replaced && has_link &&
+                   !bw_links_rename(&extract->links, link.number, bw_feed_name(item))
                ? bw_error_no_memory()
                : NULL;
 }
@@ -368,8 +361,8 @@ static struct bw_error *finish_content(struct extract *extract, struct bw_feed_i
                                      : BW_LINK_NOWHERE);
     if (!made || item->type != S_IFREG || !bw_target_is_protected(&extract->target, &item->inode))
         return NULL;
-    return bw_made_directories_add(&extract->directories, path_of(item), length_of(item),
-                                   &item->place, &item->inode);
+    return bw_made_directories_add(&extract->directories, bw_feed_name(item),
+                                   bw_feed_name_length(item), &item->place, &item->inode);
 }
 
 static struct bw_error *finish_item(struct extract *extract, struct bw_feed_item *item, bool *again)

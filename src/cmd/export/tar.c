@@ -15,7 +15,7 @@
 #include "cmd/common/bad_ranges.h"
 #include "cmd/export/export.h"
 #include "export/archive.h"
-#include "export/links.h"
+#include "export/directory_order.h"
 
 struct tar_state {
     struct cmd_export_settings export;
@@ -35,6 +35,7 @@ static const struct cmd_option options[] = {
      "at unreadable data: stop (fail, the default), write zeros (zero), or leave out the file "
      "(skip)",
      CMD_WORD(struct tar_state, on_error, cmd_on_error_words)},
+    CMD_GROUP(cmd_naming_options, struct tar_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct tar_state),
     CMD_GROUP(cmd_export_options, struct tar_state, export),
     {0},
@@ -51,10 +52,10 @@ struct tar {
     struct bw_archive *archive;
 
     struct bw_links links;
-    struct bw_made_directories directories; /* to be written at the end, if it is pax */
+    struct bw_directory_order directories;
     struct bw_xattr_reader *xattrs;
     struct bw_ranges ranges;
-    struct bw_buffer target; /* of a link, symbolic or hard */
+    struct bw_buffer target; /* of a link, symbolic or hard; path of a directory */
     struct cmd_bad_ranges bad;
     struct cmd_hashing hashing; /* for mtree */
 
@@ -71,7 +72,7 @@ static struct bw_error *meet(struct tar *tar, struct bw_feed_item *item)
     struct bw_link link;
     if (!bw_feed_item_has_names(item))
         return NULL;
-    if (!bw_links_meet(&tar->links, &item->place, item->path.data, &link))
+    if (!bw_links_meet(&tar->links, &item->place, bw_feed_name(item), &link))
         return bw_error_no_memory();
     item->skipped = !link.is_first && tar->format == BW_ARCHIVE_PAX;
     return NULL;
@@ -122,7 +123,7 @@ static struct bw_error *set_links(struct tar *tar, const struct bw_feed_item *it
         if (item->skipped && link.state == BW_LINK_MADE) {
             bw_links_append_path(&tar->links, link.number, &tar->target);
             bw_buffer_append_byte(&tar->target, '\0');
-            entry->hardlink = tar->target.failed ? NULL : tar->target.data + 1;
+            entry->hardlink = tar->target.failed ? NULL : tar->target.data;
         } else if (item->skipped) {
             return bw_error_create(BW_ERROR_CORRUPT, "its first name is not in the archive");
         }
@@ -153,15 +154,9 @@ static struct bw_error *set_details(struct tar *tar, struct bw_feed_item *item,
     return NULL;
 }
 
-/* "./" for the top; other names do not begin with '/'. */
-static const char *name_of(const struct bw_feed_item *item)
-{
-    return item->path.length > 1 ? item->path.data + 1 : ".";
-}
-
 static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
 {
-    struct bw_archive_entry entry = {.path = name_of(item), .inode = &item->inode};
+    struct bw_archive_entry entry = {.path = bw_feed_name(item), .inode = &item->inode};
     if (*item->hash)
         entry.hash = item->hash;
     BW_TRY(set_links(tar, item, &entry));
@@ -171,6 +166,40 @@ static struct bw_error *write_entry(struct tar *tar, struct bw_feed_item *item)
     if (bw_feed_item_has_names(item) && bw_links_find(&tar->links, &item->place, &link))
         bw_links_set(&tar->links, link.number, BW_LINK_MADE);
     return NULL;
+}
+
+/* NULL if an error costs only the entry that it is about. */
+static struct bw_error *endure(struct tar *tar, struct bw_error *error, const char *path)
+{
+    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
+        return error;
+    cmd_export_miss(&tar->export, bw_error_prefix(error, "%s", path));
+    return NULL;
+}
+
+/* A pax archive has a '/' after a directory, and the top is "./". What will be put into it has to
+ * be possible until it comes again. */
+static struct bw_error *write_directory(void *context, const char *path,
+                                        const struct bw_made_directory *directory,
+                                        enum bw_directory_turn turn)
+{
+    struct tar *tar = context;
+    const bool is_pax = tar->format == BW_ARCHIVE_PAX;
+    struct bw_inode inode = bw_made_directory_inode(directory);
+    struct bw_archive_entry entry = {.inode = &inode};
+    struct bw_error *error = NULL;
+    if (turn == BW_DIRECTORY_AGAIN && !is_pax)
+        return NULL;
+    inode.mode |= turn == BW_DIRECTORY_FIRST && is_pax ? S_IRWXU : 0;
+    tar->target.length = 0;
+    bw_buffer_format(&tar->target, "%s%s%c", *path ? path : ".", is_pax ? "/" : "", '\0');
+    if (tar->target.failed)
+        return bw_error_no_memory();
+    entry.path = tar->target.data;
+    if (is_pax)
+        error = cmd_image_error(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs,
+                                                     &entry.xattr_count));
+    return endure(tar, error ? error : bw_archive_begin(tar->archive, &entry, &tar->wanted), path);
 }
 
 /* Whether there is an entry for it at all; says so if there is none. */
@@ -189,31 +218,19 @@ static bool is_left_out(struct tar *tar, struct bw_feed_item *item)
     return lost;
 }
 
-/*
- * GNU tar restores a directory's times and permissions as soon as something comes that is not in
- * it. The walk comes back to directories, so theirs are the last entries, what is deepest first;
- * until then a directory is as tar makes it for what is in it.
- */
-static bool waits(const struct tar *tar, const struct bw_feed_item *item)
-{
-    return tar->format == BW_ARCHIVE_PAX && item->type == S_IFDIR && item->has_inode;
-}
-
 /* Ends the archive only if nothing can follow. */
 static struct bw_error *begin(struct tar *tar, struct bw_feed_item *item)
 {
     tar->began = true;
     tar->wanted = 0;
-    if (waits(tar, item))
-        return bw_made_directories_add(&tar->directories, item->path.data, item->path.length,
-                                       &item->place, &item->inode);
     if (is_left_out(tar, item))
         return NULL;
-    struct bw_error *error = write_entry(tar, item);
-    if (!error || error->code == BW_ERROR_NO_MEMORY || error->code == BW_ERROR_SYSTEM)
-        return error;
-    cmd_export_miss(&tar->export, bw_error_prefix(error, "%s", item->path.data));
-    return NULL;
+    if (item->type == S_IFDIR)
+        return bw_directory_order_add(&tar->directories, bw_feed_name(item),
+                                      bw_feed_name_length(item), &item->place, &item->inode);
+    BW_TRY(
+        bw_directory_order_enter(&tar->directories, bw_feed_name(item), bw_feed_name_length(item)));
+    return endure(tar, write_entry(tar, item), item->path.data);
 }
 
 static struct bw_error *take_bad(struct tar *tar, const struct bw_feed_item *item,
@@ -263,31 +280,6 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     tar->began = false;
     bw_feed_release(tar->export.feed, item);
     return error;
-}
-
-static struct bw_error *write_directory(struct tar *tar, const struct bw_made_directory *directory)
-{
-    const struct bw_inode inode = bw_made_directory_inode(directory);
-    tar->target.length = 0;
-    bw_path_store_append(&tar->directories.paths, directory->path, &tar->target);
-    bool is_top = tar->target.length <= 1;
-    bw_buffer_append(&tar->target, "/", sizeof "/");
-    if (tar->target.failed)
-        return bw_error_no_memory();
-    struct bw_archive_entry entry = {
-        .path = is_top ? "./" : tar->target.data + 1,
-        .inode = &inode,
-    };
-    BW_TRY(bw_xattr_reader_read(tar->xattrs, &directory->place, &entry.xattrs, &entry.xattr_count));
-    return bw_archive_begin(tar->archive, &entry, &tar->wanted);
-}
-
-/* Those of directories, which wait for the end. */
-static struct bw_error *write_directories(struct tar *tar)
-{
-    for (size_t i = tar->directories.count; i--;)
-        BW_TRY(write_directory(tar, &tar->directories.items[i]));
-    return NULL;
 }
 
 /* The file that the archive goes to. */
@@ -369,13 +361,15 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
     BW_TRY(start_output(tar));
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
-    BW_TRY(write_directories(tar));
+    BW_TRY(bw_directory_order_end(&tar->directories));
     return bw_archive_end(tar->archive);
 }
 
 static struct bw_error *init(struct tar *tar, enum cmd_on_error on_error)
 {
     struct bw_fs *fs = tar->export.session.fs;
+    tar->directories.write = write_directory;
+    tar->directories.context = tar;
     bw_links_init(&tar->links);
     cmd_hashing_init(&tar->hashing, BW_HASH_SHA256);
     tar->bad = (struct cmd_bad_ranges){.fs = fs, .on_error = on_error};
@@ -387,7 +381,7 @@ static void free_all(struct tar *tar)
 {
     bw_archive_destroy(tar->archive);
     bw_links_free(&tar->links);
-    bw_made_directories_free(&tar->directories);
+    bw_directory_order_free(&tar->directories);
     bw_xattr_reader_destroy(tar->xattrs);
     bw_ranges_free(&tar->ranges);
     cmd_hashing_free(&tar->hashing);
