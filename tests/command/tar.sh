@@ -97,18 +97,18 @@ rm -rf "$WORK/ours"
 "$PROGRAM" extract -q --type f,d,l --strip-components 1 -C "$WORK/ours" "$plain" \
     /docs /source
 is "extract --strip-components" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
-fill "$WORK/tar" --strip-components=2 --type f,d,l "$subvolumes" /home/docs
+fill "$WORK/tar" --strip-components=2 --type f,d,l "$subvolumes" home/docs
 for options in "--relative" "--strip-components 2" "--relative --strip-components 0"; do
-    fill "$WORK/ours" "" --type f,d,l $options "$subvolumes" /home/docs
+    fill "$WORK/ours" "" --type f,d,l $options "$subvolumes" home/docs
     is "tar $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
     rm -rf "$WORK/ours"
-    "$PROGRAM" extract -q --type f,d,l $options -C "$WORK/ours" "$subvolumes" /home/docs
+    "$PROGRAM" extract -q --type f,d,l $options -C "$WORK/ours" "$subvolumes" home/docs
     is "extract $options" "$(names "$WORK/ours")" "$(names "$WORK/tar")"
 done
 is "relative to a subvolume" "$("$PROGRAM" tar --relative --subvol home "$subvolumes" top-file |
     tar -t)" "top-file"
 rm -rf "$WORK/ours"
-"$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" /home
+"$PROGRAM" extract -q --relative --name 02.txt --no-snapshots -C "$WORK/ours" "$subvolumes" home
 is "directories on the way" "$(cd "$WORK/ours" && find . -type f)" "./docs/letters/02.txt"
 "$PROGRAM" tar --strip-components -1 "$plain" > "$WORK/out.txt" 2> "$WORK/err"
 is "status of a number that is none" $? 2
