@@ -59,7 +59,8 @@ $(foreach feature,$(FEATURES),$(eval $(feature) := $($(feature))))
 
 override CFLAGS   += -std=gnu11 $(WARNINGS) -fPIC -pthread $(if $(SANITIZE),\
     -fsanitize=$(SANITIZE) -fno-omit-frame-pointer -fno-sanitize-recover=all)
-override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DBW_VERSION='"$(VERSION)"' \
+override CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 \
+    -DBW_VERSION='"$(VERSION)"' \
     $(foreach feature,$(FEATURES),$(if $(filter 1,$($(feature))),-DBW_$(feature))) \
     -Iinclude -Isrc
 override LDFLAGS  += -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))

@@ -68,7 +68,7 @@ struct bw_qgroup_info {
     size_t parent_count;
     const char *path;     /**< of the subvolume, as bw_subvolume_path() gives it, not terminated;
                                NULL if there is none, or paths are not wanted */
-    uint64_t path_length; /**< bytes of `path` */
+    size_t path_length;   /**< bytes of `path` */
     uint64_t reserved[4]; /**< zeros: room for more members */
 };
 

@@ -33,19 +33,19 @@ enum bw_member_type {
 /** Bytes that do not end with NUL. */
 struct bw_bytes {
     const char *data;
-    uint64_t length;
+    size_t length;
 };
 
 /** Stripes of a chunk (struct bw_stripe_info in btrfs-walk/xlator.h). */
 struct bw_stripes {
     const struct bw_stripe_info *data;
-    uint64_t length; /**< how many */
+    size_t length; /**< how many */
 };
 
 /** Names or paths. */
 struct bw_names {
     const struct bw_bytes *data;
-    uint64_t length; /**< how many */
+    size_t length; /**< how many */
 };
 
 /** How a member is shown as text. In JSON numbers are always decimal, but for BW_FORMAT_BOOL. */

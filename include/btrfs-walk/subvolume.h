@@ -18,6 +18,10 @@
 extern "C" {
 #endif
 
+/* Times have 64 bits. On machines of 32 bits, programs are built with -D_FILE_OFFSET_BITS=64 and
+ * -D_TIME_BITS=64, as pkg-config tells. */
+typedef char bw_times_have_64_bits[sizeof(time_t) == 8 ? 1 : -1];
+
 struct bw_fs;
 
 /** A subvolume or snapshot. */
@@ -55,7 +59,7 @@ struct bw_subvolume_info {
     bool is_default;                         /**< the one that is mounted by default */
     const char *path;     /**< as bw_subvolume_path() gives it, not terminated; NULL if it has none;
                                set by bw_fs_subvolumes() alone */
-    uint64_t path_length; /**< bytes of `path` */
+    size_t path_length;   /**< bytes of `path` */
     uint64_t reserved[6]; /**< zeros: room for more members */
 };
 

@@ -81,10 +81,10 @@ static struct bw_error *fill(void *context, const struct bw_data_part *part)
         return bw_error_create(BW_ERROR_STOPPED, "the rest cannot be read");
     }
     if (part->kind == BW_DATA_HOLE)
-        memset(to, 0, part->length);
+        memset(to, 0, (size_t)part->length);
     else
-        memcpy(to, part->bytes, part->length);
-    filling->got += part->length;
+        memcpy(to, part->bytes, (size_t)part->length);
+    filling->got += (size_t)part->length;
     return NULL;
 }
 

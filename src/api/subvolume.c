@@ -47,7 +47,7 @@ struct bw_error *bw_subvolume_by_uuid(struct bw_fs *fs, const uint8_t uuid[BW_UU
 
 static struct timespec time_of(const struct bw_disk_timespec *disk)
 {
-    return (struct timespec){(time_t)bw_get64(disk->seconds), bw_get32(disk->nanoseconds)};
+    return (struct timespec){(time_t)bw_get64(disk->seconds), (long)bw_get32(disk->nanoseconds)};
 }
 
 /* Root items of old kernels end before the UUIDs. Where such a kernel has changed a newer item, its

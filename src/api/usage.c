@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/scale.h"
 #include "base/search.h"
 #include "btrfs-walk/space.h"
 #include "format/chunk.h"
@@ -42,16 +43,12 @@ static void add(uint64_t *sum, uint64_t value)
         *sum = UINT64_MAX;
 }
 
-static uint64_t scale(uint64_t value, uint64_t factor, uint64_t divisor)
-{
-    unsigned __int128 result = (unsigned __int128)value * factor / (divisor ? divisor : 1);
-    return result > UINT64_MAX ? UINT64_MAX : (uint64_t)result;
-}
-
 static int64_t difference(uint64_t from, uint64_t what)
 {
-    __int128 result = (__int128)from - what;
-    return result > INT64_MAX ? INT64_MAX : result < INT64_MIN ? INT64_MIN : (int64_t)result;
+    int64_t result;
+    if (__builtin_sub_overflow(from, what, &result))
+        result = from > what ? INT64_MAX : INT64_MIN;
+    return result;
 }
 
 /* Groups. */
@@ -91,8 +88,8 @@ static struct bw_error *take_chunk(void *context, const struct bw_chunk_info *ch
     group->chunks++;
     add(&group->size, chunk->length);
     add(&group->used, found.used);
-    add(&group->raw_size, scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
-    add(&group->raw_used, scale(found.used, chunk->stripe_count, different));
+    add(&group->raw_size, bw_scale(bw_chunk_stripe_length(chunk), chunk->stripe_count, 1));
+    add(&group->raw_used, bw_scale(found.used, chunk->stripe_count, different));
     return NULL;
 }
 

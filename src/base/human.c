@@ -288,13 +288,19 @@ static bool take_seconds(const char **text, int64_t *seconds, int64_t *nanosecon
 
 bool bw_parse_date(const char *text, int64_t *result)
 {
+    const int64_t second = 1000000000;
     int64_t seconds = 0, nanoseconds = 0;
     bool good = skip(&text, "@") ? take_seconds(&text, &seconds, &nanoseconds)
                                  : take_day(&text, &seconds) &&
                                        take_time_of_day(&text, &seconds, &nanoseconds) &&
                                        take_zone(&text, &seconds);
-    return good && !*text &&
-           !__builtin_add_overflow((__int128)seconds * 1000000000, nanoseconds, result);
+    /* Of the same sign, so that the product is no further from 0 than the sum. */
+    if (seconds < 0 && nanoseconds > 0) {
+        seconds++;
+        nanoseconds -= second;
+    }
+    return good && !*text && !__builtin_mul_overflow(seconds, second, &seconds) &&
+           !__builtin_add_overflow(seconds, nanoseconds, result);
 }
 
 /* Modes. */

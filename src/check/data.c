@@ -347,7 +347,8 @@ static uint32_t piece_length(const struct bw_data_check *data, const struct bw_s
 static bool add_piece(struct bw_data_check *data, const struct bw_summed *range, uint64_t logical,
                       uint32_t length)
 {
-    const size_t skipped = (logical - range->logical) / data->sectorsize * data->checksum_size;
+    const size_t skipped =
+        (size_t)((logical - range->logical) / data->sectorsize) * data->checksum_size;
     const size_t size = length / data->sectorsize * data->checksum_size;
     void *grown =
         bw_array_grown(data->checksums, data->checksums_used + size, &data->checksums_capacity, 1);

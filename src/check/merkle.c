@@ -202,10 +202,11 @@ static struct bw_error *take_part(void *context, const struct bw_data_part *part
 {
     struct merkle *merkle = context;
     const uint32_t size = merkle->verity->block_size;
-    for (uint64_t done = 0, count; done < part->length && !merkle->ended; done += count) {
-        const uint64_t left = part->length - done;
+    size_t count;
+    for (uint64_t done = 0; done < part->length && !merkle->ended; done += count) {
+        const uint64_t left = part->length - done, room = size - merkle->filled;
         uint8_t *to = merkle->blocks[0] + merkle->filled;
-        count = left < size - merkle->filled ? left : size - merkle->filled;
+        count = (size_t)(left < room ? left : room);
         if (part->kind == BW_DATA_BYTES)
             memcpy(to, part->bytes + done, count);
         else

@@ -83,7 +83,7 @@ static struct bw_error *take_part(void *context, const struct bw_data_part *part
 {
     struct reading *reading = context;
     if (part->kind == BW_DATA_BYTES)
-        memcpy(reading->bytes + (part->offset - reading->start), part->bytes, part->length);
+        memcpy(reading->bytes + (part->offset - reading->start), part->bytes, (size_t)part->length);
     if (part->kind == BW_DATA_BAD) {
         reading->cache->bad = true;
         reading->cache->missing |= part->error->code == BW_ERROR_MISSING_DEVICE;
@@ -103,7 +103,7 @@ static struct bw_error *read_bytes(struct bw_space_cache *cache, uint64_t offset
 static bool page_matches(const struct bw_space_cache *cache, uint64_t page, const uint8_t *bytes)
 {
     uint8_t found[32];
-    const size_t skipped = page ? 0 : cache->page_count * CHECKSUM;
+    const size_t skipped = page ? 0 : (size_t)cache->page_count * CHECKSUM;
     bw_checksum_compute(BW_CHECKSUM_CRC32C, bytes + skipped, cache->page_size - skipped, found);
     return memcmp(found, cache->checksums + page * CHECKSUM, CHECKSUM) == 0;
 }

@@ -238,8 +238,7 @@ extern const struct command *const cmd_table[];
 int cmd_run(const struct command *command, int argc, char **argv);
 
 /** Parses a decimal number from `minimum` to `maximum`; false if `text` is anything else. */
-bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
-                      unsigned long *number);
+bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *number);
 
 /** Parses a size or an address: decimal digits with an optional unit (bw_parse_size()), or 0x and
  * hexadecimal digits. Moves on to what follows; false if there is none. */

@@ -77,7 +77,7 @@ static uint64_t copy_from_leaf(const struct bw_data_checksums *self, uint64_t lo
             sectors = (end - key.offset) / self->sectorsize;
         if (!sectors)
             break;
-        memcpy(result + done / self->sectorsize * self->size, first, sectors * self->size);
+        memcpy(result + done / self->sectorsize * self->size, first, (size_t)sectors * self->size);
         done += sectors * self->sectorsize;
     }
     return done;

@@ -50,7 +50,7 @@ static struct bw_error *decode(struct bw_data_decoder *decoder, const struct bw_
 {
     struct bw_probes *probes = bw_xlator_probes(decoder->fs->reader.top);
     const struct bw_extent *extent = &piece->extent;
-    size_t size = piece->inline_data ? piece->inline_length : extent->stored;
+    size_t size = piece->inline_data ? piece->inline_length : (size_t)extent->stored;
     struct bw_codec_event event = {.algorithm = bw_compression_name(extent->compression),
                                    .bytes_in = size,
                                    .bytes_out = length,
@@ -74,7 +74,7 @@ bool bw_data_decoded(const struct bw_data_decoder *decoder, const struct bw_data
         kept->ram_bytes != extent->ram_bytes || kept->compression != extent->compression ||
         (decoder->unchecked && !file->unchecked))
         return false;
-    memcpy(output, decoder->bytes + extent->extent_offset, extent->length);
+    memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
     return true;
 }
 
@@ -84,13 +84,13 @@ struct bw_error *bw_data_decode(struct bw_data_decoder *decoder, const struct bw
 {
     const struct bw_extent *extent = &piece->extent;
     if (extent->extent_offset == 0 && extent->length == extent->ram_bytes)
-        return decode(decoder, file, piece, stored, output, extent->length);
+        return decode(decoder, file, piece, stored, output, (size_t)extent->length);
     if (bw_data_decoded(decoder, file, extent, output))
         return NULL;
     decoder->kept.logical = 0;
-    BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, extent->ram_bytes));
+    BW_TRY(decode(decoder, file, piece, stored, decoder->bytes, (size_t)extent->ram_bytes));
     decoder->kept = *extent; /* an inline one has no address */
     decoder->unchecked = file->unchecked;
-    memcpy(output, decoder->bytes + extent->extent_offset, extent->length);
+    memcpy(output, decoder->bytes + extent->extent_offset, (size_t)extent->length);
     return NULL;
 }

@@ -155,7 +155,7 @@ static struct bw_error *add_plain(struct bw_data_fetch *fetch, const struct bw_d
                                   const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     const struct bw_extent *extent = &piece->extent;
-    uint8_t *bytes = bw_data_block_take(block, extent->length);
+    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
     for (uint64_t done = 0, step; done < extent->length; done += step) {
         if (fetch->request_count == BW_BATCH || fetch->job_count == BW_BATCH)
             BW_TRY(bw_data_fetch_finish(fetch, block));
@@ -244,7 +244,7 @@ static struct bw_error *request_extent(struct bw_data_fetch *fetch, const struct
         }
         add_request(fetch, logical, (uint32_t)length, fetch->stored + fetch->stored_used,
                     !job->file.unchecked);
-        fetch->stored_used += length;
+        fetch->stored_used += (size_t)length;
         done += length;
     }
     return NULL;
@@ -284,7 +284,7 @@ static struct bw_error *add_compressed(struct bw_data_fetch *fetch, const struct
     if (!has_room(fetch))
         BW_TRY(bw_data_fetch_finish(fetch, block));
     job.part = block->count;
-    uint8_t *bytes = bw_data_block_take(block, part.length);
+    uint8_t *bytes = bw_data_block_take(block, (size_t)part.length);
     part.bytes = bytes;
     if (bw_data_decoded(fetch->decoder, file, &piece->extent, bytes))
         return bw_data_block_add(block, part);
@@ -306,12 +306,12 @@ static struct bw_error *add_inline(struct bw_data_fetch *fetch, const struct bw_
                                    const struct bw_extent_piece *piece, struct bw_data_block *block)
 {
     const struct bw_extent *extent = &piece->extent;
-    uint8_t *bytes = bw_data_block_take(block, extent->length);
+    uint8_t *bytes = bw_data_block_take(block, (size_t)extent->length);
     struct bw_error *error = NULL;
     if (fetch->fs->no_data)
         error = bw_error_create(BW_ERROR_NOT_FOUND, "a dump of btrfs-image has no data");
     else if (extent->compression == BW_COMPRESS_NONE)
-        memcpy(bytes, piece->inline_data + extent->extent_offset, extent->length);
+        memcpy(bytes, piece->inline_data + extent->extent_offset, (size_t)extent->length);
     else
         error = bw_data_decode(fetch->decoder, file, piece, piece->inline_data, bytes);
     if (error && error->code == BW_ERROR_NO_MEMORY)

@@ -91,10 +91,10 @@ static struct bw_error *take_part(void *context, const struct bw_data_part *part
     struct half *half = context;
     uint8_t *to = half->bytes + (part->offset - half->start);
     if (part->kind == BW_DATA_BYTES) {
-        memcpy(to, part->bytes, part->length);
+        memcpy(to, part->bytes, (size_t)part->length);
         return NULL;
     }
-    memset(to, 0, part->length);
+    memset(to, 0, (size_t)part->length);
     if (part->kind == BW_DATA_BAD) {
         half->bad = true;
         bw_fs_report(half->cursor.fs, BW_DAMAGE, bw_error_copy(part->error));
@@ -107,7 +107,7 @@ static uint64_t count_different(const struct bw_diff_content *content, size_t le
 {
     uint64_t bytes = 0;
     for (size_t at = 0; at < length; at += content->sectorsize) {
-        size_t step = least(length - at, content->sectorsize);
+        size_t step = (size_t)least(length - at, content->sectorsize);
         if (memcmp(content->halves[0].bytes + at, content->halves[1].bytes + at, step) != 0)
             bytes += step;
     }
@@ -131,7 +131,7 @@ static struct bw_error *read_both(struct bw_diff_content *content, uint64_t star
         result->unknown |= BW_CHANGE_CONTENT;
         return NULL;
     }
-    uint64_t different = count_different(content, length);
+    uint64_t different = count_different(content, (size_t)length);
     result->bytes += different;
     result->changes |= different ? BW_CHANGE_CONTENT : 0;
     return NULL;

@@ -52,7 +52,7 @@ struct bw_error *bw_cpio_append(struct bw_buffer *text, const struct bw_archive_
     bw_archive_pad(text, UNIT);
     *data = S_ISREG(inode->mode) ? size : 0;
     if (entry->symlink)
-        bw_buffer_append(text, entry->symlink, size);
+        bw_buffer_append(text, entry->symlink, (size_t)size);
     bw_archive_pad(text, UNIT);
     return NULL;
 }

@@ -7,7 +7,7 @@
 static struct timespec time_of(const struct bw_disk_timespec *disk)
 {
     const uint32_t second = 1000000000, rest = bw_get32(disk->nanoseconds);
-    struct timespec time = {.tv_nsec = rest % second};
+    struct timespec time = {.tv_nsec = (long)(rest % second)};
     if (__builtin_add_overflow((int64_t)bw_get64(disk->seconds), rest / second, &time.tv_sec))
         time.tv_sec = INT64_MAX;
     return time;

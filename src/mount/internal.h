@@ -5,6 +5,7 @@
 
 #define FUSE_USE_VERSION 32
 #include <fuse_lowlevel.h>
+#include <linux/fuse.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@ struct bw_mount {
     size_t subvolume_count;
     uint32_t sectorsize;
     struct bw_windows *windows;
-    atomic_uint wanted; /* lists that are to come with the attributes of files; see listing.c */
+    atomic_uint wanted;   /* lists that are to come with the attributes of files; see listing.c */
     pthread_mutex_t lock; /* of what follows */
     struct bw_map told;   /* hashes of the messages that were reported */
     struct statvfs space;
@@ -30,7 +31,7 @@ struct bw_mount {
 };
 
 /** How long the kernel may remember what it was told, in seconds: nothing changes. */
-#define BW_MOUNT_FOREVER (365.0 * 24 * 60 * 60)
+#define BW_MOUNT_FOREVER UINT64_C(31536000)
 
 /** Notes that a program has asked for the attributes of a file. */
 void bw_mount_want_attributes(struct bw_mount *mount);
@@ -55,13 +56,19 @@ fuse_ino_t bw_mount_node(const struct bw_mount *mount, const struct bw_place *pl
 /** The inode number that programs see: the real one in the subvolume at the top. */
 uint64_t bw_mount_number(const struct bw_mount *mount, const struct bw_place *place);
 
+/*
+ * Attributes and entries are those of the protocol itself. The functions of libfuse for them take a
+ * struct stat, which on machines of 32 bits has another layout where libfuse was built with times
+ * of 32 bits.
+ */
+
 /** Sets the attributes of a file as they are shown. */
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
-                         const struct bw_inode *inode, struct stat *status);
+                         const struct bw_inode *inode, struct fuse_attr *attributes);
 
 /** Sets what the kernel gets to know of a name; false if the file cannot be shown. */
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
-                    const struct bw_inode *inode, struct fuse_entry_param *entry);
+                    const struct bw_inode *inode, struct fuse_entry_out *entry);
 
 /** The number of errno for an error, which it takes, and reports unless that was done already. */
 int bw_mount_problem(struct bw_mount *mount, struct bw_error *error);

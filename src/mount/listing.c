@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/buffer.h"
@@ -238,7 +239,6 @@ static mode_t mode_of_type(uint8_t type)
 
 /* An answer that is being put together. */
 struct answer {
-    fuse_req_t request;
     char *bytes;
     size_t used, size;
     bool plus; /* with attributes */
@@ -246,18 +246,23 @@ struct answer {
 
 /* Adds an entry whose attributes, or at least number and type, are known; false if it does not fit.
  */
-static bool add(struct answer *answer, const char *name, const struct fuse_entry_param *entry,
+static bool add(struct answer *answer, const char *name, const struct fuse_entry_out *entry,
                 uint64_t next)
 {
+    const size_t length = strlen(name), before = answer->plus ? sizeof *entry : 0;
+    const size_t size = FUSE_DIRENT_ALIGN(before + FUSE_NAME_OFFSET + length);
+    const struct fuse_dirent head = {.ino = entry->attr.ino,
+                                     .off = next,
+                                     .namelen = (uint32_t)length,
+                                     .type = (entry->attr.mode & S_IFMT) >> 12};
     char *to = answer->bytes + answer->used;
-    const size_t room = answer->size - answer->used;
-    const size_t length =
-        answer->plus
-            ? fuse_add_direntry_plus(answer->request, to, room, name, entry, (off_t)next)
-            : fuse_add_direntry(answer->request, to, room, name, &entry->attr, (off_t)next);
-    if (length > room)
+    if (size > answer->size - answer->used)
         return false;
-    answer->used += length;
+    memset(to, 0, size);
+    memcpy(to, entry, before);
+    memcpy(to + before, &head, FUSE_NAME_OFFSET);
+    memcpy(to + before + FUSE_NAME_OFFSET, name, length);
+    answer->used += size;
     return true;
 }
 
@@ -286,27 +291,27 @@ static uint64_t parent_of(const struct listing *listing)
 
 static bool add_dots(struct listing *listing, struct answer *answer, uint64_t offset)
 {
-    struct fuse_entry_param entry = {.attr.st_mode = S_IFDIR};
-    entry.attr.st_ino = bw_mount_number(listing->mount, &listing->place);
+    struct fuse_entry_out entry = {.attr.mode = S_IFDIR};
+    entry.attr.ino = bw_mount_number(listing->mount, &listing->place);
     if (offset < 1 && !add(answer, ".", &entry, 1))
         return false;
     if (!listing->parent)
         listing->parent = parent_of(listing);
-    entry.attr.st_ino = listing->parent;
+    entry.attr.ino = listing->parent;
     return add(answer, "..", &entry, DOTS);
 }
 
 static bool add_entry(struct listing *listing, struct answer *answer, uint64_t offset)
 {
     const struct entry *entry = &listing->entries[offset - listing->first];
-    struct fuse_entry_param shown = {0};
+    struct fuse_entry_out shown = {0};
     struct bw_inode inode;
     if (!answer->plus || !is_wanted(listing, &entry->place) ||
         !inode_of(listing, &entry->place, &inode) ||
         !bw_mount_entry(listing->mount, &entry->place, &inode, &shown)) {
-        shown.ino = 0; /* says that there are no attributes */
-        shown.attr.st_ino = bw_mount_number(listing->mount, &entry->place);
-        shown.attr.st_mode = mode_of_type(entry->place.type);
+        shown.nodeid = 0; /* says that there are no attributes */
+        shown.attr.ino = bw_mount_number(listing->mount, &entry->place);
+        shown.attr.mode = mode_of_type(entry->place.type);
     }
     return add(answer, listing->names.data + entry->name, &shown, offset + 1);
 }
@@ -345,7 +350,7 @@ static void reply(fuse_req_t request, size_t size, off_t offset, const struct fu
 {
     struct listing *listing = listing_of(file);
     BW_AUTO_FREE char *bytes = malloc(size);
-    struct answer answer = {.request = request, .bytes = bytes, .size = size, .plus = plus};
+    struct answer answer = {.bytes = bytes, .size = size, .plus = plus};
     pthread_mutex_lock(&listing->lock);
     /* The kernel asks again for attributes only if it had to look something up. */
     listing->files |= plus && (offset || are_files_wanted(listing->mount));

@@ -58,34 +58,37 @@ void bw_mount_destroy(struct bw_mount *mount)
 }
 
 void bw_mount_attributes(const struct bw_mount *mount, const struct bw_place *place,
-                         const struct bw_inode *inode, struct stat *status)
+                         const struct bw_inode *inode, struct fuse_attr *attributes)
 {
     const struct bw_mount_options *options = &mount->options;
     const uint64_t allocated = inode->bytes + mount->sectorsize - 1;
-    *status = (struct stat){
-        .st_ino = bw_mount_number(mount, place),
-        .st_mode = inode->mode,
-        .st_nlink = inode->link_count,
-        .st_uid = options->squash_user ? options->user : inode->uid,
-        .st_gid = options->squash_group ? options->group : inode->gid,
-        .st_rdev = makedev(bw_inode_major(inode), bw_inode_minor(inode)),
-        .st_size = (off_t)inode->size,
-        .st_blksize = (blksize_t)mount->sectorsize,
-        .st_blocks = (blkcnt_t)(allocated / mount->sectorsize * (mount->sectorsize / 512)),
-        .st_atim = inode->atime,
-        .st_mtim = inode->mtime,
-        .st_ctim = inode->ctime,
+    *attributes = (struct fuse_attr){
+        .ino = bw_mount_number(mount, place),
+        .mode = inode->mode,
+        .nlink = inode->link_count,
+        .uid = options->squash_user ? options->user : inode->uid,
+        .gid = options->squash_group ? options->group : inode->gid,
+        .rdev = (uint32_t)makedev(bw_inode_major(inode), bw_inode_minor(inode)),
+        .size = inode->size,
+        .blksize = mount->sectorsize,
+        .blocks = allocated / mount->sectorsize * (mount->sectorsize / 512),
+        .atime = (uint64_t)inode->atime.tv_sec,
+        .atimensec = (uint32_t)inode->atime.tv_nsec,
+        .mtime = (uint64_t)inode->mtime.tv_sec,
+        .mtimensec = (uint32_t)inode->mtime.tv_nsec,
+        .ctime = (uint64_t)inode->ctime.tv_sec,
+        .ctimensec = (uint32_t)inode->ctime.tv_nsec,
     };
 }
 
 bool bw_mount_entry(const struct bw_mount *mount, const struct bw_place *place,
-                    const struct bw_inode *inode, struct fuse_entry_param *entry)
+                    const struct bw_inode *inode, struct fuse_entry_out *entry)
 {
-    *entry = (struct fuse_entry_param){.ino = bw_mount_node(mount, place),
-                                       .attr_timeout = BW_MOUNT_FOREVER,
-                                       .entry_timeout = BW_MOUNT_FOREVER};
+    *entry = (struct fuse_entry_out){.nodeid = bw_mount_node(mount, place),
+                                     .attr_valid = BW_MOUNT_FOREVER,
+                                     .entry_valid = BW_MOUNT_FOREVER};
     bw_mount_attributes(mount, place, inode, &entry->attr);
-    return entry->ino != 0;
+    return entry->nodeid != 0;
 }
 
 /* Whether a message is new. Programs ask for the same again and again. */

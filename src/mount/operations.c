@@ -44,8 +44,8 @@ static struct bw_error *lost(struct bw_error *error)
 
 static void reply_nothing(fuse_req_t request)
 {
-    const struct fuse_entry_param none = {.entry_timeout = BW_MOUNT_FOREVER};
-    fuse_reply_entry(request, &none);
+    const struct fuse_entry_out none = {.entry_valid = BW_MOUNT_FOREVER};
+    fuse_reply_buf(request, (const char *)&none, sizeof none);
 }
 
 static struct bw_error *look_up(const struct bw_mount *mount, fuse_ino_t parent, const char *name,
@@ -62,7 +62,7 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     const struct bw_mount *mount = bw_mount_of(request);
     struct bw_place place;
     struct bw_inode inode;
-    struct fuse_entry_param entry;
+    struct fuse_entry_out entry;
     struct bw_error *error = look_up(mount, parent, name, &place, &inode);
     if (error && error->code == BW_ERROR_NOT_FOUND) {
         bw_error_free(error);
@@ -74,7 +74,7 @@ static void lookup(fuse_req_t request, fuse_ino_t parent, const char *name)
     } else {
         if (!S_ISDIR(inode.mode))
             bw_mount_want_attributes(bw_mount_of(request));
-        fuse_reply_entry(request, &entry);
+        fuse_reply_buf(request, (const char *)&entry, sizeof entry);
     }
 }
 
@@ -96,7 +96,7 @@ static void getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *
     const struct bw_mount *mount = bw_mount_of(request);
     struct bw_place place;
     struct bw_inode inode;
-    struct stat status;
+    struct fuse_attr_out answer = {.attr_valid = BW_MOUNT_FOREVER};
     (void)file;
     struct bw_error *error = find_node(mount, node, &place);
     if (!error)
@@ -105,8 +105,8 @@ static void getattr(fuse_req_t request, fuse_ino_t node, struct fuse_file_info *
         bw_mount_reply(request, error);
         return;
     }
-    bw_mount_attributes(mount, &place, &inode, &status);
-    fuse_reply_attr(request, &status, BW_MOUNT_FOREVER);
+    bw_mount_attributes(mount, &place, &inode, &answer.attr);
+    fuse_reply_buf(request, (const char *)&answer, sizeof answer);
 }
 
 static void readlink(fuse_req_t request, fuse_ino_t node)
@@ -202,8 +202,8 @@ static struct bw_error *sum_space(struct bw_mount *mount)
     const uint64_t size = (uint64_t)((double)usage->device_size / ratio),
                    used = (uint64_t)((double)usage->used / ratio);
     mount->space = (struct statvfs){
-        .f_bsize = block,
-        .f_frsize = block,
+        .f_bsize = (unsigned long)block,
+        .f_frsize = (unsigned long)block,
         .f_blocks = size / block,
         .f_bfree = (size > used ? size - used : 0) / block,
         .f_bavail = usage->free_estimated / block,

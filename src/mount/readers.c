@@ -77,9 +77,9 @@ static struct bw_error *take_part(void *context, const struct bw_data_part *part
     if (part->kind == BW_DATA_BAD)
         return bw_error_copy(part->error);
     if (part->kind == BW_DATA_HOLE)
-        memset(to, 0, part->length);
+        memset(to, 0, (size_t)part->length);
     else
-        memcpy(to, part->bytes, part->length);
+        memcpy(to, part->bytes, (size_t)part->length);
     return NULL;
 }
 

@@ -113,7 +113,8 @@ static struct bw_error *name_ends(struct naming *naming, size_t count)
 static struct bw_error *list_inodes(const struct bw_lost_inodes *lost, size_t count,
                                     struct bw_sought_list *list)
 {
-    list->count = list->longest = 0;
+    list->count = 0;
+    list->longest = 0;
     for (size_t i = 0; i < count; i++)
         if (!bw_sought_add(list, lost[i].first, lost[i].last - lost[i].first + 1, i))
             return bw_error_no_memory();

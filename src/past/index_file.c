@@ -186,13 +186,13 @@ bool bw_past_read_index(struct bw_past *past, const void *bytes, size_t size)
     const struct file_header *header = bytes;
     if (size < sizeof *header || !is_of_file_system(past, header))
         return false;
-    const uint64_t rest = size - sizeof *header, owners = bw_get64(header->owners),
-                   blocks = bw_get64(header->blocks);
+    const size_t rest = size - sizeof *header;
+    const uint64_t owners = bw_get64(header->owners), blocks = bw_get64(header->blocks);
     if (owners > rest / sizeof(bw_le64) || blocks > rest / sizeof(struct file_block) ||
         owners * sizeof(bw_le64) + blocks * sizeof(struct file_block) != rest ||
         XXH64(header + 1, rest, 0) != bw_get64(header->hash))
         return false;
-    if (!read_index(&past->index, (const uint8_t *)(header + 1), owners, blocks)) {
+    if (!read_index(&past->index, (const uint8_t *)(header + 1), (size_t)owners, (size_t)blocks)) {
         bw_found_free(&past->index);
         bw_found_init(&past->index);
         return false;

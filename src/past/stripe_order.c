@@ -120,7 +120,8 @@ static void ask_item(struct ballot *ballot, const struct bw_item *item)
     if (item->key.type != BW_EXTENT_CSUM)
         return;
     const uint64_t first = ballot->chunk->logical, left = first > address ? first - address : 0;
-    const uint64_t skipped = left / sectorsize < item->size / size ? left / sectorsize : item->size;
+    const size_t skipped =
+        left / sectorsize < item->size / size ? (size_t)(left / sectorsize) : item->size;
     address += skipped * sectorsize;
     for (size_t at = skipped * size; at + size <= item->size && ballot->sectors < MOST_SECTORS;
          at += size, address += sectorsize) {

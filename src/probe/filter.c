@@ -71,7 +71,7 @@ static bool is_negation(const struct bw_filter_test *test)
     return test->comparison == BW_FILTER_DIFFERENT || test->comparison == BW_FILTER_UNLIKE;
 }
 
-static bool text_holds(const struct bw_filter_test *test, const char *text, uint64_t length)
+static bool text_holds(const struct bw_filter_test *test, const char *text, size_t length)
 {
     const struct bw_token *value = &test->value.token;
     if (!text)

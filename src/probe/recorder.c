@@ -31,7 +31,7 @@ struct bw_recorder {
     struct bw_probe_consumer consumer;
     struct bw_event_format text, json;
     uint64_t begin;
-    uint64_t size;
+    size_t size; /* of what is mapped */
     uint32_t slot_count;
     int descriptor;               /* of the file; holds the lock on it; -1: none */
     struct bw_box_header *header; /* mapped, with the slots */
@@ -92,7 +92,7 @@ static struct bw_bytes shorten(struct shortened *copy, const char *text, size_t 
     at = keeps_end ? at : stpcpy(at, "...");
     *at = '\0';
     copy->used += (size_t)(at - begin) + 1;
-    return (struct bw_bytes){begin, (uint64_t)(at - begin)};
+    return (struct bw_bytes){begin, (size_t)(at - begin)};
 }
 
 static void shorten_member(struct shortened *copy, const struct bw_member *member, size_t limit)
@@ -287,7 +287,7 @@ static struct bw_error *prepare_file(const struct bw_recorder *recorder, const c
     do
         error = posix_fallocate(descriptor, 0, (off_t)recorder->size);
     while (error == EINTR);
-    return error ? bw_error_from_errno(error, "cannot make room for %" PRIu64 " bytes in %s",
+    return error ? bw_error_from_errno(error, "cannot make room for %zu bytes in %s",
                                        recorder->size, name)
                  : NULL;
 }
@@ -349,7 +349,7 @@ struct bw_error *bw_recorder_create_file(int descriptor, const char *name,
     recorder->descriptor = descriptor;
     recorder->begin = now(CLOCK_MONOTONIC);
     recorder->slot_count = slots;
-    recorder->size = BW_BOX_SLOTS + (uint64_t)slots * sizeof(struct bw_box_slot);
+    recorder->size = BW_BOX_SLOTS + slots * sizeof(struct bw_box_slot);
     struct bw_error *error = fill(recorder, name, selected);
     if (error)
         release(recorder);

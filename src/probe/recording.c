@@ -79,7 +79,7 @@ static struct bw_error *read_slots(int descriptor, struct bw_recording *recordin
     uint64_t wanted = bytes->length;
     while (bytes->length == wanted && wanted <= size) {
         wanted = size + 1 - wanted < PIECE ? size + 1 : wanted + PIECE;
-        BW_TRY(bw_buffer_read(bytes, descriptor, wanted));
+        BW_TRY(bw_buffer_read(bytes, descriptor, (size_t)wanted));
     }
     if (bytes->length == size)
         return NULL;

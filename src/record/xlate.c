@@ -9,7 +9,7 @@
 #include "format/items.h"
 #include "record/record_types.h"
 
-static struct bw_bytes bytes_of(const void *bytes, uint64_t length)
+static struct bw_bytes bytes_of(const void *bytes, size_t length)
 {
     return (struct bw_bytes){bytes, length};
 }
@@ -57,8 +57,7 @@ static int64_t error_number(const struct bw_error *error)
         [BW_ERROR_USAGE] = EINVAL,          [BW_ERROR_NOT_BTRFS] = EINVAL,
         [BW_ERROR_UNSUPPORTED] = ENOTSUP,   [BW_ERROR_CORRUPT] = EUCLEAN,
         [BW_ERROR_MISSING_DEVICE] = ENODEV, [BW_ERROR_NOT_FOUND] = ENOENT,
-        [BW_ERROR_STOPPED] = ECANCELED,
-        [BW_ERROR_AMBIGUOUS] = ENOTUNIQ,
+        [BW_ERROR_STOPPED] = ECANCELED,     [BW_ERROR_AMBIGUOUS] = ENOTUNIQ,
     };
     if (!error)
         return 0;

@@ -195,7 +195,7 @@ static void lose(struct bw_connection *connection, const char *why)
 
 static void pause_for(unsigned milliseconds)
 {
-    nanosleep(&(struct timespec){milliseconds / 1000, milliseconds % 1000 * 1000000L}, NULL);
+    nanosleep(&(struct timespec){milliseconds / 1000, (long)(milliseconds % 1000) * 1000000}, NULL);
 }
 
 static struct bw_error *describe_loss(const struct bw_connection *connection,

@@ -256,10 +256,10 @@ static bool vmdk_needs(const uint8_t *head, size_t length, struct bw_buffer *wha
     uint64_t descriptor = little_endian64(head + 28);
     if (!is_old && (!is_sparse || !little_endian64(head + 12)))
         bw_buffer_format(what, "its data are in other files");
-    else if (is_sparse && (descriptor >= length >> 9
-                               ? descriptor != 0
-                               : memmem(head + (descriptor << 9), length - (descriptor << 9),
-                                        parent, sizeof parent - 1) != NULL))
+    else if (is_sparse && (descriptor >= length >> 9 ? descriptor != 0
+                                                     : memmem(head + (descriptor << 9),
+                                                              length - (size_t)(descriptor << 9),
+                                                              parent, sizeof parent - 1) != NULL))
         bw_buffer_format(what, "it is based on another file");
     return what->length;
 }

@@ -255,7 +255,7 @@ uint64_t edit_value(const struct base_image *base, const struct edit *edit, uint
     case 2:
         return interesting_value(value);
     case 3:
-        return iw_block(base->image, value % base->block_count)->logical;
+        return iw_block(base->image, (size_t)value % base->block_count)->logical;
     case 4:
         return old + (uint64_t)(int8_t)edit->value[0];
     case 5:
@@ -263,6 +263,6 @@ uint64_t edit_value(const struct base_image *base, const struct edit *edit, uint
     case 6:
         return value % 1024;
     default:
-        return iw_block(base->image, value % base->block_count)->first_key.objectid;
+        return iw_block(base->image, (size_t)value % base->block_count)->first_key.objectid;
     }
 }

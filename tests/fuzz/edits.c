@@ -84,14 +84,15 @@ static void edit_item_bytes(const struct base_image *base, const struct edit *ed
 {
     size_t size, width = edit->width % 8 + 1u;
     uint8_t type, *item = item_at(base, block, edit->slot, &size, &type);
-    size_t offset = item ? get_number(edit->offset, 2) % size : 0;
+    size_t offset = item ? (size_t)get_number(edit->offset, 2) % size : 0;
     if (item)
         set_number(base, edit, item + offset, width < size - offset ? width : size - offset);
 }
 
 static void edit_raw(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
-    size_t offset = get_number(edit->offset, 2) % base->nodesize, width = edit->width % 8 + 1u;
+    size_t offset = (size_t)get_number(edit->offset, 2) % base->nodesize,
+           width = edit->width % 8 + 1u;
     set_number(base, edit, block + offset,
                width < base->nodesize - offset ? width : base->nodesize - offset);
 }
@@ -100,7 +101,7 @@ static void edit_raw(const struct base_image *base, const struct edit *edit, uin
 static void link_block(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
     struct bw_disk_key_pointer *pointer = (void *)slot_at(base, block, edit->slot);
-    size_t other = get_number(edit->value, 2) % base->block_count;
+    size_t other = (size_t)get_number(edit->value, 2) % base->block_count;
     uint8_t *child = base_block(base, other), *first = slot_at(base, child, 0);
     if (!pointer || !header_of(block)->level)
         return;
@@ -115,12 +116,12 @@ static void link_block(const struct base_image *base, const struct edit *edit, u
 /* Fills a node with pointers to one block, under ascending keys. */
 static void fan_out(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
-    uint8_t *child = base_block(base, get_number(edit->value, 2) % base->block_count);
+    uint8_t *child = base_block(base, (size_t)get_number(edit->value, 2) % base->block_count);
     struct bw_disk_key_pointer *pointers = (void *)slot_at(base, block, 0);
     if (!pointers || !header_of(block)->level)
         return;
     size_t fit = (base->nodesize - sizeof(struct bw_disk_header)) / sizeof *pointers;
-    size_t count = 1 + get_number(edit->offset, 2) % fit;
+    size_t count = 1 + (size_t)get_number(edit->offset, 2) % fit;
     for (size_t i = 1; i < count; i++) {
         pointers[i] = pointers[0];
         pointers[i].key.offset = bw_put64(bw_get64(pointers[0].key.offset) + i * (edit->field % 4));
@@ -134,7 +135,7 @@ static void fan_out(const struct base_image *base, const struct edit *edit, uint
 /* Makes a block what another one is, but for its address. */
 static void clone_block(const struct base_image *base, const struct edit *edit, uint8_t *block)
 {
-    uint8_t *other = base_block(base, get_number(edit->value, 2) % base->block_count);
+    uint8_t *other = base_block(base, (size_t)get_number(edit->value, 2) % base->block_count);
     bw_le64 bytenr = header_of(block)->bytenr;
     if (other != block)
         memcpy(block, other, base->nodesize);
@@ -194,7 +195,7 @@ static void edit_superblock(struct bw_disk_superblock *superblock, void *closure
     } else {
         size_t start = edit->slot % 2 ? offsetof(struct bw_disk_superblock, system_chunk_array) : 0;
         size_t range = edit->slot % 2 ? 300 : sizeof *superblock - 8;
-        set_number(context->base, edit, bytes + start + get_number(edit->offset, 2) % range,
+        set_number(context->base, edit, bytes + start + (size_t)get_number(edit->offset, 2) % range,
                    edit->width % 8 + 1u);
     }
 }

@@ -22,7 +22,7 @@ static void fill_record(const struct bw_record *kind, const uint8_t *data, size_
     memcpy(record->words, data, size < sizeof record->words ? size : sizeof record->words);
     for (unsigned i = 0; i < kind->member_count; i++) {
         char *at = (char *)record->words + kind->members[i].offset;
-        uint64_t length = *(uint64_t *)(void *)at % (record->length + 1);
+        size_t length = (size_t) * (uint64_t *)(void *)at % (record->length + 1);
         if (kind->members[i].type == BW_TYPE_TEXT)
             *(const char **)(void *)at = length ? record->text + (record->length - length) : NULL;
         else if (kind->members[i].type == BW_TYPE_BYTES)

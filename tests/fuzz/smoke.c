@@ -60,7 +60,7 @@ static void test_images(void **state)
     uint8_t input[4 + 16 * EDITS_AT_MOST];
     random_state = 1;
     for (unsigned i = 0; i < INPUTS; i++) {
-        size_t size = 4 + 16 * (i % 3 ? next_random() % 4 : next_random() % EDITS_AT_MOST);
+        size_t size = 4 + 16 * (size_t)(next_random() % (i % 3 ? 4 : EDITS_AT_MOST));
         fill(input, size);
         input[0] = (uint8_t)i;
         run(fuzz_image, input, size);
@@ -76,7 +76,7 @@ static void test_logs(void **state)
     for (unsigned i = 0; i < INPUTS / 2; i++) {
         fill(input, sizeof input);
         input[0] = (uint8_t)i;
-        run(fuzz_log, input, 1 + sizeof(struct edit) * (next_random() % (i % 4 ? 3 : 9)));
+        run(fuzz_log, input, 1 + sizeof(struct edit) * (size_t)(next_random() % (i % 4 ? 3 : 9)));
     }
     fuzz_log_cleanup();
 }
@@ -110,8 +110,8 @@ static void test_codecs(void **state)
         input[0] = (uint8_t)((input[0] & ~3u) | kernel_streams[source].compression);
         memcpy(input + 2, kernel_streams[source].bytes, i % 8 ? length : 4);
         for (size_t left = i / 8 % 5; left > 0; left--)
-            input[2 + next_random() % length] = (uint8_t)next_random();
-        run(fuzz_codec, input, i % 4 ? size : 2 + next_random() % length);
+            input[2 + (size_t)next_random() % length] = (uint8_t)next_random();
+        run(fuzz_codec, input, i % 4 ? size : 2 + (size_t)next_random() % length);
     }
 }
 
@@ -167,14 +167,14 @@ static void test_filters(void **state)
     uint8_t input[2048];
     random_state = 5;
     for (unsigned i = 0; i < 20 * INPUTS; i++) {
-        size_t size = 1, left = 4 * (next_random() % 6) + 3;
+        size_t size = 1, left = 4 * (size_t)(next_random() % 6) + 3;
         fill(input, sizeof input);
         for (size_t word = 0; word < left; word++)
             size += (size_t)snprintf((char *)input + size, 64, "%s",
                                      words[word % 4][next_random() % 8]);
         if (i % 4 == 0)
-            input[1 + next_random() % size] = (uint8_t)next_random();
-        run(fuzz_filter, input, size + 1 + next_random() % 600);
+            input[1 + (size_t)next_random() % size] = (uint8_t)next_random();
+        run(fuzz_filter, input, size + 1 + (size_t)(next_random() % 600));
     }
 }
 

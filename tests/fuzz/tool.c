@@ -81,7 +81,7 @@ static int unpack(char **arguments)
     for (unsigned i = 0; !status && i < image->device_count; i++) {
         const struct packed_device *device = &image->devices[i];
         snprintf(path, sizeof path, "%s%u.img", arguments[1], i + 1);
-        status = write_output(path, device->bytes, device->size);
+        status = write_output(path, device->bytes, (size_t)device->size);
     }
     return status;
 }

@@ -13,11 +13,11 @@ struct chunk_bench chunk_bench_make(const struct chunk_shape *shape)
     const struct iw_chunk *chunk = iw_chunk(bench.image, 0);
     bench.start = chunk->logical;
     bench.length = 2 * chunk->length;
-    bench.bytes = malloc(bench.length);
+    bench.bytes = malloc((size_t)bench.length);
     uint32_t random = 1;
     for (uint64_t i = 0; i < bench.length; i++)
         bench.bytes[i] = (uint8_t)((random = random * 1664525u + 1013904223u) >> 24);
-    iw_store(bench.image, bench.start, NULL, bench.bytes, bench.length);
+    iw_store(bench.image, bench.start, NULL, bench.bytes, (size_t)bench.length);
     return bench;
 }
 

@@ -154,7 +154,7 @@ static struct bw_error *take(void *context, const struct bw_data_part *part)
     assert_true(part->length > 0);
     reading->offset += part->length;
     if (part->kind == BW_DATA_BYTES)
-        bw_buffer_append(&result->bytes, part->bytes, part->length);
+        bw_buffer_append(&result->bytes, part->bytes, (size_t)part->length);
     if (part->kind == BW_DATA_HOLE)
         result->holes += part->length;
     if (part->kind == BW_DATA_BAD) {

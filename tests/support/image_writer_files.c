@@ -4,10 +4,10 @@
  * INODE_EXTREF beside it, and a DIR_ITEM (by hash) and a DIR_INDEX (by number) at its directory.
  * Subvolumes add ROOT_ITEM, ROOT_REF and ROOT_BACKREF in the root tree.
  */
-#include <isa-l/crc.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc32c.h"
 #include "image_writer_internal.h"
 
 /* Inodes. */
@@ -127,7 +127,7 @@ static void put_extref(struct iw_tree *tree, uint64_t inode, uint64_t directory,
                        const char *name)
 {
     size_t length = strlen(name);
-    uint32_t hash = crc32_iscsi((unsigned char *)(uintptr_t)name, (int)length, (unsigned)directory);
+    uint32_t hash = bw_crc32c((uint32_t)directory, name, length);
     struct bw_disk_inode_extref ref = {bw_put64(directory), bw_put64(index),
                                        bw_put16((uint16_t)length)};
     append_named(tree, (struct bw_key){inode, BW_INODE_EXTREF, hash}, &ref, sizeof ref, name,

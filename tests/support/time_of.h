@@ -5,10 +5,10 @@
 
 #include <time.h>
 
-#define TIME_OF(nanoseconds)                                           \
-    {                                                                  \
-        (nanoseconds) / 1000000000 - ((nanoseconds) % 1000000000 < 0), \
-            ((nanoseconds) % 1000000000 + 1000000000) % 1000000000     \
+#define TIME_OF(nanoseconds)                                               \
+    {                                                                      \
+        (nanoseconds) / 1000000000 - ((nanoseconds) % 1000000000 < 0),     \
+            (long)(((nanoseconds) % 1000000000 + 1000000000) % 1000000000) \
     }
 
 #endif

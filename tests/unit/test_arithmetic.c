@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* base/crc32c.h and base/galois.h: known answers, the definitions, and the builds without libisal
- * against those with it. */
+/* base/crc32c.h, base/galois.h, base/scale.h: known answers, the definitions, and the builds
+ * without libisal against those with it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,6 +13,7 @@
 
 #include "base/crc32c.h"
 #include "base/galois.h"
+#include "base/scale.h"
 
 enum { LENGTH = 1024, VECTORS = 7 };
 
@@ -103,13 +104,31 @@ static void test_combine(void **state)
     assert_int_equal(sum[5], wanted);
 }
 
+static void test_scale(void **state)
+{
+    (void)state;
+    static const uint64_t cases[][4] = {
+        {0, 0, 7, 0},
+        {10, 3, 4, 7},
+        {7, 0, 3, 0},
+        {1, 1, 0, UINT64_MAX},
+        {UINT64_MAX, 100, UINT64_MAX, 100},
+        {UINT64_MAX, 3, 4, UINT64_C(13835058055282163711)},
+        {UINT64_MAX - 1, UINT64_MAX, UINT64_MAX, UINT64_MAX - 1},
+        {UINT64_C(1) << 63, 2, 1, UINT64_MAX},
+        {UINT64_C(1) << 63, 3, 2, UINT64_C(3) << 62},
+        {UINT64_C(6700417) << 32, UINT64_C(641) << 20, UINT64_C(4294967297) << 10,
+         UINT64_C(1) << 42},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(bw_scale(cases[i][0], cases[i][1], cases[i][2]), cases[i][3]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc32c),
-        cmocka_unit_test(test_field),
-        cmocka_unit_test(test_parity),
-        cmocka_unit_test(test_combine),
+        cmocka_unit_test(test_crc32c),  cmocka_unit_test(test_field), cmocka_unit_test(test_parity),
+        cmocka_unit_test(test_combine), cmocka_unit_test(test_scale),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void check(struct bench *bench, uint64_t address, uint32_t length)
     uint8_t *buffer = malloc(length);
     expect_success(read_range(bench->top, address, buffer, length));
     for (uint32_t i = 0; i < length; i++)
-        assert_int_equal(buffer[i], bench->bytes[moved(address + i)]);
+        assert_int_equal(buffer[i], bench->bytes[moved((size_t)address + i)]);
     free(buffer);
 }
 

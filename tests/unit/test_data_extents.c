@@ -71,11 +71,11 @@ static void test_inline(void **state)
 }
 
 /* A zstd stream of a text, stored at the beginning of the data; returns the bytes it takes. */
-static uint64_t store_stream(struct data_image *image, const char *text, size_t length)
+static size_t store_stream(struct data_image *image, const char *text, size_t length)
 {
     size_t size = ZSTD_compress(image->data, DATA_SIZE, text, length, 3);
     assert_false(ZSTD_isError(size));
-    uint64_t stored = (size + SECTOR - 1) / SECTOR * SECTOR;
+    const size_t stored = (size + SECTOR - 1) / SECTOR * SECTOR;
     memset(image->data + size, 0, stored - size);
     return stored;
 }
@@ -268,7 +268,8 @@ static void test_lost_leaf(void **state)
     bw_fs_close(image->fs);
     const struct bw_key key = {image->inode, BW_EXTENT_DATA, 20 * SECTOR};
     const struct iw_block *leaf = iw_block_of_key(image->image, FS, key);
-    uint64_t first = leaf->first_key.offset, end = leaf->last_key.offset + SECTOR;
+    const size_t first = (size_t)leaf->first_key.offset;
+    const size_t end = (size_t)leaf->last_key.offset + SECTOR;
     iw_corrupt(image->image, leaf->logical, IW_ALL_COPIES, 0, 100, IW_FLIP);
     expect_success(open_image(image->image, &image->log, &image->fs));
     const struct bw_data_file file = data_image_file(image, 40 * SECTOR, false);

@@ -42,8 +42,9 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
         return bw_error_create(BW_ERROR_STOPPED, "enough");
     if (part->kind == BW_DATA_BYTES && part->offset < DATA_SIZE)
         assert_memory_equal(part->bytes, job->image->data + part->offset,
-                            part->length < DATA_SIZE - part->offset ? part->length
-                                                                    : DATA_SIZE - part->offset);
+                            (size_t)(part->length < DATA_SIZE - part->offset
+                                         ? part->length
+                                         : DATA_SIZE - part->offset));
     job->offset += part->length;
     return NULL;
 }

@@ -193,7 +193,7 @@ static void test_times(void **state)
     struct bw_fs *fs;
     expect_success(open_image(image, NULL, &fs));
     for (size_t i = 0; i < COUNT(times); i++)
-        expect_time(fs, files[i], times[i].seconds, times[i].nanoseconds);
+        expect_time(fs, files[i], times[i].seconds, (long)times[i].nanoseconds);
     expect_time(fs, odd, 16725323047, 1);
     bw_fs_close(fs);
     iw_destroy(image);

@@ -180,7 +180,8 @@ static void damage(struct iw_image *image, uint64_t seed)
 {
     uint64_t state = seed;
     for (unsigned i = 0; i < 1 + seed % 4; i++) {
-        const struct iw_block *block = iw_block(image, next_number(&state) % iw_block_count(image));
+        const struct iw_block *block =
+            iw_block(image, (size_t)next_number(&state) % iw_block_count(image));
         uint32_t room = next_number(&state) % 2 ? 256 : NODESIZE;
         uint32_t offset = (uint32_t)(next_number(&state) % room);
         uint32_t length = (uint32_t)(1 + next_number(&state) % 16);

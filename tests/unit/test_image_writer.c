@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <isa-l/raid.h>
 
 #include "support/image_writer.h"
 
@@ -253,14 +252,10 @@ static uint8_t multiply(uint8_t a, uint8_t b)
     return (uint8_t)product;
 }
 
-/* Checks one row, its stripes in order D0, D1, ..., P, Q. The library does not do P and Q of less
- * than two.
- */
+/* Checks one row, its stripes in order D0, D1, ..., P, Q. */
 static void check_row(void **stripes, int count, bool has_q)
 {
     const int data = count - (has_q ? 2 : 1);
-    if (has_q && data > 1)
-        assert_int_equal(pq_check(count, BW_STRIPE_LENGTH, stripes), 0);
     for (size_t at = 0; at<BW_STRIPE_LENGTH; at += data> 1 ? 37 : 1) {
         uint8_t p = 0, q = 0, weight = 1;
         for (int i = 0; i < data; i++, weight = multiply(weight, 2)) {

@@ -51,13 +51,14 @@ static void check_batch(struct bw_xlator *layer, const struct memory_file *file,
         requests[i] = (struct bw_request){.kind = BW_REQUEST_RAW,
                                           .address = ranges[i][0],
                                           .length = (uint32_t)ranges[i][1],
-                                          .buffer = malloc(ranges[i][1])};
+                                          .buffer = malloc((size_t)ranges[i][1])};
     bw_wind(NULL, layer, requests, count);
     for (size_t i = 0; i < count; i++) {
         bool inside = ranges[i][0] <= SIZE && ranges[i][1] <= SIZE - ranges[i][0];
         if (inside) {
             expect_success(requests[i].error);
-            assert_memory_equal(requests[i].buffer, file->bytes + ranges[i][0], ranges[i][1]);
+            assert_memory_equal(requests[i].buffer, file->bytes + ranges[i][0],
+                                (size_t)ranges[i][1]);
         } else {
             expect_error(requests[i].error, BW_ERROR_CORRUPT, "ends at 1048576, before offset");
         }

@@ -65,8 +65,8 @@ static void write_log(struct bench *bench, uint64_t offset, uint64_t first, uint
 
 static void wipe(struct bench *bench, uint64_t offset, uint64_t length)
 {
-    uint8_t *zeros = calloc(1, length);
-    iw_device_write(bench->image, 0, offset, zeros, length);
+    uint8_t *zeros = calloc(1, (size_t)length);
+    iw_device_write(bench->image, 0, offset, zeros, (size_t)length);
     free(zeros);
 }
 

@@ -31,12 +31,11 @@ struct bw_error *cmd_take_text(void *text, const struct cmd_option *option, cons
     return *argument ? NULL : cmd_bad_argument(option, argument, "a text that is not empty");
 }
 
-bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long maximum,
-                      unsigned long *number)
+bool cmd_parse_number(const char *text, uint64_t minimum, uint64_t maximum, uint64_t *number)
 {
     char *end;
     errno = 0;
-    *number = strtoul(text, &end, 10);
+    *number = strtoull(text, &end, 10);
     return *text >= '0' && *text <= '9' && *end == '\0' && !errno && *number >= minimum &&
            *number <= maximum;
 }
@@ -44,7 +43,7 @@ bool cmd_parse_number(const char *text, unsigned long minimum, unsigned long max
 struct bw_error *cmd_take_threads(void *threads, const struct cmd_option *option,
                                   const char *argument)
 {
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 1, 32, &number))
         return cmd_bad_argument(option, argument, "1 to 32");
     *(unsigned *)threads = (unsigned)number;

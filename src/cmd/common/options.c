@@ -29,7 +29,7 @@ static struct bw_error *take_superblock(void *target, const struct cmd_option *o
                                         const char *argument)
 {
     struct cmd_common *common = target;
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
         return cmd_bad_argument(option, argument, "0, 1 or 2");
     common->superblock_copy = (int)number;

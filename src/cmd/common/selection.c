@@ -62,7 +62,7 @@ static struct bw_error *take_maxdepth(void *target, const struct cmd_option *opt
                                       const char *argument)
 {
     struct cmd_selection *selection = target;
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
         return cmd_bad_argument(option, argument, "a number");
     selection->has_maxdepth = true;

@@ -7,7 +7,7 @@
 static struct bw_error *take_generation(void *target, const struct cmd_option *option,
                                         const char *argument)
 {
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
         return cmd_bad_argument(option, argument, "a generation, from 1 on");
     ((struct bw_state_choice *)target)->generation = number;
@@ -17,7 +17,7 @@ static struct bw_error *take_generation(void *target, const struct cmd_option *o
 static struct bw_error *take_backup(void *target, const struct cmd_option *option,
                                     const char *argument)
 {
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_STATE_BACKUPS - 1, &number))
         return cmd_bad_argument(option, argument, "0 to 3");
     ((struct bw_state_choice *)target)->backup = (unsigned)number + 1;
@@ -29,7 +29,7 @@ static struct bw_error *take_tree_root(void *target, const struct cmd_option *op
 {
     struct bw_state_choice *choice = target;
     const char *rest = argument;
-    unsigned long generation = 0;
+    uint64_t generation = 0;
     bool good = cmd_parse_bytes(&rest, &choice->tree_root) && choice->tree_root;
     if (good && *rest == '@')
         good = cmd_parse_number(rest + 1, 1, UINT64_MAX, &generation);

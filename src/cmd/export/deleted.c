@@ -45,7 +45,7 @@ struct deleting {
 static struct bw_error *take_since(void *target, const struct cmd_option *option,
                                    const char *argument)
 {
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 1, UINT64_MAX, &number))
         return cmd_bad_argument(option, argument, "a generation, from 1 on");
     *(uint64_t *)target = number;

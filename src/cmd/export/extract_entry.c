@@ -264,7 +264,7 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
     if (part->kind == BW_DATA_HOLE)
         return NULL;
     struct bw_error *error =
-        bw_target_file_write(&extract->file, part->offset, part->bytes, part->length);
+        bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
     extract->progress.bytes += part->length;
     cmd_progress_show(&extract->progress);
     return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;

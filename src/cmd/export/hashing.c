@@ -60,7 +60,7 @@ static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
         item->error =
             bw_error_create(BW_ERROR_USAGE, "not hashed: more than 16 TiB of it are holes");
     else if (part->kind == BW_DATA_BYTES)
-        bw_hash_add(hash, part->bytes, part->length);
+        bw_hash_add(hash, part->bytes, (size_t)part->length);
     else if (part->kind == BW_DATA_HOLE)
         bw_hash_add_zeros(hash, part->length);
     else

@@ -261,8 +261,9 @@ static struct bw_error *take_file(void *context, const struct bw_stream_file *fi
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
         return take_bad(tar, item, part);
-    return part->kind == BW_DATA_BYTES ? bw_archive_add(tar->archive, part->bytes, part->length)
-                                       : bw_archive_add_zeros(tar->archive, part->length);
+    return part->kind == BW_DATA_BYTES
+               ? bw_archive_add(tar->archive, part->bytes, (size_t)part->length)
+               : bw_archive_add_zeros(tar->archive, part->length);
 }
 
 static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)

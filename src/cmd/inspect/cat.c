@@ -116,7 +116,7 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
             return NULL;
     }
     if (part->kind == BW_DATA_BYTES)
-        return cmd_write(&cat->paths.output, (const char *)part->bytes, part->length);
+        return cmd_write(&cat->paths.output, (const char *)part->bytes, (size_t)part->length);
     return cmd_write_zeros(&cat->zeros, &cat->paths.output, part->length);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/human.h"
+#include "base/scale.h"
 #include "btrfs-walk/records.h"
 #include "cmd/common/listing.h"
 #include "cmd/common/paths.h"
@@ -29,9 +30,7 @@ static const struct cmd_option options[] = {
 
 static uint64_t percent_of(const struct bw_compression_sizes *sizes)
 {
-    return sizes->uncompressed
-               ? (uint64_t)((unsigned __int128)sizes->disk * 100 / sizes->uncompressed)
-               : 0;
+    return sizes->uncompressed ? bw_scale(sizes->disk, 100, sizes->uncompressed) : 0;
 }
 
 /* Text. */

@@ -21,7 +21,7 @@ struct super_state {
 static struct bw_error *take_copy(void *target, const struct cmd_option *option,
                                   const char *argument)
 {
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 0, BW_SUPERBLOCK_NUMBERS - 1, &number))
         return cmd_bad_argument(option, argument, "0, 1 or 2");
     *(unsigned *)target = (unsigned)number + 1;

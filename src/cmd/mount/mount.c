@@ -176,7 +176,7 @@ static int run_in_background(struct mounting *mounting)
 
 static struct bw_error *take_id(const char *option, const char *text, bool *given, uint32_t *id)
 {
-    unsigned long number;
+    uint64_t number;
     if (text && !cmd_parse_number(text, 0, UINT32_MAX - 1, &number))
         return bw_error_create(BW_ERROR_USAGE, "--%s takes a number, not '%s'", option, text);
     *given = text;

@@ -18,7 +18,7 @@
 
 struct blackbox_state {
     bool json;
-    unsigned long last;
+    uint64_t last;
 };
 
 static struct bw_error *take_last(void *target, const struct cmd_option *option,

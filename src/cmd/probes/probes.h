@@ -19,7 +19,7 @@ struct cmd_probe_settings {
     enum { CMD_PROBES_TEXT, CMD_PROBES_JSON } format;
     enum { CMD_NO_STATS, CMD_STATS_BY_PROBE, CMD_STATS_BY_XLATOR } stats;
     bool limited;
-    unsigned long maximum; /**< lines to print, if limited */
+    uint64_t maximum; /**< lines to print, if limited */
 };
 
 struct cmd_common;

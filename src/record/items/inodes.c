@@ -248,8 +248,8 @@ static void write_csum(struct bw_printer *printer, const struct bw_field *member
 {
     (void)member;
     struct bw_cursor *cursor = part->cursor;
-    uint64_t count = (uint64_t)(cursor->end - cursor->next) / printer->checksum_size;
-    const uint64_t start = part->key->offset, length = count * printer->sectorsize;
+    const size_t count = (size_t)(cursor->end - cursor->next) / printer->checksum_size;
+    const uint64_t start = part->key->offset, length = (uint64_t)count * printer->sectorsize;
     const uint8_t *sums = bw_cursor_take(cursor, count * printer->checksum_size);
     if (printer->json) {
         bw_json_number(printer->json, "start", start);
