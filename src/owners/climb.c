@@ -193,20 +193,19 @@ static struct bw_error *follow_block(struct climb *climb, const struct bw_owned_
 
 /* Extent items. */
 
+/* Data have other references than a block. */
 static struct bw_error *follow(struct climb *climb, const struct bw_owned_block *block,
                                const struct bw_reference *reference)
 {
-    const bool of_block =
-        reference->kind == BW_TREE_BLOCK_REF || reference->kind == BW_SHARED_BLOCK_REF;
-    if (of_block != (block != NULL))
-        return NULL;
     switch (reference->kind) {
     case BW_TREE_BLOCK_REF:
-        return follow_block(climb, block, reference->source);
+        return block ? follow_block(climb, block, reference->source) : NULL;
+    case BW_SHARED_BLOCK_REF:
+        return block ? mark(climb, reference->source, false) : NULL;
     case BW_EXTENT_DATA_REF:
-        return follow_data(climb, reference);
+        return block ? NULL : follow_data(climb, reference);
     default:
-        return mark(climb, reference->source, false);
+        return block ? NULL : mark(climb, reference->source, false);
     }
 }
 

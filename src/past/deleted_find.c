@@ -145,15 +145,15 @@ static struct bw_error *find_in(struct bw_deleted *deleted, const struct bw_subv
     struct finding finding = {.deleted = deleted, .subvolume = subvolume};
     const struct bw_subvolume *newer = same_in(deleted->newer, subvolume);
     const struct bw_subvolume *present = same_in(deleted->present, subvolume);
-    if (!newer && !present)
+    const struct bw_subvolume *other = newer ? newer : present;
+    if (!other)
         return add_all(&finding);
     if (present) {
         const struct bw_diff_side side = {deleted->present, present};
         bw_diff_tree_init(&finding.present, &side);
         finding.has_present = true;
     }
-    struct bw_error *error =
-        compare(&finding, newer ? deleted->newer : deleted->present, newer ? newer : present);
+    struct bw_error *error = compare(&finding, newer ? deleted->newer : deleted->present, other);
     if (present)
         bw_diff_tree_free(&finding.present);
     return error;

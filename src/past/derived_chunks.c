@@ -94,13 +94,13 @@ static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
 {
     const size_t size = sizeof(struct bw_disk_chunk) + chunk->count * sizeof(struct bw_disk_stripe);
     BW_AUTO_FREE uint8_t *bytes = calloc(1, size);
+    if (!bytes)
+        return bw_error_no_memory();
     struct bw_disk_chunk *disk = (void *)bytes;
     struct bw_disk_stripe *stripes = (void *)(bytes + sizeof *disk);
     const struct bw_item item = {
         {BW_FIRST_CHUNK, BW_CHUNK_ITEM, chunk->logical}, bytes, (uint32_t)size};
     bool added;
-    if (!bytes)
-        return bw_error_no_memory();
     *disk = (struct bw_disk_chunk){.length = bw_put64(chunk->length),
                                    .owner = bw_put64(BW_EXTENT_TREE),
                                    .stripe_length = bw_put64(BW_STRIPE_LENGTH),
