@@ -3,12 +3,12 @@
  * Lists where the blocks of the subvolume trees of an image lie: what the floor of the benchmark
  * reads.
  *
- * usage: block-list [-n] [-s SUBVOLUME-ID] IMAGE LIST
+ * usage: block-list [-n] [-e] [-s SUBVOLUME-ID] IMAGE LIST
  *
  * LIST gets 64-bit numbers in the machine's byte order: the size of a block, then the offset of
  * every block in the image (of its first copy), ascending. A block that several trees share is
  * listed once. With -n only the blocks that names need: internal nodes, and leaves that hold
- * DIR_INDEX items. Stdout gets the counts.
+ * DIR_INDEX items. With -e those of the extent tree, too. Stdout gets the counts.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,7 +25,7 @@
 struct list {
     struct bw_fs *fs;
     struct bw_map seen; /* addresses + 1 */
-    bool names_only;
+    bool names_only, extent_tree;
     uint64_t *offsets;
     size_t count, capacity;
     uint64_t blocks, leaves, name_leaves;
@@ -79,19 +79,21 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return list->names_only ? add(list, bw_get64(header->bytenr)) : NULL;
 }
 
+static struct bw_error *list_tree(struct list *list, const struct bw_tree *tree)
+{
+    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_new, .leaf = take_leaf, .context = list};
+    BW_TRY(bw_tree_scan(&list->fs->reader, tree, &scan));
+    return BW_TAKE(list->error);
+}
+
 /* Lists one tree, or all if `id` is 0. */
 static struct bw_error *list_trees(struct list *list, uint64_t id)
 {
     const struct bw_subvolume_table *table = &list->fs->subvolumes;
-    const struct bw_scan scan = {BW_SCAN_ALL, .wants = is_new, .leaf = take_leaf, .context = list};
-    for (size_t i = 0; i < table->count; i++) {
-        if (table->items[i].deleted || (id && table->items[i].tree.id != id))
-            continue;
-        BW_TRY(bw_tree_scan(&list->fs->reader, &table->items[i].tree, &scan));
-        if (list->error)
-            return BW_TAKE(list->error);
-    }
-    return NULL;
+    for (size_t i = 0; i < table->count; i++)
+        if (!table->items[i].deleted && (!id || table->items[i].tree.id == id))
+            BW_TRY(list_tree(list, &table->items[i].tree));
+    return list->extent_tree ? list_tree(list, &list->fs->extent_tree) : NULL;
 }
 
 static int ascending(const void *a, const void *b)
@@ -136,16 +138,18 @@ int main(int argc, char **argv)
     struct list list = {0};
     uint64_t id = 0;
     int letter;
-    while ((letter = getopt(argc, argv, "ns:")) != -1) {
+    while ((letter = getopt(argc, argv, "nes:")) != -1) {
         if (letter == 'n')
             list.names_only = true;
+        else if (letter == 'e')
+            list.extent_tree = true;
         else if (letter == 's')
             id = strtoull(optarg, NULL, 10);
         else
             return 2;
     }
     if (argc - optind != 2) {
-        fputs("usage: block-list [-n] [-s SUBVOLUME-ID] IMAGE LIST\n", stderr);
+        fputs("usage: block-list [-n] [-e] [-s SUBVOLUME-ID] IMAGE LIST\n", stderr);
         return 2;
     }
     BW_AUTO_ERROR struct bw_error *error = run(&list, argv[optind], argv[optind + 1], id);

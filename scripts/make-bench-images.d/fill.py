@@ -3,6 +3,7 @@
 import fcntl, hashlib, os, struct, sys
 
 SUBVOL_CREATE = 0x5000940e      # BTRFS_IOC_SUBVOL_CREATE
+SNAP_CREATE = 0x50009417        # BTRFS_IOC_SNAP_CREATE_V2
 
 def content(number):
     """Some 20 to 200 bytes, short enough to be stored inline."""
@@ -69,6 +70,19 @@ def subvolumes(top, count):
             put(name + b"/file", number, fd)
         os.close(fd)
 
+def history(top, snapshots):
+    """A subvolume that changes in one place at a time, and snapshots of it."""
+    fcntl.ioctl(opendir(top), SUBVOL_CREATE, bytearray(struct.pack("=q4088s", 0, b"origin")))
+    tree(top + "/origin", 20, 30, 100)
+    os.sync()
+    origin, place = opendir(top + "/origin"), opendir(top)
+    for number in range(snapshots):
+        item = number * 15485863 % 60000
+        os.chmod("%s/origin/section-%03d/group-%03d/item-%07d.txt" %
+                 (top, item // 3000, item // 100 % 30, item), 0o600 | number % 64)
+        fcntl.ioctl(place, SNAP_CREATE, bytearray(
+            struct.pack("=qQQ32x4040s", origin, 0, 0, b"snapshot-%05d" % number)))
+
 def noise(key, length):
     """Bytes that do not get shorter."""
     return hashlib.shake_128(key).digest(length)
@@ -116,6 +130,8 @@ elif kind == "nested":
     tree(top, 100, 200, 50)
 elif kind == "snapshots":
     tree(top, 40, 50, 50)
+elif kind == "history":
+    history(top, int(sys.argv[3]))
 elif kind == "longnames":
     longnames(top)
 elif kind == "subvolumes":

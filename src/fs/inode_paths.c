@@ -6,8 +6,9 @@
 #include "fs/inode_paths.h"
 
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "fs/fs.h"
 #include "fs/lookup.h"
@@ -17,21 +18,53 @@ enum {
     LONGEST_PATH = 64 << 10,
     /* What is kept of the directories of a subvolume, before that begins anew. */
     MOST_TEXT = 32 << 20,
+    MOST_DIRECTORIES = 1 << 20,
 };
 
 void bw_inode_paths_free(struct bw_inode_paths *paths)
 {
     bw_subvolume_paths_free(&paths->subvolumes);
     bw_map_free(&paths->known);
+    free(paths->directories);
     bw_buffer_free(&paths->texts);
     bw_buffer_free(&paths->top);
     bw_buffer_free(&paths->path);
 }
 
-static void forget_directories(struct bw_inode_paths *paths)
+/* Remembers a directory that is being climbed from: until that has led to the top, it has no path,
+ * and so a circle ends. `length` is how much of the path is below it. */
+static bool remember(struct bw_inode_paths *paths, uint64_t inode, size_t length)
 {
+    if (!BW_ARRAY_RESERVE(paths->directories, paths->count, paths->capacity) ||
+        !bw_map_put(&paths->known, inode, (uint32_t)paths->count))
+        return false;
+    paths->directories[paths->count++] =
+        (struct bw_known_directory){.inode = inode, .text = (uint32_t)length};
+    return true;
+}
+
+/* Only the top is known, if the subvolume has a path. */
+static bool forget_directories(struct bw_inode_paths *paths)
+{
+    const size_t length = paths->top.length;
     bw_map_clear(&paths->known);
-    paths->texts.length = 0;
+    paths->texts.length = paths->count = 0;
+    bw_buffer_append(&paths->texts, paths->top.data, length);
+    if (length > 1)
+        bw_buffer_append_byte(&paths->texts, '/');
+    if (!remember(paths, BW_SUBVOLUME_ROOT_INODE, 0) || !remember(paths, 0, 0))
+        return false;
+    paths->directories[0].length = (uint32_t)paths->texts.length;
+    return !paths->texts.failed;
+}
+
+static struct bw_error *find_top(struct bw_inode_paths *paths, const struct bw_subvolume *subvolume)
+{
+    if (!subvolume->deleted || !paths->with_deleted)
+        return bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top);
+    paths->top.length = 0;
+    bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
+    return paths->top.failed ? bw_error_no_memory() : NULL;
 }
 
 /* Makes a subvolume the present one. */
@@ -40,26 +73,47 @@ static struct bw_error *enter(struct bw_inode_paths *paths, const struct bw_subv
     if (!paths->loaded)
         BW_TRY(bw_subvolume_paths_load(&paths->subvolumes, paths->fs));
     paths->loaded = true;
-    if (paths->texts.length > MOST_TEXT)
-        forget_directories(paths);
-    if (paths->subvolume == subvolume)
+    const bool full = paths->texts.length > MOST_TEXT || paths->count > MOST_DIRECTORIES;
+    if (paths->subvolume == subvolume && !full)
         return NULL;
-    forget_directories(paths);
+    if (paths->subvolume != subvolume)
+        BW_TRY(find_top(paths, subvolume));
     paths->subvolume = subvolume;
-    if (subvolume->deleted && paths->with_deleted) {
-        paths->top.length = 0;
-        bw_buffer_format(&paths->top, "/#%" PRIu64, subvolume->tree.id);
-        return paths->top.failed ? bw_error_no_memory() : NULL;
-    }
-    return bw_subvolume_paths_get(&paths->subvolumes, paths->fs, subvolume, &paths->top);
+    return forget_directories(paths) ? NULL : bw_error_no_memory();
 }
 
-/* Climbs from a directory to the top; false if the way up is damaged. */
-static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, struct bw_buffer *path,
-                              bool *arrived)
+/* Those that were remembered from `first` on have led to a path; or, without one, to one that is
+ * too long, and then nothing is known of them. */
+static bool settle(struct bw_inode_paths *paths, size_t first, const struct bw_buffer *path)
 {
-    while (inode != BW_SUBVOLUME_ROOT_INODE && inode && path->length < LONGEST_PATH) {
+    const uint32_t text = (uint32_t)paths->texts.length;
+    for (size_t i = first; i < paths->count; i++) {
+        struct bw_known_directory *directory = &paths->directories[i];
+        if (!path)
+            bw_map_put(&paths->known, directory->inode, UINT32_MAX);
+        else
+            directory->length = (uint32_t)path->length - directory->text;
+        directory->text = text;
+    }
+    if (path)
+        bw_buffer_append(&paths->texts, path->data, path->length);
+    else
+        paths->count = first;
+    return !paths->texts.failed;
+}
+
+/* Climbs from a directory to one whose path is known, or to the top. `*base` is NULL if the way up
+ * is damaged. */
+static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, struct bw_buffer *path,
+                              const struct bw_known_directory **base)
+{
+    uint32_t known;
+    *base = NULL;
+    while ((known = bw_map_get(&paths->known, inode)) == UINT32_MAX &&
+           path->length < LONGEST_PATH) {
         struct bw_parent_step step = {0};
+        if (!remember(paths, inode, path->length))
+            return bw_error_no_memory();
         struct bw_error *error = bw_inode_step_up(paths->fs, &paths->subvolume->tree, inode, &step);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;
@@ -70,44 +124,40 @@ static struct bw_error *climb(struct bw_inode_paths *paths, uint64_t inode, stru
         BW_TRY(bw_path_prepend(path, step.name, step.name_length));
         inode = step.parent;
     }
-    *arrived = inode == BW_SUBVOLUME_ROOT_INODE;
+    if (known != UINT32_MAX)
+        *base = &paths->directories[known];
     return NULL;
 }
 
-/* Writes the path of a directory, with a '/' at its end; nothing if it has none. */
-static struct bw_error *write_directory(struct bw_inode_paths *paths, uint64_t inode,
-                                        struct bw_buffer *path)
+/* The path of a directory, with a '/' at its end, becomes known; also that it has none. */
+static struct bw_error *learn(struct bw_inode_paths *paths, uint64_t inode)
 {
     BW_AUTO_BUFFER struct bw_buffer inside = {0};
-    bool arrived = false;
-    if (paths->top.length)
-        BW_TRY(climb(paths, inode, &inside, &arrived));
-    if (!arrived)
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
+    const struct bw_known_directory *base;
+    const size_t first = paths->count;
+    BW_TRY(climb(paths, inode, &inside, &base));
+    if (inside.length >= LONGEST_PATH || (base && inside.length + base->length > LONGEST_PATH))
+        return settle(paths, first, NULL) ? NULL : bw_error_no_memory();
+    if (!base || !base->length)
         return NULL;
-    bw_buffer_append(path, paths->top.data, paths->top.length);
-    if (path->length > 1)
-        bw_buffer_append_byte(path, '/');
-    bw_buffer_append(path, inside.data, inside.length);
-    return path->failed ? bw_error_no_memory() : NULL;
+    bw_buffer_append(&path, paths->texts.data + base->text, base->length);
+    bw_buffer_append(&path, inside.data, inside.length);
+    return !path.failed && settle(paths, first, &path) ? NULL : bw_error_no_memory();
 }
 
 /* Puts the path of a directory into paths->path. */
 static struct bw_error *find_directory(struct bw_inode_paths *paths, uint64_t inode)
 {
-    struct bw_buffer *path = &paths->path, *texts = &paths->texts;
-    uint32_t length, at = bw_map_get(&paths->known, inode);
-    path->length = 0;
-    if (at != UINT32_MAX) {
-        memcpy(&length, texts->data + at, sizeof length);
-        bw_buffer_append(path, texts->data + at + sizeof length, length);
-        return path->failed ? bw_error_no_memory() : NULL;
-    }
-    BW_TRY(write_directory(paths, inode, path));
-    at = (uint32_t)texts->length;
-    length = (uint32_t)path->length;
-    bw_buffer_append(texts, &length, sizeof length);
-    bw_buffer_append(texts, path->data, length);
-    return texts->failed || !bw_map_put(&paths->known, inode, at) ? bw_error_no_memory() : NULL;
+    paths->path.length = 0;
+    if (bw_map_get(&paths->known, inode) == UINT32_MAX)
+        BW_TRY(learn(paths, inode));
+    const uint32_t known = bw_map_get(&paths->known, inode);
+    if (known == UINT32_MAX)
+        return NULL;
+    const struct bw_known_directory *directory = &paths->directories[known];
+    bw_buffer_append(&paths->path, paths->texts.data + directory->text, directory->length);
+    return paths->path.failed ? bw_error_no_memory() : NULL;
 }
 
 struct bw_error *bw_inode_paths_join(struct bw_inode_paths *paths,

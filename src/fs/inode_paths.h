@@ -11,6 +11,12 @@
 #include "base/map.h"
 #include "fs/subvolume_paths.h"
 
+/** Where the path of a directory is. */
+struct bw_known_directory {
+    uint64_t inode;
+    uint32_t text, length; /**< length 0: it has none */
+};
+
 /** All zeros but the first members is a new one. One thread at a time may use it. */
 struct bw_inode_paths {
     struct bw_fs *fs;
@@ -21,8 +27,10 @@ struct bw_inode_paths {
     bool loaded;
     const struct bw_subvolume *subvolume; /* the present one */
     struct bw_buffer top;                 /* its path; empty: it has none */
-    struct bw_map known;                  /* its directories: where their texts begin */
-    struct bw_buffer texts;               /* their paths, each after its length; 0: it has none */
+    struct bw_map known;                  /* its directories: their indexes in */
+    struct bw_known_directory *directories;
+    size_t count, capacity;
+    struct bw_buffer texts; /* their paths; one that leads to another has the beginning of its */
     struct bw_buffer path;
 };
 
