@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/fs/inode_paths.c: the paths of many inodes, in any order, with circles among them. */
+#include "fs/inode_paths.h"
+
+#include "fs/fs.h"
+#include "support/walk_helpers.h"
+
+enum { DEPTH = 400 };
+
+/* outer/inner, which is moved into itself; a chain of directories; and one whose path is too long.
+ */
+static struct iw_image *make_image(uint64_t *circle, uint64_t *chain, uint64_t *deepest)
+{
+    struct iw_image *image = iw_create(&(struct iw_options){0});
+    char name[251];
+    memset(name, 'n', 250);
+    name[250] = '\0';
+    const uint64_t outer = iw_directory(image, FS, TOP, "outer");
+    circle[0] = iw_directory(image, FS, outer, "inner");
+    circle[1] = iw_file(image, FS, circle[0], "unreachable");
+    iw_move(image, FS, outer, TOP, "outer", circle[0], "moved into itself");
+    chain[0] = iw_directory(image, FS, TOP, "a");
+    for (unsigned i = 1; i < 4; i++)
+        chain[i] = iw_directory(image, FS, chain[i - 1], (const char[]){(char)('a' + i), 0});
+    *deepest = TOP;
+    for (unsigned i = 0; i < DEPTH; i++)
+        *deepest = iw_directory(image, FS, *deepest, name);
+    return image;
+}
+
+static struct bw_error *take(void *context, const char *path, size_t length)
+{
+    bw_buffer_append(context, path, length);
+    bw_buffer_append_byte(context, ' ');
+    return NULL;
+}
+
+static void expect_names(struct bw_inode_paths *paths, uint64_t inode, const char *wanted)
+{
+    struct bw_buffer text = {0};
+    const struct bw_subvolume *top = bw_subvolume_by_id(paths->fs, FS);
+    expect_success(bw_inode_paths_list(paths, top, inode, take, &text));
+    bw_buffer_append_byte(&text, '\0');
+    assert_string_equal(text.data, wanted);
+    bw_buffer_free(&text);
+}
+
+static void test_orders(void **state)
+{
+    (void)state;
+    uint64_t circle[2], chain[4], deepest;
+    struct iw_image *image = make_image(circle, chain, &deepest);
+    struct bw_fs *fs;
+    iw_write_memory(image);
+    for (unsigned order = 0; order < 3; order++) {
+        expect_success(open_image(image, NULL, &fs));
+        struct bw_inode_paths paths = {.fs = fs};
+        expect_names(&paths, TOP, "/ ");
+        expect_names(&paths, circle[1], "");
+        for (unsigned i = 0; i < 4; i++) {
+            static const char *const wanted[] = {"/a ", "/a/b ", "/a/b/c ", "/a/b/c/d "};
+            const unsigned at = order == 0 ? i : order == 1 ? 3 - i : (i + 2) % 4;
+            expect_names(&paths, chain[at], wanted[at]);
+        }
+        expect_names(&paths, circle[0], "");
+        expect_names(&paths, deepest, "");
+        expect_names(&paths, chain[3], "/a/b/c/d ");
+        bw_inode_paths_free(&paths);
+        bw_fs_close(fs);
+    }
+    iw_destroy(image);
+}
+
+/* What leads to a directory whose path is too long has a path all the same. */
+static void test_too_long(void **state)
+{
+    (void)state;
+    uint64_t circle[2], chain[4], deepest;
+    struct iw_image *image = make_image(circle, chain, &deepest);
+    struct bw_fs *fs;
+    size_t shortest = 0;
+    iw_write_memory(image);
+    expect_success(open_image(image, NULL, &fs));
+    struct bw_inode_paths paths = {.fs = fs};
+    for (unsigned i = 0; i < DEPTH; i++) {
+        struct bw_buffer text = {0};
+        const struct bw_subvolume *top = bw_subvolume_by_id(fs, FS);
+        expect_success(bw_inode_paths_list(&paths, top, deepest - i, take, &text));
+        shortest = text.length ? text.length : shortest;
+        bw_buffer_free(&text);
+    }
+    assert_int_equal(shortest, 1 + 250 + 1);
+    bw_inode_paths_free(&paths);
+    bw_fs_close(fs);
+    iw_destroy(image);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_too_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
