@@ -107,7 +107,7 @@ static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
                                    .type = bw_put64(chunk->type),
                                    .io_align = bw_put32(BW_STRIPE_LENGTH),
                                    .io_width = bw_put32(BW_STRIPE_LENGTH),
-                                   .sector_size = bw_put32(BW_MIN_SECTORSIZE),
+                                   .sector_size = bw_put32(chunk->scan->sectorsize),
                                    .stripe_count = bw_put16((uint16_t)chunk->count),
                                    .sub_stripes =
                                        bw_put16(chunk->profile->flag == BW_GROUP_RAID10 ? 2 : 1)};

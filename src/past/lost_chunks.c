@@ -12,8 +12,9 @@
 #include "format/disk_items.h"
 #include "past/trunk.h"
 
-/* Work for proofs, so that any number of planted chunks takes seconds: see stripe_order.c. */
-#define MOST_WORK ((size_t)1 << 30)
+/* Work for proofs, so that any number of planted chunks takes seconds: see stripe_order.c. A chunk
+ * of a file system takes a GiB and more of the devices. */
+enum { WORK = 1 << 26, WORK_OF_A_GIB = 1 << 18, MOST = 1 << 10 };
 
 /* How far has been searched. */
 enum stage { SYSTEM_CHUNKS, METADATA_CHUNKS, DEVICES };
@@ -329,6 +330,10 @@ static struct bw_error *make_tree(const struct search *search, struct bw_tree_ed
 static struct bw_error *begin(struct search *search)
 {
     struct bw_fs *fs = search->fs;
+    uint64_t gigabytes = 0;
+    for (size_t i = 0; i < fs->image_count; i++)
+        gigabytes += fs->images[i].storage ? bw_xlator_size(fs->images[i].storage) >> 30 : 0;
+    search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
     BW_TRY(bw_found_identity_of(fs, &search->identity));
     search->scan.images = fs->images;
     search->scan.image_count = fs->image_count;
@@ -364,7 +369,7 @@ static void report(const struct search *search, bool complete, struct bw_error *
 
 struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
 {
-    struct search search = {.fs = fs, .work = MOST_WORK};
+    struct search search = {.fs = fs};
     struct bw_tree_editor tree = {.before = NULL};
     bool complete;
     bw_found_init(&search.scan.owners);

@@ -262,12 +262,27 @@ static void make_device(const struct candidate *candidate, size_t image,
     }
 }
 
+/* The items of chunks have the size of sectors. */
+static uint32_t sectorsize_of(const struct candidate *candidate)
+{
+    const struct bw_newest *items = &candidate->chunks.items;
+    for (size_t i = 0; i < items->count; i++) {
+        const struct bw_disk_chunk *disk =
+            (const void *)bw_newest_view(items, &items->items[i]).data;
+        const uint32_t size = bw_get32(disk->sector_size);
+        if (size >= BW_MIN_SECTORSIZE && size <= candidate->identity.nodesize &&
+            !(size & (size - 1)))
+            return size;
+    }
+    return BW_MIN_SECTORSIZE;
+}
+
 static struct bw_error *make(const struct candidate *candidate)
 {
     const struct bw_found_identity *identity = &candidate->identity;
     struct bw_superblock super = {
         .generation = newest_generation(candidate),
-        .sectorsize = BW_MIN_SECTORSIZE,
+        .sectorsize = sectorsize_of(candidate),
         .nodesize = identity->nodesize,
         .checksum_type = identity->checksum_type,
         .device_count = candidate->set->count,

@@ -8,8 +8,8 @@
 #include "base/cleanup.h"
 #include "btree/block.h"
 
-/* How many sectors of data are tried. */
-enum { MOST_SECTORS = 4096 };
+/* How many sectors of data are tried, and how many votes for each extent are enough. */
+enum { MOST_SECTORS = 4096, ENOUGH = 32 };
 
 /* What it costs to look up a leaf in the chunks, and to read, where a look at a block costs 1. */
 enum { LOOK_UP = 16, READ = 128 };
@@ -42,6 +42,30 @@ static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address
     *place = row * BW_STRIPE_LENGTH + offset % BW_STRIPE_LENGTH;
     return (unsigned)(chunk->profile->parity_stripes ? (row + column) % chunk->count
                                                      : column * chunk->profile->copies);
+}
+
+/* The stripe that an extent is by most votes; chunk->count if there is none, or not by far. */
+static unsigned elected(const struct ballot *ballot, unsigned extent)
+{
+    const uint32_t *votes = ballot->votes[extent];
+    const unsigned count = ballot->chunk->count;
+    unsigned best = 0;
+    uint32_t others = 0;
+    for (unsigned stripe = 1; stripe < count; stripe++)
+        best = votes[stripe] > votes[best] ? stripe : best;
+    for (unsigned stripe = 0; stripe < count; stripe++)
+        others = stripe != best && votes[stripe] > others ? votes[stripe] : others;
+    return votes[best] > 2 * others ? best : count;
+}
+
+static bool is_decided(const struct ballot *ballot)
+{
+    for (unsigned extent = 0; extent < ballot->chunk->count; extent++) {
+        const unsigned stripe = elected(ballot, extent);
+        if (stripe == ballot->chunk->count || ballot->votes[extent][stripe] < ENOUGH)
+            return false;
+    }
+    return true;
 }
 
 /* The votes of tree blocks. */
@@ -129,6 +153,8 @@ static void ask_item(struct ballot *ballot, const struct bw_item *item)
             continue;
         piece = address / BW_STRIPE_LENGTH;
         ask_sector(ballot, address, item->data + at);
+        if (is_decided(ballot))
+            return;
     }
 }
 
@@ -159,26 +185,12 @@ static void ask_data(struct ballot *ballot)
         if (bw_chunk_set_judge(ballot->set, scan, sighting) != BW_AGREES ||
             !may_work(ballot->chunk, READ))
             continue;
-        if (!ask_leaf(ballot, sighting))
+        if (!ask_leaf(ballot, sighting) || is_decided(ballot))
             return;
     }
 }
 
 /* The count. */
-
-/* The stripe that an extent is by most votes; chunk->count if there is none, or not by far. */
-static unsigned elected(const struct ballot *ballot, unsigned extent)
-{
-    const uint32_t *votes = ballot->votes[extent];
-    const unsigned count = ballot->chunk->count;
-    unsigned best = 0;
-    uint32_t others = 0;
-    for (unsigned stripe = 1; stripe < count; stripe++)
-        best = votes[stripe] > votes[best] ? stripe : best;
-    for (unsigned stripe = 0; stripe < count; stripe++)
-        others = stripe != best && votes[stripe] > others ? votes[stripe] : others;
-    return votes[best] > 2 * others ? best : count;
-}
 
 /* Gives an extent the next free stripe of those that are alike; false if all are taken. */
 static bool take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,

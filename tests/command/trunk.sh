@@ -65,6 +65,11 @@ images plain
 cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
 copies=("$WORK/planted")
 all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
+images sectorsize-16k
+erase root chunk_root super
+all "the size of sectors is found" sectorsize-16k 'the root tree is lost' --scan
+expect "and makes the right checksums" 1 "the root tree is lost" sum --scan "${copies[@]}"
+is "of all files" "$(wc -l < "$WORK/out")" "$(tr -dc '\0' < "$WORK/want" | wc -c)"
 # Neither superblock nor any leaf of the chunk tree: only extents tell the striped devices apart.
 images raid10-4
 erase super
