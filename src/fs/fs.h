@@ -79,8 +79,9 @@ struct bw_fs {
     bool scan;                     /**< bw_fs_options.scan */
     struct bw_state_choice choice; /**< which state is opened */
     bool is_past;                  /**< it is not the present one */
-    bool is_dump; /**< it is read from a dump of btrfs-image: see bw_image.is_dump */
-    bool no_data; /**< that, or it was restored from one: inline data were overwritten, too */
+    bool is_remade; /**< the root tree was put together, and leads to what the last commit wrote */
+    bool is_dump;   /**< it is read from a dump of btrfs-image: see bw_image.is_dump */
+    bool no_data;   /**< that, or it was restored from one: inline data were overwritten, too */
     atomic_uint_fast64_t damages;
     pthread_mutex_t lost_lock;
     struct bw_recovery recovery;

@@ -333,6 +333,7 @@ struct bw_error *bw_trunk_find_roots(struct bw_fs *fs, struct bw_error *why)
     struct bw_error *error = make(&making);
     if (!error) {
         fs->root_tree = making.tree.tree;
+        fs->is_remade = making.roots.proven && making.newest == fs->superblock.generation;
         report(&making, why);
     }
     bw_editor_destroy(&making.tree);

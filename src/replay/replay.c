@@ -251,7 +251,7 @@ static const char *reason_against(const struct bw_fs *fs)
 {
     if (fs->ignores_log)
         return "it is ignored, the last transaction is shown";
-    if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr)
+    if (fs->root_tree.root.bytenr != fs->superblock.root.bytenr && !fs->is_remade)
         return "it is not replayed, since it goes on from a transaction that is lost";
     return NULL;
 }

@@ -55,6 +55,12 @@ for fixture in dup raid1-2 raid10-4 raid5-3; do
     all "$fixture: no chunk tree, no root tree" "$fixture" 'the chunk tree is lost'
 done
 
+images log-tree
+erase root
+expect "the log" 1 'after generation 7: it is replayed' sum -v "${copies[0]}"
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" log-tree
+holds "is replayed on what was put together" \
+    cmp <("$PROGRAM" sum "$BUILD/fixtures/log-tree/dev1.img") "$WORK/out"
 images subvolumes
 erase root chunk_root super
 expect "no superblock" 2 'is not a btrfs.*; with --scan, tree blocks' "${copies[0]}"
