@@ -48,6 +48,14 @@ enum bw_rows_units {
     BW_ROWS_SI,    /**< 1.57MB */
 };
 
+/** How times are shown. */
+enum bw_rows_times {
+    BW_ROWS_NANOSECONDS, /**< since 1970, as a number; beyond 2^53, so more than a double can hold
+                          */
+    BW_ROWS_ISO,         /**< 2026-11-21T07:57:58.123456789Z; in JSON as a string */
+    BW_ROWS_SECONDS,     /**< since 1970: 1795247878.123456789 */
+};
+
 /** How to write rows. With `struct_size` alone, all members of the record are written as text, with
  * plain numbers, and each row ends with NUL. */
 struct bw_rows_options {
@@ -63,8 +71,10 @@ struct bw_rows_options {
     bool escape; /**< for a terminal: names as `ls -b` writes them; in JSON all control characters
                   */
     enum bw_rows_units units; /**< of sizes in columns; numbers in JSON are always decimal */
+    /** Replaced by `times`. */
     bool iso_times; /**< times in columns as 2026-11-21T07:57:58.123456789Z; otherwise nanoseconds
                        since 1970 */
+    enum bw_rows_times times; /**< times in columns and JSON */
 };
 
 /**

@@ -51,6 +51,17 @@ enum bw_walk_order {
     BW_WALK_BY_PATH,  /**< by the bytes of the path */
     BW_WALK_BY_SIZE,  /**< smallest first, unknown sizes last; equal ones as the walk finds them */
     BW_WALK_BY_MTIME, /**< oldest first, otherwise like BW_WALK_BY_SIZE */
+    BW_WALK_BY_NAME,  /**< by the bytes of the last name of the path */
+    BW_WALK_BY_ATIME, /**< by other times and numbers, like BW_WALK_BY_SIZE */
+    BW_WALK_BY_CTIME,
+    BW_WALK_BY_OTIME,
+    BW_WALK_BY_GENERATION,
+    BW_WALK_BY_TRANSID,
+    BW_WALK_BY_INODE,
+    BW_WALK_BY_LINKS,
+    BW_WALK_BY_BYTES, /**< allocated ones */
+    BW_WALK_BY_UID,
+    BW_WALK_BY_GID,
 };
 
 /** What to walk, and who receives the result. A walk of all regular files needs no more than
@@ -91,6 +102,12 @@ struct bw_walk_options {
     bw_entry_visitor *visit;
     bool visit_inodes; /**< look up the inodes for `visit`; without them a walk is much faster */
     void *context;     /**< passed to consume or visit */
+    /** Of `order`: the other way round. What is unknown still comes last. */
+    bool reverse;
+    bool names; /**< in long lines, names of owners in place of numbers (people.h) */
+    /** Of long lines: how times are written, as `ls --time-style` has it: "full-iso", "long-iso",
+     * "iso" or "+FORMAT". NULL: like full-iso, but without a zone. */
+    const char *time_style;
 };
 
 /** What a walk has found. */

@@ -199,6 +199,18 @@ char *bw_write_date(char *at, int64_t nanoseconds, char between)
     return bw_decimal_eight(at, nanosecond % 100000000);
 }
 
+char *bw_write_seconds(char *at, int64_t nanoseconds)
+{
+    const uint64_t size = nanoseconds < 0 ? -(uint64_t)nanoseconds : (uint64_t)nanoseconds;
+    const uint32_t fraction = (uint32_t)(size % 1000000000);
+    if (nanoseconds < 0)
+        *at++ = '-';
+    at = bw_decimal(at, size / 1000000000);
+    *at++ = '.';
+    *at++ = (char)('0' + fraction / 100000000);
+    return bw_decimal_eight(at, fraction % 100000000);
+}
+
 /* Parsing dates. strptime(3) also accepts single digits, spaces, and days that a month does not
  * have: so the text is compared with a shape before, in which 0 is any digit, and the day after
  * timegm(3). */

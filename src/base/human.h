@@ -46,6 +46,9 @@ enum {
     BW_MODE_LENGTH = 10, /**< bytes of a mode in letters */
 };
 
+/** Writes nanoseconds as seconds with nine digits behind the point. */
+char *bw_write_seconds(char *at, int64_t nanoseconds);
+
 /** Writes a size with two decimals and the largest unit that leaves at least 1 before them, as
  * btrfs-progs do: "1.50MiB"; bytes have no decimals. Units are multiples of 1000 with `si`. */
 char *bw_write_size(char *at, uint64_t size, bool si);

@@ -15,6 +15,7 @@
 enum {
     BW_FILE_NEEDS_INODE = 1,       /**< its INODE_ITEM */
     BW_FILE_NEEDS_COMPRESSION = 2, /**< its BW_COMPRESSION_PROPERTY; implies the inode */
+    BW_FILE_NEEDS_PEOPLE = 4,      /**< the names of its owner and group; implies the inode */
 };
 
 /** A file. All pointers are views that end with the call they are passed to. */
@@ -28,6 +29,7 @@ struct bw_walked_file {
     const char *compression; /**< value of the property, not terminated; NULL: none, or not asked
                                 for */
     size_t compression_length;
+    const char *user, *group; /**< names of its owner and group; NULL: none, or not asked for */
 };
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writing long lines. Owners are numbers: the names on this machine say nothing about an image. */
+/* Writing long lines. Owners are numbers, or names that the image itself has for them. */
 #include "record/long_line.h"
 
+#include <inttypes.h>
 #include <sys/stat.h>
 
 #include "base/decimal.h"
@@ -20,6 +21,15 @@ static char *align(char *at, char *end, size_t width)
     }
     *end = ' ';
     return end + 1;
+}
+
+/* A name, aligned to the left as ls does; or else the number. */
+static void append_owner(const char *name, uint32_t owner, struct bw_buffer *text)
+{
+    if (name)
+        bw_buffer_format(text, "%-*s ", OWNER_COLUMN, name);
+    else
+        bw_buffer_format(text, "%*" PRIu32 " ", OWNER_COLUMN, owner);
 }
 
 static char *number(char *at, uint64_t value, size_t width)
@@ -45,23 +55,33 @@ static void append_unknown(const struct bw_walked_file *file, struct bw_buffer *
                      OWNER_COLUMN, "?", OWNER_COLUMN, "?", SIZE_COLUMN, "?", "?");
 }
 
-void bw_long_line_append(const struct bw_walked_file *file, struct bw_buffer *text)
+void bw_long_line_append(const struct bw_walked_file *file, const struct bw_time_style *times,
+                         struct bw_buffer *text)
 {
     const struct bw_inode *inode = file->inode;
+    char columns[BW_MODE_LENGTH + 5 * (BW_DECIMAL_ROOM + 3) + BW_DATE_LENGTH], *at = columns;
     if (!inode) {
         append_unknown(file, text);
         return;
     }
-    if (!bw_buffer_reserve(text, BW_MODE_LENGTH + 5 * (BW_DECIMAL_ROOM + 3) + BW_DATE_LENGTH + 2))
-        return;
-    char *at = bw_write_mode(text->data + text->length, inode->mode);
+    at = bw_write_mode(at, inode->mode);
     *at++ = ' ';
     at = number(at, inode->link_count, LINKS_COLUMN);
-    at = number(at, inode->uid, OWNER_COLUMN);
-    at = number(at, inode->gid, OWNER_COLUMN);
+    if (file->user || file->group) {
+        bw_buffer_append(text, columns, (size_t)(at - columns));
+        append_owner(file->user, inode->uid, text);
+        append_owner(file->group, inode->gid, text);
+        at = columns;
+    } else {
+        at = number(at, inode->uid, OWNER_COLUMN);
+        at = number(at, inode->gid, OWNER_COLUMN);
+    }
     at = S_ISCHR(inode->mode) || S_ISBLK(inode->mode) ? device(at, inode->device)
                                                       : number(at, inode->size, SIZE_COLUMN);
-    at = bw_write_date(at, bw_time_nanoseconds(&inode->mtime), ' ');
-    *at++ = ' ';
-    text->length = (size_t)(at - text->data);
+    if (!times)
+        at = bw_write_date(at, bw_time_nanoseconds(&inode->mtime), ' ');
+    bw_buffer_append(text, columns, (size_t)(at - columns));
+    if (times)
+        bw_time_style_append(times, &inode->mtime, text);
+    bw_buffer_append_byte(text, ' ');
 }

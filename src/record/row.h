@@ -93,6 +93,7 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
                                  const struct bw_rows_options *options);
 
 /** The writer of a member in JSON. */
-bw_column_writer *bw_json_writer(const struct bw_member *member);
+bw_column_writer *bw_json_writer(const struct bw_member *member,
+                                 const struct bw_rows_options *options);
 
 #endif

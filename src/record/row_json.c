@@ -8,6 +8,7 @@
 #include "base/base64.h"
 #include "base/decimal.h"
 #include "base/json.h"
+#include "base/human.h"
 #include "base/json_string.h"
 #include "base/utf8.h"
 #include "btrfs-walk/xlator.h"
@@ -104,6 +105,25 @@ static char *write_signed(const struct bw_rows *rows, const struct bw_column *co
     return bw_decimal_signed(bw_lead_write(at, &column->lead), *(const int64_t *)value);
 }
 
+static char *write_iso(const struct bw_rows *rows, const struct bw_column *column,
+                       const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    at = bw_lead_write(at, &column->lead);
+    *at++ = '"';
+    at = bw_write_date(at, *(const int64_t *)value, 'T');
+    *at++ = 'Z';
+    *at++ = '"';
+    return at;
+}
+
+static char *write_seconds(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
 /* The longest is {"devid":N,"offset":N}, */
 enum { STRIPE_ROOM = sizeof "{\"devid\":,\"offset\":}," + (size_t)2 * BW_DECIMAL_ROOM };
 
@@ -144,8 +164,11 @@ static char *write_names(const struct bw_rows *rows, const struct bw_column *col
     return bw_buffer_reserve(buffer, rows->room) ? buffer->data + buffer->length : NULL;
 }
 
-bw_column_writer *bw_json_writer(const struct bw_member *member)
+bw_column_writer *bw_json_writer(const struct bw_member *member,
+                                 const struct bw_rows_options *options)
 {
+    if (member->format == BW_FORMAT_TIME && options->times)
+        return options->times == BW_ROWS_ISO ? write_iso : write_seconds;
     switch (member->type) {
     case BW_TYPE_U64:
         return member->format == BW_FORMAT_BOOL ? write_bool : write_unsigned;

@@ -52,6 +52,13 @@ static char *write_time(const struct bw_rows *rows, const struct bw_column *colu
     return at;
 }
 
+static char *write_seconds(const struct bw_rows *rows, const struct bw_column *column,
+                           const void *value, char *at, struct bw_buffer *buffer)
+{
+    (void)rows, (void)buffer;
+    return bw_write_seconds(bw_lead_write(at, &column->lead), *(const int64_t *)value);
+}
+
 /* A number in digits of `bits` bits each. */
 static char *write_digits(char *at, uint64_t number, unsigned bits)
 {
@@ -254,7 +261,9 @@ bw_column_writer *bw_text_writer(const struct bw_member *member,
     case BW_FORMAT_HEX:
         return write_hex;
     case BW_FORMAT_TIME:
-        if (options->iso_times)
+        if (options->times == BW_ROWS_SECONDS)
+            return write_seconds;
+        if (options->times == BW_ROWS_ISO || options->iso_times)
             return write_time;
         break;
     default:

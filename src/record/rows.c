@@ -142,7 +142,8 @@ static bool is_twin(const struct bw_rows *rows, const struct choice *choice, uns
            choice->mask >> (member - 1) & 1;
 }
 
-static void add_json_columns(struct bw_rows *rows, const struct choice *choice, char *left)
+static void add_json_columns(struct bw_rows *rows, const struct choice *choice,
+                             const struct bw_rows_options *options, char *left)
 {
     bool array = rows->style == BW_ROWS_JSON_ARRAY;
     rows->begin = take_lead(&left, ",\n", array ? 2 : 0);
@@ -153,7 +154,7 @@ static void add_json_columns(struct bw_rows *rows, const struct choice *choice, 
             continue;
         struct bw_column *column = add_column(rows, choice->members[i]);
         column->optional = true;
-        column->write = bw_json_writer(member);
+        column->write = bw_json_writer(member, options);
         column->lead = named_lead(&left, ",\"", member, "\":", quoted);
         column->bytes_lead = named_lead(&left, ",\"", member, "_bytes\":", quoted);
     }
@@ -189,7 +190,7 @@ static struct bw_error *create(const char *record, const struct bw_rows_options 
     rows->escape = options->escape;
     rows->terminator = options->terminator;
     if (rows->style == BW_ROWS_JSON_LINES || rows->style == BW_ROWS_JSON_ARRAY)
-        add_json_columns(rows, &choice, (char *)rows + size);
+        add_json_columns(rows, &choice, options, (char *)rows + size);
     else
         add_text_columns(rows, &choice, options, (char *)rows + size);
     rows->room = room_of(rows);
@@ -218,9 +219,12 @@ const struct bw_record *bw_rows_record(const struct bw_rows *rows)
 unsigned bw_rows_needs(const struct bw_rows *rows)
 {
     uint64_t more = rows->members & ~bw_file_name_xlate.members;
-    if (rows->members >> BW_fileinfo_compression & 1)
-        return BW_FILE_NEEDS_INODE | BW_FILE_NEEDS_COMPRESSION;
-    return more ? BW_FILE_NEEDS_INODE : 0;
+    const uint64_t people = UINT64_C(1) << BW_fileinfo_user | UINT64_C(1) << BW_fileinfo_group;
+    const unsigned compression =
+        rows->members >> BW_fileinfo_compression & 1 ? BW_FILE_NEEDS_COMPRESSION : 0;
+    return more ? BW_FILE_NEEDS_INODE | compression |
+                      (rows->members & people ? BW_FILE_NEEDS_PEOPLE : 0)
+                : 0;
 }
 
 /* Writing. */

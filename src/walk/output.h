@@ -13,6 +13,8 @@
 
 #include "base/buffer.h"
 #include "btrfs-walk/walk.h"
+#include "base/time_style.h"
+#include "btrfs-walk/people.h"
 #include "record/file.h"
 
 /* Ordered output: the output of task n is written when all tasks before it have finished. Finished
@@ -86,7 +88,10 @@ struct bw_file_writer {
      * themselves, without collecting files first. */
     bool is_path;
     const struct bw_walk_options *options; /**< for text; NULL for records */
+    const struct bw_time_style *times;     /**< of long lines; NULL: as they are by default */
+    const struct bw_people *people;        /**< with BW_FILE_NEEDS_PEOPLE; set before the walk */
     enum bw_walk_order order;              /**< of a writer that sorts */
+    bool reverse;                          /**< the same */
     const struct bw_file_writer *inner;    /**< of a writer that sorts: writes what is sorted */
 };
 
@@ -105,12 +110,16 @@ void bw_entry_read(const char **bytes, struct bw_walked_file *file, struct bw_in
 /** A writer whose text goes through bw_sorted_take() and is that of `inner`, which must outlive it.
  */
 struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
-                                       enum bw_walk_order order);
+                                       const struct bw_walk_options *options);
+
+/** Whether a number stands for an order. */
+bool bw_order_is_known(enum bw_walk_order order);
 
 /** Takes what was written (`sorted` is a struct bw_buffer): a consumer of the walk. */
 struct bw_error *bw_sorted_take(void *sorted, const char *bytes, size_t length);
 
 /** Passes all of it on in its order, some texts of the inner writer at a time; then frees it. */
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume, void *context);
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
+                               void *context);
 
 #endif

@@ -9,34 +9,81 @@
 /* Worth passing on. */
 enum { CHUNK = 128 << 10 };
 
-/* Comes before the path (if entries are sorted by it) and the text. It is not aligned in the
- * buffer, so it is copied before it is used. */
+/* Comes before the path or name (if entries are sorted by it) and the text. It is not aligned in
+ * the buffer, so it is copied before it is used. */
 struct header {
     uint64_t key;
     uint32_t path_length, text_length;
 };
 
-static uint64_t key_of(enum bw_walk_order order, const struct bw_walked_file *file)
+/* What is compared, by enum bw_walk_order. */
+static const struct {
+    enum { NUMBER, SMALL_NUMBER, TIME, PATH, NAME, INODE } kind;
+    size_t member; /* of struct bw_inode */
+} keys[] = {
+    [BW_WALK_BY_PATH] = {PATH, 0},
+    [BW_WALK_BY_NAME] = {NAME, 0},
+    [BW_WALK_BY_INODE] = {INODE, 0},
+    [BW_WALK_BY_SIZE] = {NUMBER, offsetof(struct bw_inode, size)},
+    [BW_WALK_BY_BYTES] = {NUMBER, offsetof(struct bw_inode, bytes)},
+    [BW_WALK_BY_GENERATION] = {NUMBER, offsetof(struct bw_inode, generation)},
+    [BW_WALK_BY_TRANSID] = {NUMBER, offsetof(struct bw_inode, transid)},
+    [BW_WALK_BY_LINKS] = {SMALL_NUMBER, offsetof(struct bw_inode, link_count)},
+    [BW_WALK_BY_UID] = {SMALL_NUMBER, offsetof(struct bw_inode, uid)},
+    [BW_WALK_BY_GID] = {SMALL_NUMBER, offsetof(struct bw_inode, gid)},
+    [BW_WALK_BY_MTIME] = {TIME, offsetof(struct bw_inode, mtime)},
+    [BW_WALK_BY_ATIME] = {TIME, offsetof(struct bw_inode, atime)},
+    [BW_WALK_BY_CTIME] = {TIME, offsetof(struct bw_inode, ctime)},
+    [BW_WALK_BY_OTIME] = {TIME, offsetof(struct bw_inode, otime)},
+};
+
+bool bw_order_is_known(enum bw_walk_order order)
 {
-    if (!file->inode || order == BW_WALK_BY_PATH)
+    return order < sizeof keys / sizeof *keys;
+}
+
+static bool has_bytes(enum bw_walk_order order)
+{
+    return keys[order].kind == PATH || keys[order].kind == NAME;
+}
+
+/* Times before 1970 come first. */
+static uint64_t number_of(enum bw_walk_order order, const struct bw_walked_file *file)
+{
+    const void *member = (const char *)file->inode + keys[order].member;
+    switch (keys[order].kind) {
+    case NUMBER:
+        return *(const uint64_t *)member;
+    case SMALL_NUMBER:
+        return *(const uint32_t *)member;
+    case TIME:
+        return (uint64_t)bw_time_nanoseconds(member) ^ UINT64_C(1) << 63;
+    default:
+        return file->number;
+    }
+}
+
+/* What is unknown comes last, whatever the direction. */
+static uint64_t key_of(const struct bw_file_writer *writer, const struct bw_walked_file *file)
+{
+    if (has_bytes(writer->order) || (!file->inode && keys[writer->order].kind != INODE))
         return UINT64_MAX;
-    if (order == BW_WALK_BY_SIZE)
-        return file->inode->size;
-    return (uint64_t)bw_time_nanoseconds(&file->inode->mtime) ^ UINT64_C(1) << 63; /* those before
-                                                                                      1970 come
-                                                                                      first */
+    const uint64_t number = number_of(writer->order, file);
+    return writer->reverse ? ~number : number;
 }
 
 static void append(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                    struct bw_buffer *text)
 {
-    const enum bw_walk_order order = writer->order;
-    struct header header = {.key = key_of(order, file)};
+    struct header header = {.key = key_of(writer, file)};
     const size_t start = text->length;
-    if (order == BW_WALK_BY_PATH)
-        header.path_length = (uint32_t)file->path_length;
+    const char *bytes = file->path;
+    if (keys[writer->order].kind == NAME && file->path_length > 1)
+        bytes = (const char *)memrchr(file->path, '/', file->path_length) + 1;
+    if (has_bytes(writer->order))
+        header.path_length = (uint32_t)(file->path + file->path_length - bytes);
     bw_buffer_append(text, &header, sizeof header);
-    bw_buffer_append(text, file->path, header.path_length);
+    bw_buffer_append(text, bytes, header.path_length);
     const size_t before = text->length;
     writer->inner->append(writer->inner, file, text);
     header.text_length = (uint32_t)(text->length - before);
@@ -44,12 +91,16 @@ static void append(const struct bw_file_writer *writer, const struct bw_walked_f
         memcpy(text->data + start, &header, sizeof header);
 }
 
-struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner, enum bw_walk_order order)
+struct bw_file_writer bw_sorted_writer(const struct bw_file_writer *inner,
+                                       const struct bw_walk_options *options)
 {
+    const enum bw_walk_order order = options->order;
+    const bool by_name = has_bytes(order) || keys[order].kind == INODE;
     return (struct bw_file_writer){.append = append,
-                                   .needs = inner->needs |
-                                            (order == BW_WALK_BY_PATH ? 0 : BW_FILE_NEEDS_INODE),
+                                   .needs = inner->needs | (by_name ? 0 : BW_FILE_NEEDS_INODE),
+                                   .people = inner->people,
                                    .order = order,
+                                   .reverse = options->reverse,
                                    .inner = inner};
 }
 
@@ -67,20 +118,36 @@ static struct header header_at(const char *bytes)
     return header;
 }
 
+static int compare_bytes(const char *left, const struct header *one, const char *right,
+                         const struct header *other)
+{
+    const size_t common =
+        one->path_length < other->path_length ? one->path_length : other->path_length;
+    const int difference = memcmp(left + sizeof *one, right + sizeof *other, common);
+    return difference
+               ? difference
+               : (one->path_length > other->path_length) - (one->path_length < other->path_length);
+}
+
 /* Equal entries stay in the order in which they came, which is that of their addresses. */
-static int compare(const void *a, const void *b)
+static int compare_in(const void *a, const void *b, int direction)
 {
     const char *left = *(const char *const *)a, *right = *(const char *const *)b;
     const struct header one = header_at(left), other = header_at(right);
     if (one.key != other.key)
         return one.key < other.key ? -1 : 1;
-    const size_t common = one.path_length < other.path_length ? one.path_length : other.path_length;
-    const int difference = memcmp(left + sizeof one, right + sizeof other, common);
-    if (difference)
-        return difference;
-    if (one.path_length != other.path_length)
-        return one.path_length < other.path_length ? -1 : 1;
-    return left < right ? -1 : left > right;
+    const int difference = compare_bytes(left, &one, right, &other);
+    return difference ? direction * (difference > 0 ? 1 : -1) : left < right ? -1 : left > right;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return compare_in(a, b, 1);
+}
+
+static int compare_reversed(const void *a, const void *b)
+{
+    return compare_in(a, b, -1);
 }
 
 static size_t whole_length(const struct header *header)
@@ -101,7 +168,8 @@ static size_t find(const struct bw_buffer *bytes, const char **places)
     return count;
 }
 
-struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume, void *context)
+struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bool reverse, bw_bytes_taker *consume,
+                               void *context)
 {
     const size_t count = find(sorted, NULL);
     BW_AUTO_FREE const char **places = malloc((count + 1) * sizeof *places);
@@ -109,7 +177,7 @@ struct bw_error *bw_sorted_end(struct bw_buffer *sorted, bw_bytes_taker *consume
     struct bw_error *error = places ? NULL : bw_error_no_memory();
     if (!error) {
         find(sorted, places);
-        qsort(places, count, sizeof *places, compare);
+        qsort(places, count, sizeof *places, reverse ? compare_reversed : compare);
     }
     for (size_t i = 0; i < count && !error; i++) {
         const struct header header = header_at(places[i]);

@@ -191,11 +191,12 @@ static struct bw_error *walk_sorted(struct bw_fs *fs, const struct bw_walk_optio
 {
     struct bw_buffer sorted = {0};
     struct bw_walk_options options = *given;
-    const struct bw_file_writer writer = bw_sorted_writer(inner, options.order);
+    const struct bw_file_writer writer = bw_sorted_writer(inner, given);
     options.consume = bw_sorted_take;
     options.context = &sorted;
     struct bw_error *error = walk_unsorted(fs, &options, &writer, summary);
-    return bw_error_first(error, bw_sorted_end(&sorted, given->consume, given->context));
+    return bw_error_first(error,
+                          bw_sorted_end(&sorted, given->reverse, given->consume, given->context));
 }
 
 /* Of the options, `rows`, `long_lines`, `consume` and `context` are for the writer. */
@@ -207,14 +208,36 @@ static struct bw_error *walk_with(struct bw_fs *fs, const struct bw_walk_options
                           : walk_unsorted(fs, options, writer, summary);
 }
 
+/* The names of the owners in the image, if the writer needs them. */
+static struct bw_error *read_people(struct bw_fs *fs, const struct bw_walk_options *options,
+                                    const struct bw_file_writer *writer, struct bw_people **people)
+{
+    const struct bw_subvolume *from = NULL;
+    if (!(writer->needs & BW_FILE_NEEDS_PEOPLE))
+        return NULL;
+    if (options->subvolume)
+        BW_TRY(bw_subvolume_by_name(fs, options->subvolume, &from));
+    return bw_people_read(fs, from, people);
+}
+
 static struct bw_error *walk_text(struct bw_fs *fs, const struct bw_walk_options *options,
                                   struct bw_walk_summary *summary)
 {
+    struct bw_people *people = NULL;
+    struct bw_time_style times;
     if (options->rows && bw_rows_record(options->rows) != &bw_fileinfo_record)
         return bw_error_create(BW_ERROR_USAGE, "a walk writes rows of the record %s, not %s",
                                bw_fileinfo_record.name, bw_rows_record(options->rows)->name);
-    const struct bw_file_writer writer = bw_text_file_writer(options);
-    return walk_with(fs, options, &writer, summary);
+    if (options->time_style && !bw_time_style_parse(options->time_style, &times))
+        return bw_error_create(BW_ERROR_USAGE, "unknown time style %s (allowed: %s)",
+                               options->time_style, BW_TIME_STYLES);
+    struct bw_file_writer writer = bw_text_file_writer(options);
+    BW_TRY(read_people(fs, options, &writer, &people));
+    writer.people = people;
+    writer.times = options->time_style ? &times : NULL;
+    struct bw_error *error = walk_with(fs, options, &writer, summary);
+    bw_people_destroy(people);
+    return error;
 }
 
 /* A visitor, and the subvolume of the last entry: the next entry is usually in the same one. */
@@ -269,6 +292,8 @@ struct bw_error *bw_walk(struct bw_fs *fs, const struct bw_walk_options *given,
     BW_TRY(BW_TAKE_OPTIONS(&options, given));
     if (!options.visit == !options.consume)
         return bw_error_create(BW_ERROR_USAGE, "a walk needs either a consumer or a visitor");
+    if (!bw_order_is_known(options.order))
+        return bw_error_create(BW_ERROR_USAGE, "unknown order %u", options.order);
     options.threads = bw_pool_workers(options.threads);
     summary = summary ? summary : &unused;
     *summary = (struct bw_walk_summary){0};

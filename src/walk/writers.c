@@ -26,7 +26,7 @@ static void append_path(const struct bw_file_writer *writer, const struct bw_wal
 static void append_long(const struct bw_file_writer *writer, const struct bw_walked_file *file,
                         struct bw_buffer *text)
 {
-    bw_long_line_append(file, text);
+    bw_long_line_append(file, writer->times, text);
     append_path(writer, file, text);
 }
 
@@ -40,7 +40,7 @@ struct bw_file_writer bw_text_file_writer(const struct bw_walk_options *options)
     } else if (options->long_lines) {
         writer.append = append_long;
         writer.is_path = false;
-        writer.needs = BW_FILE_NEEDS_INODE;
+        writer.needs = BW_FILE_NEEDS_INODE | (options->names ? BW_FILE_NEEDS_PEOPLE : 0);
     }
     return writer;
 }

@@ -8,7 +8,7 @@ static void expect_line(const struct bw_walked_file *file, const char *text)
 {
     struct bw_buffer line = {0};
     bw_buffer_append_byte(&line, '>');
-    bw_long_line_append(file, &line);
+    bw_long_line_append(file, NULL, &line);
     bw_buffer_append(&line, "name", 5);
     assert_string_equal(line.data, text);
     bw_buffer_free(&line);

@@ -70,6 +70,15 @@ static struct bw_error *take_separator(void *target, const struct cmd_option *op
                : cmd_bad_argument(option, text, "a text; escapes in it are \\t, \\n, \\0 and \\\\");
 }
 
+static const char *const times[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
+
+static struct bw_error *take_times(void *target, const struct cmd_option *option, const char *word)
+{
+    struct cmd_rows_settings *settings = target;
+    settings->times_given = true;
+    return cmd_take_word(&settings->times, option, word);
+}
+
 const struct cmd_option cmd_rows_options[] = {
     {'o', "output", "COLUMNS", "write these columns, separated by commas ('-o help' lists all)",
      CMD_TEXT(struct cmd_rows_settings, columns), .show = show_columns,
@@ -82,6 +91,9 @@ const struct cmd_option cmd_rows_options[] = {
     {0, "header", NULL, "begin with the names of the columns",
      CMD_FLAG(struct cmd_rows_settings, header)},
     {0, "separator", "TEXT", "separator of columns (default: a tab)", .take = take_separator},
+    {0, "times", "WORD",
+     "times in columns and JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
+     .take = take_times, .words = times},
     {0, "iec", NULL, "print sizes like 1.50MiB (default on a terminal, together with dates)",
      CMD_FLAG(struct cmd_rows_settings, iec)},
     {0, "si", NULL, "print sizes like 1.57MB", CMD_FLAG(struct cmd_rows_settings, si)},
@@ -108,6 +120,8 @@ static const char *nonsense(const struct cmd_rows_settings *settings, char termi
         {settings->raw && units, "--raw excludes --iec and --si"},
         {!json && !settings->columns && (settings->header || settings->separator || units),
          "--header, --separator, --iec and --si are for columns, which -o chooses"},
+        {!json && !settings->columns && settings->times_given,
+         "--times is for columns and JSON, which -o and --json choose"},
         {settings->style == BW_ROWS_JSON_ARRAY && !terminator,
          "-0 is for lines, not for --json=array"},
     };
@@ -132,7 +146,8 @@ static struct bw_rows_options options_of(const struct cmd_rows_settings *setting
         .units = settings->si              ? BW_ROWS_SI
                  : settings->iec || people ? BW_ROWS_IEC
                                            : BW_ROWS_BYTES,
-        .iso_times = people,
+        .iso_times = people && !settings->times_given,
+        .times = settings->times,
     };
 }
 

@@ -15,6 +15,8 @@ struct cmd_rows_settings {
     enum bw_rows_style style;
     bool json_header, header;
     bool iec, si, raw;
+    unsigned times; /**< enum bw_rows_times */
+    bool times_given;
 };
 
 /** The options, for a struct cmd_rows_settings. A command that has them names its record. */

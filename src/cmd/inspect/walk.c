@@ -19,13 +19,30 @@ struct walk_state {
     struct cmd_selection selection;
     bool null_terminated;
     bool summary;
+    bool falls; /* --sort begins with a '-' */
 };
 
-static const char *const orders[] = {[BW_WALK_UNSORTED] = "none",
-                                     [BW_WALK_BY_PATH] = "path",
-                                     [BW_WALK_BY_SIZE] = "size",
-                                     [BW_WALK_BY_MTIME] = "mtime",
-                                     NULL};
+static const char *const orders[] = {
+    [BW_WALK_UNSORTED] = "none",      [BW_WALK_BY_PATH] = "path",
+    [BW_WALK_BY_NAME] = "name",       [BW_WALK_BY_SIZE] = "size",
+    [BW_WALK_BY_BYTES] = "bytes",     [BW_WALK_BY_MTIME] = "mtime",
+    [BW_WALK_BY_ATIME] = "atime",     [BW_WALK_BY_CTIME] = "ctime",
+    [BW_WALK_BY_OTIME] = "otime",     [BW_WALK_BY_GENERATION] = "generation",
+    [BW_WALK_BY_TRANSID] = "transid", [BW_WALK_BY_INODE] = "inode",
+    [BW_WALK_BY_LINKS] = "nlink",     [BW_WALK_BY_UID] = "uid",
+    [BW_WALK_BY_GID] = "gid",         NULL};
+
+/* A '-' before the word turns the order round. */
+static struct bw_error *take_order(void *target, const struct cmd_option *option,
+                                   const char *argument)
+{
+    struct walk_state *walk = target;
+    unsigned order;
+    walk->falls = *argument == '-';
+    BW_TRY(cmd_take_word(&order, option, argument + walk->falls));
+    walk->options.order = order;
+    return NULL;
+}
 
 static const struct cmd_option options[] = {
     {'0', "print0", NULL, "end each path or row with a NUL byte instead of a newline",
@@ -33,9 +50,17 @@ static const struct cmd_option options[] = {
     CMD_GROUP(cmd_rows_options, struct walk_state, rows),
     {0, "long", NULL, "print lines like those of 'ls -l', with times in UTC and whole paths",
      CMD_FLAG(struct walk_state, options.long_lines)},
+    {0, "names", NULL,
+     "with --long, names of owners and groups in place of numbers: those in the image",
+     CMD_FLAG(struct walk_state, options.names)},
+    {0, "time-style", "STYLE", "times of --long: full-iso, long-iso, iso, or +FORMAT as of date(1)",
+     CMD_TEXT(struct walk_state, options.time_style)},
     {0, "sort", "WORD",
-     "sort by path, size or mtime, in memory; none: the order of the walk (default)",
-     CMD_WORD(struct walk_state, options.order, orders)},
+     "sort in memory by this, for example size, or -size: largest first; none: the order of the "
+     "walk (default)",
+     .take = take_order, .words = orders},
+    {0, "reverse", NULL, "turn the order of --sort round",
+     CMD_FLAG(struct walk_state, options.reverse)},
     CMD_SELECTION(struct walk_state, selection),
     {0, "subvol", "NAME|ID", "list only this subvolume: its path, its id, or 'default'",
      CMD_TEXT(struct walk_state, options.subvolume)},
@@ -116,6 +141,13 @@ static struct bw_error *make_ready(struct walk_state *walk, struct bw_rows **row
     walk->options.rows = *rows;
     if (*rows && walk->options.long_lines)
         return bw_error_create(BW_ERROR_USAGE, "--long excludes -o and --json");
+    if (!walk->options.long_lines && (walk->options.names || walk->options.time_style))
+        return bw_error_create(BW_ERROR_USAGE,
+                               "--names and --time-style are for --long; with -o and --json there "
+                               "are the columns user and group, and --times");
+    if (walk->options.reverse && !walk->options.order)
+        return bw_error_create(BW_ERROR_USAGE, "--reverse needs --sort");
+    walk->options.reverse ^= walk->falls;
     return NULL;
 }
 

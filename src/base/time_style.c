@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Writing times by strftime(3), which knows no nanoseconds: %N is written here. */
+#include "base/time_style.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/human.h"
+
+enum { HALF_YEAR = 31556952 / 2, LONGEST_PIECE = 256 };
+
+bool bw_time_style_parse(const char *text, struct bw_time_style *style)
+{
+    static const struct {
+        const char *name, *recent, *older;
+    } styles[] = {
+        {"full-iso", NULL, NULL},
+        {"long-iso", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M"},
+        {"iso", "%m-%d %H:%M", "%Y-%m-%d "},
+    };
+    *style = (struct bw_time_style){.now = time(NULL)};
+    if (*text == '+') {
+        const char *newline = strchr(text, '\n');
+        style->older = text + 1;
+        style->recent = newline ? newline + 1 : text + 1;
+        return true;
+    }
+    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+        if (strcmp(styles[i].name, text) == 0) {
+            style->recent = styles[i].recent;
+            style->older = styles[i].older;
+            return true;
+        }
+    return false;
+}
+
+static void append_full(const struct timespec *time, struct bw_buffer *text)
+{
+    char date[BW_DATE_LENGTH];
+    int64_t nanoseconds;
+    if (__builtin_mul_overflow((int64_t)time->tv_sec, INT64_C(1000000000), &nanoseconds) ||
+        __builtin_add_overflow(nanoseconds, (int64_t)time->tv_nsec, &nanoseconds))
+        nanoseconds = time->tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    bw_write_date(date, nanoseconds, ' ');
+    bw_buffer_format(text, "%.*s +0000", BW_DATE_LENGTH, date);
+}
+
+/* A piece of a format without %N. Formats that make more than some bytes make none. */
+static void append_piece(const char *format, size_t length, const struct tm *parts,
+                         struct bw_buffer *text)
+{
+    char copy[LONGEST_PIECE], piece[LONGEST_PIECE * 4];
+    if (length >= sizeof copy)
+        return;
+    memcpy(copy, format, length);
+    copy[length] = '\0';
+    bw_buffer_append(text, piece, strftime(piece, sizeof piece, copy, parts));
+}
+
+/* How long a format is up to the next %N. */
+static size_t piece_length(const char *format, size_t length)
+{
+    size_t i = 0;
+    while (i + 1 < length && !(format[i] == '%' && format[i + 1] == 'N'))
+        i += format[i] == '%' ? 2 : 1;
+    return i + 1 < length ? i : length;
+}
+
+void bw_time_style_append(const struct bw_time_style *style, const struct timespec *time,
+                          struct bw_buffer *text)
+{
+    const bool recent = time->tv_sec <= style->now && time->tv_sec > style->now - HALF_YEAR;
+    const char *format = recent ? style->recent : style->older;
+    struct tm parts;
+    if (!format) {
+        append_full(time, text);
+        return;
+    }
+    if (!gmtime_r(&time->tv_sec, &parts)) {
+        bw_buffer_format(text, "%lld", (long long)time->tv_sec);
+        return;
+    }
+    for (size_t length = strcspn(format, "\n"); length;) {
+        const size_t piece = piece_length(format, length);
+        append_piece(format, piece, &parts, text);
+        if (piece < length)
+            bw_buffer_format(text, "%09ld", time->tv_nsec);
+        const size_t done = piece < length ? piece + 2 : piece;
+        format += done;
+        length -= done;
+    }
+}
