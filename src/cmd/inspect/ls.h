@@ -1,19 +1,84 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of the ls command: ls.c decides what is listed, ls_listing.c gathers, filters and
- * sorts the entries of a directory, ls_print.c writes them. */
+/* The parts of the ls command: ls.c decides what is listed, ls_listing.c gathers and filters the
+ * entries of a directory, ls_sort.c sorts them, ls_print.c writes them, ls_color.c chooses colours. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
+#include "base/time_style.h"
+#include "btrfs-walk/people.h"
 #include "cmd/common/paths.h"
+#include "cmd/common/rows.h"
 #include "cmd/common/selection.h"
+
+/** What entries are sorted by. */
+enum ls_order { LS_BY_NAME, LS_UNSORTED, LS_BY_SIZE, LS_BY_TIME, LS_BY_EXTENSION };
+
+/** The time that is shown, and sorted by. */
+enum ls_time { LS_MTIME, LS_ATIME, LS_CTIME, LS_OTIME };
+
+/** Kinds of files that have a colour, by the names of LS_COLORS. */
+enum ls_color_kind {
+    LS_LEFT,    /**< lc: begins a sequence */
+    LS_RIGHT,   /**< rc: ends it */
+    LS_END,     /**< ec: in place of lc rs rc */
+    LS_RESET,   /**< rs */
+    LS_FILE,    /**< fi */
+    LS_FOLDER,  /**< di */
+    LS_LINK,    /**< ln */
+    LS_FIFO,    /**< pi */
+    LS_SOCKET,  /**< so */
+    LS_BLOCK,   /**< bd */
+    LS_CHAR,    /**< cd */
+    LS_MISSING, /**< mi: what a link leads to that is not there */
+    LS_ORPHAN,  /**< or: that link */
+    LS_EXECUTE, /**< ex */
+    LS_SETUID,  /**< su */
+    LS_SETGID,  /**< sg */
+    LS_STICKY,  /**< st */
+    LS_OTHERS,  /**< ow: others may write */
+    LS_BOTH,    /**< tw: both */
+    LS_HARD,    /**< mh: it has several names */
+    LS_COLOR_KINDS
+};
+
+/** Bytes of a sequence. */
+struct ls_color {
+    const char *bytes; /**< NULL: there is none */
+    size_t length;
+};
+
+/** All colours. */
+struct ls_colors {
+    struct ls_color kinds[LS_COLOR_KINDS];
+    struct ls_suffix {
+        struct ls_color suffix, color;
+    } *suffixes; /**< the last one that fits counts */
+    size_t count, capacity;
+    char *text; /**< of all sequences */
+    bool used;  /**< one has been written */
+};
 
 /** What the options have set. */
 struct ls_state {
     const char *subvolume;
-    bool all, lines, people, inodes, recursive;
-    bool itself; /**< directories given as PATH are listed, not what is in them */
+    bool all, almost_all, lines, people, inodes, recursive, numeric, names;
+    bool itself;   /**< directories given as PATH are listed, not what is in them */
+    bool classify; /**< -F */
+    bool reverse, by_extension, unsorted, plain;
+    bool by_time, by_size;
+    bool changed, accessed;
+    unsigned order_word, time_word; /**< --sort and --time: 0 if not given */
+    enum ls_order order;
+    enum ls_time time;
+    const char *time_style;
+    unsigned color; /**< enum ls_when */
+    bool colored;
+    struct cmd_rows_settings rows;
     struct cmd_selection selection;
     bool selects; /**< whether there are filters */
+    struct bw_time_style times;
+    struct ls_colors colors;
+    struct bw_people *owners; /**< NULL: numbers are shown */
 };
 
 /** One line. */
@@ -24,6 +89,7 @@ struct ls_entry {
     bool has_inode, has_acl;
     bool is_dots;                 /**< "." or "..": not to be entered */
     size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or lost */
+    uint32_t target_mode;         /**< of what a link leads to; 0: nothing, or not asked for */
 };
 
 /** Entries that are written together. All zeros is an empty one. */
@@ -46,15 +112,29 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
                                  const struct ls_state *options, const struct bw_place *directory,
                                  const struct bw_place *parent);
 
-/** Sorts by name, byte by byte. */
-void ls_listing_sort(struct ls_listing *listing);
+/** Sorts as the options say; names byte by byte. Inodes must have been read if ls_sorts_inodes().
+ */
+void ls_listing_sort(struct ls_listing *listing, const struct ls_state *options);
+
+/** Whether the order depends on inodes. */
+bool ls_sorts_inodes(const struct ls_state *options);
+
+/** Which time of an inode is shown. */
+const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time);
 
 /** Reads inodes and, if wanted, targets of links. What cannot be read is reported, and printed as
  * '?'. */
 struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *paths, bool targets);
 
-/** Removes "." and "..", and what --exclude matches: such directories are not entered. `path` is
- * that of the listing's directory as the user sees it, "" if its names are paths themselves. */
+/** Finds what links lead to. `directory` is the path of the listing, "" if its names are paths. */
+struct bw_error *ls_listing_follow(struct ls_listing *listing, const struct cmd_paths *paths,
+                                   const char *directory);
+
+/** Removes "." and "..". */
+void ls_listing_remove_dots(struct ls_listing *listing);
+
+/** Removes what --exclude matches: such directories are not entered. `path` is that of the
+ * listing's directory as the user sees it, "" if its names are paths themselves. */
 struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
                                     const struct ls_state *options, const char *path);
 
@@ -62,8 +142,27 @@ struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd
 struct bw_error *ls_listing_select(struct ls_listing *listing, struct cmd_paths *paths,
                                    const struct ls_state *options, const char *path);
 
+/** Takes an entry with its path from the top-level subvolume, after which a NUL stands. */
+typedef struct bw_error *ls_entry_taker(void *context, struct ls_entry *entry,
+                                        const struct bw_entry *named);
+
+/** Passes on all entries of a listing. */
+struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_paths *paths,
+                                 const char *directory, ls_entry_taker *take, void *context);
+
 /** Appends the lines; before long ones, if `total` is set, what they take on disk. */
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
-                      const struct ls_state *options, bool total, struct bw_buffer *text);
+                      struct ls_state *options, bool total, struct bw_buffer *text);
+
+/** Reads LS_COLORS, or takes the colours of ls. BW_ERROR_USAGE if it makes no sense. */
+struct bw_error *ls_colors_read(struct ls_colors *colors);
+
+/** Frees them. */
+void ls_colors_free(struct ls_colors *colors);
+
+/** Appends a name, or the target of a link, in its colour. */
+void ls_colors_append(struct ls_colors *colors, const struct ls_entry *entry, bool target,
+                      const char *name, size_t length, const struct cmd_paths *paths,
+                      struct bw_buffer *text);
 
 #endif
