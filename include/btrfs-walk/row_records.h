@@ -40,6 +40,10 @@ struct bw_fileinfo {
     uint64_t flags;
     /** property btrfs.compression; absent if it is not set, or lost */
     struct bw_bytes compression;
+    /** name of the owner in the image's own /etc/passwd; absent if it has none */
+    const char *user;
+    /** name of the group in the image's own /etc/group; absent if it has none */
+    const char *group;
 };
 
 /** Version 1, Evolving/Evolving/Common: a device of the file system. */

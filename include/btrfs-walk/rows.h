@@ -117,6 +117,18 @@ struct bw_error *bw_rows_take(void *stream, const char *rows, size_t length);
 struct bw_error *bw_rows_write(struct bw_rows_stream *stream, const void *record, size_t size,
                                uint64_t absent);
 
+struct bw_entry;
+struct bw_fs;
+struct bw_people;
+
+/**
+ * Writes the row of an entry (walk.h), if the rows are a choice from fileinfo. What needs the inode
+ * is absent if entry->inode is NULL; `people` (people.h) has names of users and groups, if it is
+ * not NULL. Errors as bw_rows_take(); BW_ERROR_USAGE if the rows are of another record.
+ */
+struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs *fs,
+                                     const struct bw_entry *entry, const struct bw_people *people);
+
 /** Passes on what comes after the last row and, if there was no row, what comes before the first.
  * Frees what the stream owns. Errors as bw_rows_take(). */
 struct bw_error *bw_rows_end(struct bw_rows_stream *stream);

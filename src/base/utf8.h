@@ -44,4 +44,13 @@ static inline bool bw_utf8_is_valid(const void *bytes, size_t length)
     return true;
 }
 
+/** How many characters text has: its columns, but for scripts whose characters take two or none. */
+static inline size_t bw_utf8_count(const char *text, size_t length)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += (text[i] & 0xc0) != 0x80;
+    return count;
+}
+
 #endif

@@ -53,7 +53,7 @@ holds "a heading a directory" out_has '^/home/.*:$'
 holds "the first one is the top" [ "$(head -n 1 "$WORK/out")" = /: ]
 expect "help" 0 - ls --help
 holds "-h is for sizes" out_has '^  -h, --human-readable '
-holds "help has no letter" out_has '^      --help '
+holds "help has no letter" out_has '^      --help\b'
 "$PROGRAM" ls -lR "$plain" > /dev/full 2> "$WORK/err"
 status=$?
 holds "a full disk is an error" [ "$status" -eq 1 ]

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/utf8.h"
 #include "btrfs-walk/record.h"
 
 /* The table. */
@@ -15,15 +16,6 @@ struct column {
     size_t width;
     bool right; /* numbers are */
 };
-
-/* Characters of UTF-8. */
-static size_t width_of(const char *text, size_t length)
-{
-    size_t width = 0;
-    for (size_t i = 0; i < length; i++)
-        width += (text[i] & 0xc0) != 0x80;
-    return width;
-}
 
 static struct bw_error *gather(void *context, const char *rows, size_t length)
 {
@@ -50,7 +42,7 @@ static void measure(const struct bw_buffer *table, struct column *columns)
     size_t number = 0;
     for (bool last; text < end; number = last ? 0 : number + 1) {
         size_t length = take_cell(&text, end, &cell, &last);
-        size_t width = width_of(cell, length);
+        size_t width = bw_utf8_count(cell, length);
         if (width > columns[number].width)
             columns[number].width = width;
     }
@@ -59,7 +51,7 @@ static void measure(const struct bw_buffer *table, struct column *columns)
 static void append_cell(struct bw_buffer *line, const char *cell, size_t length,
                         const struct column *column, bool last)
 {
-    int padding = (int)(column->width - width_of(cell, length));
+    int padding = (int)(column->width - bw_utf8_count(cell, length));
     bw_buffer_format(line, "%*s", column->right ? padding : 0, "");
     bw_buffer_append(line, cell, length);
     bw_buffer_format(line, "%*s", last ? 0 : 2 + (column->right ? 0 : padding), "");

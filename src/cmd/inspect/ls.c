@@ -7,21 +7,70 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pair_set.h"
 
+static const char *const orders[] = {"", "name", "none", "size", "time", "extension", NULL};
+static const char *const times[] = {"",      "mtime",  "modification", "atime", "access",   "use",
+                                    "ctime", "status", "otime",        "birth", "creation", NULL};
+static const char *const whens[] = {"never", "auto", "always", NULL};
+
+enum { NEVER, AUTO, ALWAYS };
+
+static struct bw_error *take_color(void *target, const struct cmd_option *option, const char *when)
+{
+    unsigned *color = target;
+    *color = ALWAYS;
+    return when ? cmd_take_word(color, option, when) : NULL;
+}
+
 static const struct cmd_option options[] = {
     {'l', "long", NULL, "mode, links, user, group, size, time and target of links",
      CMD_FLAG(struct ls_state, lines)},
+    {'n', "numeric-uid-gid", NULL, "the same, whatever --names says",
+     CMD_FLAG(struct ls_state, numeric)},
+    {0, "names", NULL, "names of users and groups in place of numbers: those in the image",
+     CMD_FLAG(struct ls_state, names)},
     {'a', "all", NULL, "also names that begin with a dot", CMD_FLAG(struct ls_state, all)},
+    {'A', "almost-all", NULL, "the same without . and ..", CMD_FLAG(struct ls_state, almost_all)},
     {'d', "directory", NULL, "a directory given as PATH itself, not what is in it",
      CMD_FLAG(struct ls_state, itself)},
     {'R', "recursive", NULL, "also the contents of directories, at any depth",
      CMD_FLAG(struct ls_state, recursive)},
     {'i', "inode", NULL, "the inode number before each name", CMD_FLAG(struct ls_state, inodes)},
     {'h', "human-readable", NULL, "sizes as 1.5K", CMD_FLAG(struct ls_state, people)},
+    {'F', "classify", NULL, "one of */=@| after each name, by its type",
+     CMD_FLAG(struct ls_state, classify)},
+    {'t', "by-time", NULL, "sort by time, the newest first", CMD_FLAG(struct ls_state, by_time)},
+    {'S', "by-size", NULL, "sort by size, the largest first", CMD_FLAG(struct ls_state, by_size)},
+    {'X', "by-extension", NULL, "sort by what follows the last dot",
+     CMD_FLAG(struct ls_state, by_extension)},
+    {'U', "unsorted", NULL, "do not sort: the order of a mount",
+     CMD_FLAG(struct ls_state, unsorted)},
+    {'f', "plain", NULL, "do not sort, and list all: -aU, without -l and colours",
+     CMD_FLAG(struct ls_state, plain)},
+    {'r', "reverse", NULL, "turn the order round", CMD_FLAG(struct ls_state, reverse)},
+    {0, "sort", "WORD", "sort by name, size, time or extension, or not (none)",
+     CMD_WORD(struct ls_state, order_word, orders)},
+    {'c', "changed", NULL, "show and sort by the time of the last change of the inode",
+     CMD_FLAG(struct ls_state, changed)},
+    {'u', "accessed", NULL, "show and sort by the time of the last access",
+     CMD_FLAG(struct ls_state, accessed)},
+    {0, "time", "WORD", "which time to show and sort by: mtime, atime, ctime or otime",
+     CMD_WORD(struct ls_state, time_word, times)},
+    {0, "time-style", "STYLE",
+     "times as full-iso (the default), long-iso, iso, or +FORMAT as of date(1)",
+     CMD_TEXT(struct ls_state, time_style)},
+    {0, "full-time", NULL, "-l with --time-style=full-iso", CMD_FLAG(struct ls_state, full_times)},
+    {0, "color", "[=WHEN]",
+     "colours, by LS_COLORS: always, never (the default), or auto: on a terminal, unless NO_COLOR "
+     "is set",
+     .take = take_color, .offset = CMD_AT(struct ls_state, color, unsigned), .words = whens},
+    {'1', "one", NULL, "one name a line, which is so anyway", CMD_FLAG(struct ls_state, one)},
+    CMD_GROUP(cmd_rows_options, struct ls_state, rows),
     CMD_SELECTION(struct ls_state, selection),
     CMD_SUBVOLUME_OPTION(struct ls_state),
     {0},
@@ -36,10 +85,11 @@ struct waiting {
 };
 
 struct ls {
-    const struct ls_state *options;
+    struct ls_state *options;
     struct cmd_paths paths;
-    struct bw_buffer path;   /* of the directory that is listed, with a NUL */
-    struct waiting *waiting; /* the next one is the last; those below it come before others */
+    struct bw_rows_stream stream; /* its `rows` is NULL if lines are written */
+    struct bw_buffer path;        /* of the directory that is listed, with a NUL */
+    struct waiting *waiting;      /* the next one is the last; those below it come before others */
     size_t waiting_count, waiting_capacity;
     struct bw_pair_set listed; /* with -R: directories, by subvolume and inode */
     bool headings, not_first;
@@ -106,20 +156,34 @@ static struct bw_error *enter_directories(struct ls *ls, const struct ls_listing
     return NULL;
 }
 
-static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
-                                      const char *heading)
+static struct bw_error *write_row(void *context, struct ls_entry *entry,
+                                  const struct bw_entry *named)
+{
+    struct ls *ls = context;
+    return entry->is_dots
+               ? NULL
+               : bw_rows_write_entry(&ls->stream, ls->paths.session.fs, named, ls->options->owners);
+}
+
+/* `path` is that of the directory, NULL for what was given as PATH. */
+static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing, const char *path)
 {
     BW_AUTO_BUFFER struct bw_buffer text = {0};
-    if (ls->options->lines)
-        BW_TRY(ls_listing_fill(listing, &ls->paths, true));
+    struct ls_state *state = ls->options;
+    if (state->lines || state->classify || state->color || ls->stream.rows)
+        BW_TRY(ls_listing_fill(listing, &ls->paths, state->lines));
+    if (ls->stream.rows)
+        return ls_listing_each(listing, &ls->paths, path ? path : "", write_row, ls);
+    if (state->color || (state->classify && state->lines))
+        BW_TRY(ls_listing_follow(listing, &ls->paths, path ? path : ""));
     if (ls->not_first)
         bw_buffer_append_byte(&text, '\n');
     ls->not_first = true;
-    if (heading && ls->headings) {
-        cmd_paths_append_name(&ls->paths, heading, strlen(heading), &text);
+    if (path && ls->headings) {
+        cmd_paths_append_name(&ls->paths, path, strlen(path), &text);
         bw_buffer_append(&text, ":\n", 2);
     }
-    ls_listing_print(listing, &ls->paths, ls->options, heading != NULL, &text);
+    ls_listing_print(listing, &ls->paths, state, path != NULL, &text);
     if (text.failed)
         return bw_error_no_memory();
     return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
@@ -131,9 +195,13 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
                                          const struct waiting *directory)
 {
     const char *above = directory ? ls->path.data : "";
-    ls_listing_sort(listing);
-    if (ls->options->selects)
+    if (ls_sorts_inodes(ls->options))
+        BW_TRY(ls_listing_fill(listing, &ls->paths, false));
+    ls_listing_sort(listing, ls->options);
+    if (ls->options->selects) {
+        ls_listing_remove_dots(listing);
         BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
+    }
     if (directory)
         BW_TRY(enter_directories(ls, listing, directory));
     if (ls->options->selects)
@@ -251,28 +319,98 @@ static void free_ls(struct ls *ls)
     bw_pair_set_free(&ls->listed);
 }
 
-static int list_image(const struct cmd_common *common, const struct ls_state *state)
+/* What has to be known of the image before the first line. */
+static struct bw_error *prepare(struct ls *ls)
+{
+    struct ls_state *state = ls->options;
+    struct bw_fs *fs = ls->paths.session.fs;
+    BW_TRY(cmd_selection_prepare(&state->selection, fs, state->subvolume));
+    const char *columns = state->rows.columns ? state->rows.columns : "";
+    if ((state->names && !state->numeric) || strstr(columns, "user") || strstr(columns, "group"))
+        BW_TRY(bw_people_read(fs, state->subvolume ? ls->paths.from : NULL, &state->owners));
+    return NULL;
+}
+
+static struct bw_error *list_prepared(struct ls *ls)
+{
+    BW_TRY(prepare(ls));
+    struct bw_error *error = list_all(ls);
+    return ls->stream.rows ? bw_error_first(error, bw_rows_end(&ls->stream)) : error;
+}
+
+static int list_image(const struct cmd_common *common, struct ls_state *state,
+                      const struct bw_rows *rows)
 {
     struct ls ls = {.options = state};
     int status = cmd_paths_open(common, state->subvolume, &ls.paths);
     if (status)
         return status;
-    struct bw_error *error =
-        cmd_selection_prepare(&state->selection, ls.paths.session.fs, state->subvolume);
-    if (!error)
-        error = list_all(&ls);
+    ls.stream =
+        (struct bw_rows_stream){.rows = rows, .consume = cmd_write, .context = &ls.paths.output};
+    struct bw_error *error = list_prepared(&ls);
     free_ls(&ls);
     return cmd_paths_close(&ls.paths, error);
+}
+
+/* As ls understands its options together. */
+static void settle(struct ls_state *ls)
+{
+    static const enum ls_time by_word[] = {LS_MTIME, LS_MTIME, LS_MTIME, LS_ATIME,
+                                           LS_ATIME, LS_ATIME, LS_CTIME, LS_CTIME,
+                                           LS_OTIME, LS_OTIME, LS_OTIME};
+    static const enum ls_order by_order[] = {LS_BY_NAME, LS_BY_NAME, LS_UNSORTED,
+                                             LS_BY_SIZE, LS_BY_TIME, LS_BY_EXTENSION};
+    ls->lines |= ls->numeric || ls->full_times;
+    ls->time = ls->changed ? LS_CTIME : ls->accessed ? LS_ATIME : by_word[ls->time_word];
+    ls->order = ls->by_time        ? LS_BY_TIME
+                : ls->by_size      ? LS_BY_SIZE
+                : ls->by_extension ? LS_BY_EXTENSION
+                : ls->unsorted     ? LS_UNSORTED
+                                   : by_order[ls->order_word];
+    /* A time that is not shown is what is sorted by. */
+    if (ls->time != LS_MTIME && !ls->lines && ls->order == LS_BY_NAME && !ls->order_word)
+        ls->order = LS_BY_TIME;
+    if (ls->plain) {
+        ls->all = true;
+        ls->order = LS_UNSORTED;
+        ls->lines = false;
+        ls->color = NEVER;
+    }
+}
+
+static struct bw_error *make_ready(struct ls_state *ls, struct bw_rows **rows)
+{
+    const struct cmd_selection *selection = &ls->selection;
+    const char *no_color = getenv("NO_COLOR");
+    const bool terminal = isatty(STDOUT_FILENO);
+    settle(ls);
+    if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
+        ls->color = NEVER;
+    ls->selects = selection->types || selection->has_maxdepth || selection->selection;
+    if (ls->selects && !ls->recursive)
+        return bw_error_create(BW_ERROR_USAGE, "filters need -R");
+    if (selection->has_operators)
+        bw_selection_default_types(selection->selection, BW_WALK_ALL);
+    if (ls->time_style && !bw_time_style_parse(ls->time_style, &ls->times))
+        return bw_error_create(BW_ERROR_USAGE, "invalid argument of --time-style: %s (allowed: %s)",
+                               ls->time_style, BW_TIME_STYLES);
+    if (ls->full_times)
+        ls->times = (struct bw_time_style){0};
+    if (ls->color)
+        BW_TRY(ls_colors_read(&ls->colors));
+    return cmd_rows_create(&ls->rows, cmd_ls.record, '\n', terminal, rows);
 }
 
 static int run(const struct cmd_common *common, void *state)
 {
     struct ls_state *ls = state;
-    const struct cmd_selection *selection = &ls->selection;
-    ls->selects = selection->types || selection->has_maxdepth || selection->selection;
-    if (ls->selects && !ls->recursive)
-        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "filters need -R"));
-    return list_image(common, ls);
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = make_ready(ls, &rows);
+    int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
+    bw_rows_destroy(rows);
+    bw_people_destroy(ls->owners);
+    ls_colors_free(&ls->colors);
+    return status;
 }
 
 const struct command cmd_ls = {
@@ -282,15 +420,19 @@ const struct command cmd_ls = {
     .summary = "Lists directories of an unmounted btrfs file system.",
     .details = CMD_PATHS_DETAILS
     "Without a PATH, the top directory is listed. Names are sorted by their bytes, one a line;\n"
-    "users and groups are numbers, times are in UTC.\n"
+    "times are in UTC. Users and groups are numbers, or with --names what the image's own\n"
+    "/etc/passwd and /etc/group call them.\n"
     "\nWith -R, the filters of find(1) select entries: those that meet all of them (of several\n"
     "--name one). Directories in which nothing is selected are left out.\n",
     .examples =
         "  btrfs-walk ls disk.img                  the top directory\n"
         "  btrfs-walk ls -la disk.img /users/me     one directory, all columns\n"
+        "  btrfs-walk ls -lt --names disk.img /etc  the newest first\n"
+        "  btrfs-walk ls --json disk.img /etc      all that is known of each entry\n"
         "  btrfs-walk ls -R --subvol @ disk.img    one subvolume, with everything below it\n"
         "  btrfs-walk ls -lR --size +1M disk.img   files larger than a mebibyte\n",
     .options = options,
+    .record = "fileinfo",
     .run = run,
     .state_size = sizeof(struct ls_state),
     .takes_paths = true,

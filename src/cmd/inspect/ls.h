@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The parts of the ls command: ls.c decides what is listed, ls_listing.c gathers and filters the
- * entries of a directory, ls_sort.c sorts them, ls_print.c writes them, ls_color.c chooses colours. */
+ * entries of a directory, ls_sort.c sorts them, ls_print.c writes them, ls_color.c chooses colours.
+ */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
@@ -52,7 +53,7 @@ struct ls_colors {
     struct ls_color kinds[LS_COLOR_KINDS];
     struct ls_suffix {
         struct ls_color suffix, color;
-    } *suffixes; /**< the last one that fits counts */
+    } * suffixes; /**< the last one that fits counts */
     size_t count, capacity;
     char *text; /**< of all sequences */
     bool used;  /**< one has been written */
@@ -61,18 +62,17 @@ struct ls_colors {
 /** What the options have set. */
 struct ls_state {
     const char *subvolume;
-    bool all, almost_all, lines, people, inodes, recursive, numeric, names;
+    bool all, almost_all, lines, people, inodes, recursive, numeric, names, full_times;
     bool itself;   /**< directories given as PATH are listed, not what is in them */
     bool classify; /**< -F */
     bool reverse, by_extension, unsorted, plain;
-    bool by_time, by_size;
+    bool by_time, by_size, one;
     bool changed, accessed;
     unsigned order_word, time_word; /**< --sort and --time: 0 if not given */
     enum ls_order order;
     enum ls_time time;
     const char *time_style;
     unsigned color; /**< enum ls_when */
-    bool colored;
     struct cmd_rows_settings rows;
     struct cmd_selection selection;
     bool selects; /**< whether there are filters */
@@ -97,6 +97,7 @@ struct ls_listing {
     struct ls_entry *entries;
     size_t count, capacity;
     struct bw_buffer bytes;
+    bool filled; /**< inodes have been read, or tried to */
 };
 
 /** Frees what it holds and leaves an empty one. */

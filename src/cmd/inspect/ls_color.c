@@ -13,14 +13,13 @@ static const struct {
     char name[3];
     const char *color;
 } kinds[] = {
-    [LS_LEFT] = {"lc", "\33["},      [LS_RIGHT] = {"rc", "m"},     [LS_END] = {"ec", NULL},
-    [LS_RESET] = {"rs", "0"},        [LS_FILE] = {"fi", NULL},     [LS_FOLDER] = {"di", "01;34"},
-    [LS_LINK] = {"ln", "01;36"},     [LS_FIFO] = {"pi", "33"},     [LS_SOCKET] = {"so", "01;35"},
-    [LS_BLOCK] = {"bd", "01;33"},    [LS_CHAR] = {"cd", "01;33"},  [LS_MISSING] = {"mi", NULL},
-    [LS_ORPHAN] = {"or", NULL},      [LS_EXECUTE] = {"ex", "01;32"},
-    [LS_SETUID] = {"su", "37;41"},   [LS_SETGID] = {"sg", "30;43"},
-    [LS_STICKY] = {"st", "37;44"},   [LS_OTHERS] = {"ow", "34;42"}, [LS_BOTH] = {"tw", "30;42"},
-    [LS_HARD] = {"mh", NULL},
+    [LS_LEFT] = {"lc", "\33["},    [LS_RIGHT] = {"rc", "m"},       [LS_END] = {"ec", NULL},
+    [LS_RESET] = {"rs", "0"},      [LS_FILE] = {"fi", NULL},       [LS_FOLDER] = {"di", "01;34"},
+    [LS_LINK] = {"ln", "01;36"},   [LS_FIFO] = {"pi", "33"},       [LS_SOCKET] = {"so", "01;35"},
+    [LS_BLOCK] = {"bd", "01;33"},  [LS_CHAR] = {"cd", "01;33"},    [LS_MISSING] = {"mi", NULL},
+    [LS_ORPHAN] = {"or", NULL},    [LS_EXECUTE] = {"ex", "01;32"}, [LS_SETUID] = {"su", "37;41"},
+    [LS_SETGID] = {"sg", "30;43"}, [LS_STICKY] = {"st", "37;44"},  [LS_OTHERS] = {"ow", "34;42"},
+    [LS_BOTH] = {"tw", "30;42"},   [LS_HARD] = {"mh", NULL},
 };
 
 /* Kinds of other programs, or of newer ones, and those that are left out. */
@@ -120,8 +119,8 @@ struct bw_error *ls_colors_read(struct ls_colors *colors)
 {
     const char *variable = getenv("LS_COLORS");
     for (size_t i = 0; i < LS_COLOR_KINDS; i++)
-        colors->kinds[i] = (struct ls_color){kinds[i].color,
-                                             kinds[i].color ? strlen(kinds[i].color) : 0};
+        colors->kinds[i] =
+            (struct ls_color){kinds[i].color, kinds[i].color ? strlen(kinds[i].color) : 0};
     colors->text = strdup(variable ? variable : "");
     if (!colors->text)
         return bw_error_no_memory();
@@ -151,7 +150,7 @@ static bool has(const struct ls_colors *colors, enum ls_color_kind kind)
 static enum ls_color_kind kind_of_file(const struct ls_colors *colors, uint32_t mode,
                                        uint32_t links)
 {
-    return mode & S_ISUID && has(colors, LS_SETUID)  ? LS_SETUID
+    return mode & S_ISUID && has(colors, LS_SETUID)   ? LS_SETUID
            : mode & S_ISGID && has(colors, LS_SETGID) ? LS_SETGID
            : mode & 0111 && has(colors, LS_EXECUTE)   ? LS_EXECUTE
            : links > 1 && has(colors, LS_HARD)        ? LS_HARD

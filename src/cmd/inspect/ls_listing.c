@@ -37,14 +37,14 @@ static struct bw_error *add_dots(struct ls_listing *listing, const struct bw_pla
 }
 
 static struct bw_error *add_entries(struct ls_listing *listing, struct bw_directory *directory,
-                                    bool all)
+                                    bool hidden)
 {
     const struct bw_directory_entry *entry;
     for (;;) {
         BW_TRY(bw_directory_next(directory, &entry));
         if (!entry)
             return NULL;
-        if (entry->name[0] != '.' || all)
+        if (entry->name[0] != '.' || hidden)
             BW_TRY(ls_listing_add(listing, entry->name, entry->name_length, &entry->place));
     }
 }
@@ -57,26 +57,9 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
     if (options->all)
         BW_TRY(add_dots(listing, place, parent));
     BW_TRY(bw_directory_open(paths->session.fs, place, BW_DIRECTORY_START, &directory));
-    struct bw_error *error = add_entries(listing, directory, options->all);
+    struct bw_error *error = add_entries(listing, directory, options->all || options->almost_all);
     bw_directory_close(directory);
     return error;
-}
-
-static int by_name(const void *a, const void *b, void *context)
-{
-    const struct ls_listing *listing = context;
-    const struct ls_entry *left = a, *right = b;
-    size_t length = left->name_length < right->name_length ? left->name_length : right->name_length;
-    int order = memcmp(listing->bytes.data + left->name, listing->bytes.data + right->name, length);
-    return order ? order
-                 : (left->name_length > right->name_length) -
-                       (left->name_length < right->name_length);
-}
-
-void ls_listing_sort(struct ls_listing *listing)
-{
-    if (listing->count)
-        qsort_r(listing->entries, listing->count, sizeof *listing->entries, by_name, listing);
 }
 
 /* Most entries are in the subvolume of their directory; those are read together. */
@@ -153,9 +136,9 @@ static struct bw_error *fill_entry(struct ls_listing *listing, struct bw_fs *fs,
                                    struct ls_entry *entry, bool targets)
 {
     BW_AUTO_FREE char *target = NULL;
-    if (!entry->has_inode)
+    if (!entry->has_inode && !listing->filled)
         BW_TRY(read_alone(fs, entry));
-    if (!targets || !S_ISLNK(entry->inode.mode))
+    if (!targets || entry->target_length || !S_ISLNK(entry->inode.mode))
         return NULL;
     BW_TRY(bw_inode_readlink(fs, &entry->place, &target, &entry->target_length));
     entry->target = listing->bytes.length;
@@ -167,7 +150,8 @@ struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *p
 {
     if (!listing->count)
         return NULL;
-    BW_TRY(read_together(listing, paths->session.fs));
+    if (!listing->filled)
+        BW_TRY(read_together(listing, paths->session.fs));
     for (size_t i = 0; i < listing->count; i++) {
         struct ls_entry *entry = &listing->entries[i];
         struct bw_error *error = fill_entry(listing, paths->session.fs, entry, targets);
@@ -177,28 +161,48 @@ struct bw_error *ls_listing_fill(struct ls_listing *listing, struct cmd_paths *p
             cmd_paths_miss(paths, bw_error_prefix(error, "%.*s", (int)entry->name_length,
                                                   listing->bytes.data + entry->name));
     }
+    listing->filled = true;
     return NULL;
 }
 
-/* Filters. */
+/* What links lead to. */
 
-/* A filter: whether an entry stays. */
-typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
-
-/* Keeps the entries that pass a filter. The path that conditions see begins at the top-level
- * subvolume. */
-static struct bw_error *keep(struct ls_listing *listing, const struct cmd_paths *paths,
-                             const struct cmd_selection *selection, const char *directory,
-                             filter *passes)
+struct bw_error *ls_listing_follow(struct ls_listing *listing, const struct cmd_paths *paths,
+                                   const char *directory)
 {
     BW_AUTO_BUFFER struct bw_buffer path = {0};
-    size_t count = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        struct ls_entry *entry = &listing->entries[i];
+        struct bw_inode inode;
+        struct bw_place place;
+        if (!S_ISLNK(entry->inode.mode))
+            continue;
+        path.length = 0;
+        bw_buffer_format(&path, "%s%s%.*s%c", directory, *directory ? "/" : "",
+                         (int)entry->name_length, listing->bytes.data + entry->name, '\0');
+        if (path.failed)
+            return bw_error_no_memory();
+        BW_AUTO_ERROR struct bw_error *error =
+            bw_lookup(paths->session.fs, paths->from, path.data, true, &place);
+        if (!error)
+            error = bw_inode_get(paths->session.fs, &place, &inode);
+        entry->target_mode = error ? 0 : inode.mode;
+    }
+    return NULL;
+}
+
+/* Filters and rows: entries with their paths. */
+
+struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_paths *paths,
+                                 const char *directory, ls_entry_taker *take, void *context)
+{
+    BW_AUTO_BUFFER struct bw_buffer path = {0};
     BW_TRY(cmd_paths_absolute(paths, directory, &path));
     if (path.data[path.length - 1] != '/')
         bw_buffer_append_byte(&path, '/');
     const size_t above = path.length;
     for (size_t i = 0; i < listing->count; i++) {
-        const struct ls_entry *entry = &listing->entries[i];
+        struct ls_entry *entry = &listing->entries[i];
         const char *name = listing->bytes.data + entry->name;
         size_t slashes = 0; /* at the begin of a path that was given */
         while (slashes < entry->name_length && name[slashes] == '/')
@@ -210,10 +214,39 @@ static struct bw_error *keep(struct ls_listing *listing, const struct cmd_paths 
             return bw_error_no_memory();
         const struct bw_entry named = {path.data, path.length - 1, entry->place,
                                        entry->has_inode ? &entry->inode : NULL};
-        if (passes(selection, &named))
-            listing->entries[count++] = *entry;
+        BW_TRY(take(context, entry, &named));
     }
-    listing->count = count;
+    return NULL;
+}
+
+/* A filter: whether an entry stays. */
+typedef bool filter(const struct cmd_selection *selection, const struct bw_entry *entry);
+
+struct filtering {
+    const struct cmd_selection *selection;
+    filter *passes;
+    struct ls_listing *listing;
+    size_t kept;
+};
+
+static struct bw_error *keep_one(void *context, struct ls_entry *entry,
+                                 const struct bw_entry *named)
+{
+    struct filtering *filtering = context;
+    if (filtering->passes(filtering->selection, named))
+        filtering->listing->entries[filtering->kept++] = *entry;
+    return NULL;
+}
+
+/* Keeps the entries that pass a filter. The path that conditions see begins at the top-level
+ * subvolume. */
+static struct bw_error *keep(struct ls_listing *listing, const struct cmd_paths *paths,
+                             const struct cmd_selection *selection, const char *directory,
+                             filter *passes)
+{
+    struct filtering filtering = {selection, passes, listing, 0};
+    BW_TRY(ls_listing_each(listing, paths, directory, keep_one, &filtering));
+    listing->count = filtering.kept;
     return NULL;
 }
 
@@ -234,14 +267,18 @@ static bool has_inode(const struct cmd_selection *selection, const struct bw_ent
     return bw_selection_accepts_inode(selection->selection, entry);
 }
 
-struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
-                                    const struct ls_state *options, const char *path)
+void ls_listing_remove_dots(struct ls_listing *listing)
 {
     size_t count = 0;
     for (size_t i = 0; i < listing->count; i++)
         if (!listing->entries[i].is_dots)
             listing->entries[count++] = listing->entries[i];
     listing->count = count;
+}
+
+struct bw_error *ls_listing_exclude(struct ls_listing *listing, const struct cmd_paths *paths,
+                                    const struct ls_state *options, const char *path)
+{
     return keep(listing, paths, &options->selection, path, is_not_excluded);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Sorting a listing. Times and sizes begin with the newest and the largest, as ls has them; equal
  * ones are sorted by name. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd/inspect/ls.h"
@@ -42,9 +43,9 @@ static int compare_extensions(const char *left, size_t left_length, const char *
 
 static int compare_times(const struct timespec *left, const struct timespec *right)
 {
-    return left->tv_sec != right->tv_sec ? (left->tv_sec > right->tv_sec ? -1 : 1)
-                                         : (left->tv_nsec < right->tv_nsec) -
-                                               (left->tv_nsec > right->tv_nsec);
+    return left->tv_sec != right->tv_sec
+               ? (left->tv_sec > right->tv_sec ? -1 : 1)
+               : (left->tv_nsec < right->tv_nsec) - (left->tv_nsec > right->tv_nsec);
 }
 
 /* An inode that is lost comes last: it is all zeros. */
