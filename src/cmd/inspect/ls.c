@@ -174,7 +174,7 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
         BW_TRY(ls_listing_fill(listing, &ls->paths, state->lines));
     if (ls->stream.rows)
         return ls_listing_each(listing, &ls->paths, path ? path : "", write_row, ls);
-    if (state->color || (state->classify && state->lines))
+    if ((state->color && ls_colors_follow(&state->colors)) || (state->classify && state->lines))
         BW_TRY(ls_listing_follow(listing, &ls->paths, path ? path : ""));
     if (ls->not_first)
         bw_buffer_append_byte(&text, '\n');

@@ -158,6 +158,9 @@ void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *
 /** Reads LS_COLORS, or takes the colours of ls. BW_ERROR_USAGE if it makes no sense. */
 struct bw_error *ls_colors_read(struct ls_colors *colors);
 
+/** Whether they depend on what links lead to. */
+bool ls_colors_follow(const struct ls_colors *colors);
+
 /** Frees them. */
 void ls_colors_free(struct ls_colors *colors);
 

@@ -195,13 +195,18 @@ static bool as_target(const struct ls_colors *colors)
     return link->length == 6 && memcmp(link->bytes, "target", 6) == 0;
 }
 
+bool ls_colors_follow(const struct ls_colors *colors)
+{
+    return has(colors, LS_ORPHAN) || has(colors, LS_MISSING) || as_target(colors);
+}
+
 static const struct ls_color *color_of_name(const struct ls_colors *colors, const char *name,
                                             size_t length)
 {
     for (size_t i = colors->count; i-- > 0;) {
         const struct ls_color *suffix = &colors->suffixes[i].suffix;
         if (suffix->length <= length &&
-            memcmp(name + length - suffix->length, suffix->bytes, suffix->length) == 0)
+            strncasecmp(name + length - suffix->length, suffix->bytes, suffix->length) == 0)
             return &colors->suffixes[i].color;
     }
     return &colors->kinds[LS_FILE];
