@@ -23,6 +23,21 @@ expect "JSON" 0 - xattr --json "$plain" /data/inline
 holds "an object an attribute" [ "$(grep -c '^{.*}$' "$WORK/out")" -eq 2 ]
 holds "path, inode, name, value" out_has \
     '^\{"path":"/data/inline","subvolume":5,"inode":[0-9]+,"name":"user.other","value":"o"\}$'
+expect "several, sorted" 0 - xattr -n user.other "$plain" /data/inline
+holds "one" [ "$(grep -c = "$WORK/out")" -eq 1 ]
+expect "those that match" 0 - xattr -m '^user.n' -e hex "$plain" /data/inline
+holds "in hexadecimal" out_has '^user\.note=0x6e6e'
+expect "all below a directory" 0 - xattr -R "$plain" /
+"$PROGRAM" -0 --type f,d,l,c,b,p,s "$plain" | "$PROGRAM" xattr -0 -T - "$plain" > "$WORK/want"
+holds "are those of each path" cmp "$WORK/out" "$WORK/want"
+expect "filters" 0 - xattr -R --name inline --absolute-names -e base64 "$plain" /data
+holds "a whole path" [ "$(grep '^# file' "$WORK/out")" = '# file: /data/inline' ]
+holds "in base64" out_has '^user\.other=0sbw==$'
+expect "no trusted ones with -d" 0 - xattr -dR -m '^trusted' "$plain" /
+expect "no such encoding" 2 'allowed: best, text, hex, base64' xattr -e octal "$plain" /
+expect "no regular expression" 2 "-m '\(' is no regular expression" xattr -m '(' "$plain" /
+"$PROGRAM" xattr -R "$plain" / > /dev/full 2> "$WORK/err"
+is "a full disk" "$? $(grep -c 'cannot write' "$WORK/err")" "1 1"
 expect "help" 0 - xattr --help
 holds "usage" out_has '^Usage: btrfs-walk xattr \[OPTIONS\] IMAGE PATH\.\.\.$'
 
@@ -52,7 +67,7 @@ END
     expect "attributes of all kinds" 0 - xattr "$WORK/image" /file
     holds "bytes in hexadecimal" out_has '^user\.bytes=0x000102.*fdfeff$'
     holds "quotes, backslashes, ends of lines" out_has \
-        '^user\.text="a \\042quoted\\042 \\134 text\\012"$'
+        '^user\.text="a \\"quoted\\" \\\\ text\\012"$'
     holds "an empty value" out_has '^user\.empty=""$'
     holds "an odd name" out_has '^user\.with\\075sign="1"$'
     holds "an access control list" out_has '^system\.posix_acl_access=0x02000000'
