@@ -59,7 +59,7 @@ _btrfs_walk() {
     [[ $previous != = ]] || previous=${COMP_WORDS[COMP_CWORD - 2]}
     local image='-d --device -s --super --partition --image-offset --log --generation --tree-root --chunk-root --backup --helpers --scan --graph --xlator-option --insert --statedump --probe --probe-list --probe-format --probe-output --probe-filter --probe-stats --probe-max --blackbox'
     local common='--sandbox -q --quiet -v --verbose -h --help -V --version'
-    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|picture|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
+    if [ "$COMP_CWORD" -gt 1 ] && [[ ${COMP_WORDS[1]} =~ ^(walk|ls|stat|readlink|xattr|cat|extents|versions|du|compression|sum|tar|extract|deleted|bodyfile|mount|info|check|owner|devices|usage|picture|report|subvolumes|diff|roots|space|qgroups|log|super|chunks|map|tree-stats|dump|graph|xlators|blackbox)$ ]]; then
         command=${COMP_WORDS[1]}
     fi
     [ $equals = yes ] || case $command:$previous in
@@ -147,6 +147,9 @@ _btrfs_walk() {
     picture:--order | picture:--size) : ;;
     picture:--devid) _btrfs_walk_offer_devid "$1" "$word" ;;
     picture:--color) mapfile -t COMPREPLY < <(compgen -W 'auto always never' -- "$word") ;;
+    report:-o | report:--output) _btrfs_walk_offer_file "$1" "$word" ;;
+    report:--check) mapfile -t COMPREPLY < <(compgen -W 'full quick none' -- "$word") ;;
+    report:-j | report:--threads) : ;;
     subvolumes:-o | subvolumes:--output) _btrfs_walk_offer_list "$word" 'id generation parent top_level path path_bytes attributes ro snapshot is_default deleted uuid parent_uuid received_uuid otime ctime stime rtime otransid ctransid stransid rtransid flags bytes_used level root last_snapshot directory' ;;
     subvolumes:--json) mapfile -t COMPREPLY < <(compgen -W 'array' -- "$word") ;;
     subvolumes:--separator) : ;;
@@ -329,6 +332,12 @@ _btrfs_walk() {
         else
             _btrfs_walk_offer_file "$1" "$word"
         fi ;;
+    report:*)
+        if [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "-o --output --check -j --threads $image $common" -- "$word")
+        else
+            _btrfs_walk_offer_file "$1" "$word"
+        fi ;;
     subvolumes:*)
         if [[ $word == -* ]]; then
             mapfile -t COMPREPLY < <(compgen -W "--deleted --snapshots --read-only --tree -o --output --json --json-header --header --separator --iec --si -b --raw $image $common" -- "$word")
@@ -415,7 +424,7 @@ _btrfs_walk() {
         fi ;;
     esac
     if [ "$COMP_CWORD" -eq 1 ] && [[ $word != -* ]]; then
-        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
+        mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W 'walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture report subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox' -- "$word")
     fi
 }
 complete -F _btrfs_walk btrfs-walk

@@ -50,7 +50,7 @@ end
 function __btrfs_walk_is
     set -l words (commandline -opc)
     set -l command walk
-    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
+    contains -- "$words[2]" walk ls stat readlink xattr cat extents versions du compression sum tar extract deleted bodyfile mount info check owner devices usage picture report subvolumes diff roots space qgroups log super chunks map tree-stats dump graph xlators blackbox; and set command $words[2]
     contains -- $command $argv
 end
 
@@ -564,6 +564,10 @@ complete -c btrfs-walk -n '__btrfs_walk_is picture' -l order -x -d 'cut each dev
 complete -c btrfs-walk -n '__btrfs_walk_is picture' -l size -x -d 'make a PNG 2^N pixels wide and high, for each device (default: 10)'
 complete -c btrfs-walk -n '__btrfs_walk_is picture' -l devid -x -a '(__btrfs_walk_devid)' -d 'show only the device with this id'
 complete -c btrfs-walk -n '__btrfs_walk_is picture' -l color -x -a 'auto always never' -d 'colours in text: auto (default), always or never'
+complete -c btrfs-walk -n __fish_is_first_arg -a report -d 'Writes a page about a file system: space, pictures, directories, check.'
+complete -c btrfs-walk -n '__btrfs_walk_is report' -s o -l output -r -F -d 'write the page to FILE (default: stdout)'
+complete -c btrfs-walk -n '__btrfs_walk_is report' -l check -x -a 'full quick none' -d 'what is checked: full (default), quick or none, as \'check\' does it'
+complete -c btrfs-walk -n '__btrfs_walk_is report' -s j -l threads -x -d 'number of threads, 1 to 32 (default: processors, at most 8)'
 complete -c btrfs-walk -n __fish_is_first_arg -a subvolumes -d 'Lists the subvolumes and snapshots of a file system.'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l deleted -d 'list those that are being deleted instead of the others'
 complete -c btrfs-walk -n '__btrfs_walk_is subvolumes' -l snapshots -d 'list only snapshots'

@@ -186,7 +186,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
-extern const struct command cmd_picture;
+extern const struct command cmd_picture, cmd_report_page;
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 
 /** Options that several commands have: all that open a file system (the first), and all (the

@@ -72,8 +72,8 @@ void bw_picture_caption(struct bw_buffer *text, const struct bw_picture *picture
 /** Appends a sentence that says what is in all of the picture. */
 void bw_picture_summary(struct bw_buffer *text, const struct bw_picture *picture);
 
-/** Appends the picture as SVG; `standalone`: as a document of its own, otherwise as an element of
- * HTML. `name` begins the ids in it. */
+/** Appends the picture as SVG; `standalone`: as a document of its own; otherwise as an element of
+ * HTML, and a list of its colours. `name` begins the ids in it. */
 void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
                     const char *name);
 

@@ -96,19 +96,42 @@ static unsigned legend_lines(const struct bw_picture *picture)
     return lines;
 }
 
+static void append_swatch(struct bw_buffer *text, struct bw_color color, unsigned top)
+{
+    bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
+                     SWATCH, SWATCH);
+    append_hex(text, color);
+    bw_buffer_format(text, "\" stroke=\"#8a8f98\" stroke-width=\".5\"/>");
+}
+
 static void append_legend(struct bw_buffer *text, const struct bw_picture *picture, unsigned top)
 {
     for (unsigned i = 0; i < picture->color_count; i++) {
         if (!picture->in_legend[i])
             continue;
-        bw_buffer_format(text, "<rect y=\"%u\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"", top,
-                         SWATCH, SWATCH);
-        append_hex(text, picture->colors[i]);
-        bw_buffer_format(text, "\"/><text x=\"%d\" y=\"%u\">", SWATCH + 8, top + SWATCH - 2);
+        append_swatch(text, picture->colors[i], top);
+        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\">", SWATCH + 8, top + SWATCH - 2);
         bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
         bw_buffer_format(text, "</text>\n");
         top += LINE;
     }
+}
+
+/* For a page: it stands beside the picture or below it, as there is room. */
+static void append_legend_list(struct bw_buffer *text, const struct bw_picture *picture)
+{
+    bw_buffer_format(text, "<ul class=\"legend\">\n");
+    for (unsigned i = 0; i < picture->color_count; i++) {
+        if (!picture->in_legend[i])
+            continue;
+        bw_buffer_format(text, "<li><svg viewBox=\"0 0 %d %d\" aria-hidden=\"true\">", SWATCH,
+                         SWATCH);
+        append_swatch(text, picture->colors[i], 0);
+        bw_buffer_format(text, "</svg>");
+        bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
+        bw_buffer_format(text, "</li>\n");
+    }
+    bw_buffer_format(text, "</ul>\n");
 }
 
 /* What only a document of its own needs: a page has a style for all of its pictures. */
@@ -134,7 +157,8 @@ static void append_head(struct bw_buffer *text, const struct bw_picture *picture
     const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
     const unsigned margin = standalone ? GAP : 0;
     const unsigned width = columns * (SIDE + GAP) - GAP;
-    const unsigned height = ABOVE + rows * (SIDE + GAP) + legend_lines(picture) * LINE;
+    const unsigned height =
+        ABOVE + rows * (SIDE + GAP) + (standalone ? legend_lines(picture) * LINE : 0);
     bw_buffer_format(text,
                      "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
                      "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
@@ -159,6 +183,9 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
     for (unsigned area = 0; area < count; area++)
         append_area(text, picture, area, area % columns * (SIDE + GAP),
                     area / columns * (SIDE + GAP));
-    append_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + GAP));
+    if (standalone)
+        append_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + GAP));
     bw_buffer_format(text, "</svg>\n");
+    if (!standalone)
+        append_legend_list(text, picture);
 }

@@ -107,6 +107,9 @@ static const struct {
     {RAW, "ls -Ra --backup 1 %"},
     {RAW, "walk -j 1 --generation 7 %"},
     {RAW, "ls -R --tree-root 30408704 --chunk-root 22020096 %"},
+    {TEXT, "picture --by owner --order 4 %"},
+    {TEXT, "picture --by heatmap --sort logical --format svg %"},
+    {TEXT, "report -j 2 %"},
 };
 
 enum {

@@ -149,3 +149,21 @@ int cmd_listing_run(const struct cmd_common *common, const struct cmd_rows_setti
     bw_rows_destroy(rows);
     return status;
 }
+
+struct bw_error *cmd_listing_gather(const struct cmd_common *common,
+                                    const struct cmd_session *session,
+                                    const struct cmd_listing_plan *plan, struct bw_buffer *table)
+{
+    const struct cmd_rows_settings columns = {.iec = true};
+    struct cmd_listing listing = {.common = common, .session = *session};
+    struct bw_rows *rows = NULL;
+    struct bw_error *error = make_rows(&listing, &columns, plan, &rows);
+    if (!error)
+        error = plan->list(&listing, plan->context);
+    if (!error)
+        error = bw_rows_end(&listing.stream);
+    free(listing.stream.row);
+    bw_rows_destroy(rows);
+    *table = listing.table;
+    return error;
+}

@@ -41,6 +41,12 @@ struct cmd_listing_plan {
 int cmd_listing_run(const struct cmd_common *common, const struct cmd_rows_settings *settings,
                     const struct cmd_listing_plan *plan);
 
+/** Lists into `table` what the command prints for people, with the names of the columns in the
+ * first line, and tabs between columns. The session stays open. */
+struct bw_error *cmd_listing_gather(const struct cmd_common *common,
+                                    const struct cmd_session *session,
+                                    const struct cmd_listing_plan *plan, struct bw_buffer *table);
+
 /** Writes a record, as bw_rows_write() does. */
 static inline struct bw_error *cmd_listing_write(struct cmd_listing *listing, const void *record,
                                                  size_t size, uint64_t absent)

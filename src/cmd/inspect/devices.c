@@ -2,6 +2,7 @@
 /* The devices command: the devices of a file system, as `btrfs filesystem show` lists them. */
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
+#include "cmd/common/answers.h"
 #include "cmd/common/listing.h"
 
 struct devices_state {
@@ -37,15 +38,16 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     return bw_fs_devices(listing->session.fs, take, listing);
 }
 
+const struct cmd_listing_plan cmd_devices_plan = {
+    .record = "deviceinfo",
+    .columns = "id,state,size,allocated,generation,uuid,path",
+    .list = list,
+};
+
 static int run(const struct cmd_common *common, void *state)
 {
     const struct devices_state *devices = state;
-    const struct cmd_listing_plan plan = {
-        .record = cmd_devices.record,
-        .columns = "id,state,size,allocated,generation,uuid,path",
-        .list = list,
-    };
-    return cmd_listing_run(common, &devices->rows, &plan);
+    return cmd_listing_run(common, &devices->rows, &cmd_devices_plan);
 }
 
 const struct command cmd_devices = {

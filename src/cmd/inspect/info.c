@@ -6,16 +6,15 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <uuid/uuid.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/escape.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/space.h"
-#include "cmd/command.h"
+#include "cmd/common/answers.h"
 #include "cmd/common/partitions.h"
-#include "cmd/common/sheet.h"
+#include "cmd/inspect/info.h"
 
 struct info_state {
     bool json;
@@ -74,74 +73,6 @@ static void report(struct info *info, struct bw_error *error)
 {
     if (error)
         bw_fs_report(info->fs, BW_DAMAGE, error);
-}
-
-/* What the superblock tells. */
-
-/* Appends the names of flags to a line, or writes them as elements; a bit without a name by its
- * number. */
-static void add_flags(struct sheet *sheet, struct bw_buffer *line, uint64_t flags,
-                      const char *(*name_of)(unsigned))
-{
-    for (unsigned bit = 0; bit < 64; bit++) {
-        char number[16];
-        if (!(flags >> bit & 1))
-            continue;
-        snprintf(number, sizeof number, "bit-%u", bit);
-        const char *name = name_of(bit) ? name_of(bit) : number;
-        sheet_text(sheet, NULL, name);
-        bw_buffer_format(line, "%s%s", line->length ? ", " : "", name);
-    }
-}
-
-static void put_features(struct info *info)
-{
-    struct sheet *sheet = &info->sheet;
-    BW_AUTO_BUFFER struct bw_buffer line = {0};
-    sheet_array(sheet, "features");
-    add_flags(sheet, &line, info->super.incompat_flags, bw_incompat_name);
-    add_flags(sheet, &line, info->super.compat_ro_flags, bw_compat_ro_name);
-    sheet_close(sheet);
-    sheet_number(sheet, "incompat_flags", info->super.incompat_flags);
-    sheet_number(sheet, "compat_ro_flags", info->super.compat_ro_flags);
-    sheet_line(sheet, "Features:", "%.*s", (int)line.length, line.data ? line.data : "");
-}
-
-static void put_uuid(struct sheet *sheet, const char *label, const char *name,
-                     const uint8_t uuid[BW_UUID_SIZE])
-{
-    char text[UUID_STR_LEN];
-    uuid_unparse_lower(uuid, text);
-    sheet_text(sheet, name, text);
-    if (label)
-        sheet_line(sheet, label, "%s", text);
-}
-
-static void put_sizes(struct info *info)
-{
-    uint64_t size = info->super.total_bytes, used = info->super.bytes_used;
-    char all[BW_SIZE_ROOM + 1], part[BW_SIZE_ROOM + 1];
-    sheet_number(&info->sheet, "size", size);
-    sheet_number(&info->sheet, "used", used);
-    sheet_line(&info->sheet, "Size:", "%s, %s used (%.0f%%)", sheet_size(all, size),
-               sheet_size(part, used), 100.0 * (double)used / (double)(size ? size : 1));
-}
-
-static void put_superblock(struct info *info)
-{
-    const struct bw_superblock_info *super = &info->super;
-    struct sheet *sheet = &info->sheet;
-    bool same_uuid = memcmp(super->fsid, super->metadata_uuid, BW_UUID_SIZE) == 0;
-    sheet_bytes(sheet, "Label:", "label", super->label);
-    put_uuid(sheet, "UUID:", "uuid", super->fsid);
-    put_uuid(sheet, same_uuid ? NULL : "Metadata UUID:", "metadata_uuid", super->metadata_uuid);
-    put_sizes(info);
-    sheet_number(sheet, "nodesize", super->nodesize);
-    sheet_number(sheet, "sectorsize", super->sectorsize);
-    sheet_text(sheet, "checksum", bw_checksum_name(super->checksum_type));
-    sheet_line(sheet, "Blocks:", "nodes of %" PRIu32 " bytes, sectors of %" PRIu32 ", %s",
-               super->nodesize, super->sectorsize, bw_checksum_name(super->checksum_type));
-    put_features(info);
 }
 
 /* Chunks. */
@@ -204,7 +135,7 @@ static struct bw_error *put_device(void *context, const struct bw_device_info *d
     sheet_text(sheet, "state", state);
     sheet_number(sheet, "size", device->total_bytes);
     sheet_number(sheet, "allocated", device->bytes_used);
-    put_uuid(sheet, NULL, "uuid", device->uuid);
+    info_put_uuid(sheet, NULL, "uuid", device->uuid);
     if (device->path)
         sheet_text(sheet, "path", device->path);
     sheet_close(sheet);
@@ -332,11 +263,11 @@ static void put_state(struct info *info)
     sheet_line(sheet, "State:", "%.*s", (int)line.length, line.data ? line.data : "");
 }
 
-static int write_answer(const struct cmd_common *common, struct info *info, bool json)
+static void put_answer(const struct cmd_common *common, struct info *info, bool json)
 {
     struct subvolumes subvolumes = {0};
     sheet_begin(&info->sheet, json);
-    put_superblock(info);
+    info_put_superblock(&info->sheet, &info->super);
     if (info->opened) {
         put_groups(info);
         put_subvolumes(info, &subvolumes);
@@ -347,7 +278,27 @@ static int write_answer(const struct cmd_common *common, struct info *info, bool
     put_state(info);
     put_disks(common, info);
     sheet_end(&info->sheet);
+}
+
+static int write_answer(const struct cmd_common *common, struct info *info, bool json)
+{
+    put_answer(common, info, json);
     return cmd_write_text(common, &info->sheet.text);
+}
+
+struct bw_error *cmd_info_lines(const struct cmd_common *common, struct bw_fs *fs,
+                                struct bw_buffer *text)
+{
+    BW_AUTO_FREE struct info *info = calloc(1, sizeof *info);
+    if (!info)
+        return bw_error_no_memory();
+    info->fs = fs;
+    info->opened = true;
+    bw_fs_superblock(fs, &info->super);
+    put_answer(common, info, false);
+    free(info->groups);
+    *text = info->sheet.text;
+    return text->failed ? bw_error_no_memory() : NULL;
 }
 
 /* The partitions of disks that none of them could be chosen from. */

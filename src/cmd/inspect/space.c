@@ -8,6 +8,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/shares.h"
 #include "btrfs-walk/subvolume.h"
+#include "cmd/common/answers.h"
 #include "cmd/common/listing.h"
 
 struct space_state {
@@ -161,20 +162,25 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     return error;
 }
 
+static const struct space_state all;
+
+const struct cmd_listing_plan cmd_space_plan = {
+    .record = "shareinfo",
+    .columns = "id,referenced,exclusive,path",
+    .list = list,
+    .context = (void *)(uintptr_t)&all,
+};
+
 static int run(const struct cmd_common *common, void *state)
 {
     const struct space_state *space = state;
     const bool freed = space->free_if.length;
-    const struct cmd_listing_plan plan = {
-        .record = freed           ? "freeinfo"
-                  : space->shared ? "sharedinfo"
-                                  : cmd_space.record,
-        .columns = freed           ? "freed,referenced,subvolumes"
-                   : space->shared ? "bytes,count,subvolumes"
-                                   : "id,referenced,exclusive,path",
-        .list = list,
-        .context = state,
-    };
+    struct cmd_listing_plan plan = cmd_space_plan;
+    plan.context = state;
+    if (space->shared || freed) {
+        plan.record = freed ? "freeinfo" : "sharedinfo";
+        plan.columns = freed ? "freed,referenced,subvolumes" : "bytes,count,subvolumes";
+    }
     if (freed && space->shared)
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--free-if excludes --shared"));
     return cmd_listing_run(common, &space->rows, &plan);

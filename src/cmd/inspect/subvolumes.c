@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
 #include "btrfs-walk/records.h"
+#include "cmd/common/answers.h"
 #include "cmd/common/listing.h"
 #include "cmd/inspect/subvolume_tree.h"
 
@@ -153,16 +154,23 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     return error;
 }
 
+static const struct subvolumes_state all;
+
+const struct cmd_listing_plan cmd_subvolumes_plan = {
+    .record = "subvolinfo",
+    .columns = "id,generation,parent,otime,attributes,path",
+    .list = list,
+    .context = (void *)(uintptr_t)&all,
+};
+
 static int run(const struct cmd_common *common, void *state)
 {
     const struct subvolumes_state *subvolumes = state;
     const struct cmd_rows_settings *rows = &subvolumes->rows;
-    const struct cmd_listing_plan plan = {
-        .record = cmd_subvolumes.record,
-        .columns = subvolumes->tree ? NULL : "id,generation,parent,otime,attributes,path",
-        .list = list,
-        .context = state,
-    };
+    struct cmd_listing_plan plan = cmd_subvolumes_plan;
+    plan.context = state;
+    if (subvolumes->tree)
+        plan.columns = NULL;
     if (subvolumes->tree && (rows->columns || rows->style != BW_ROWS_TEXT))
         return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--tree excludes -o and --json"));
     return cmd_listing_run(common, rows, &plan);

@@ -10,6 +10,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "btrfs-walk/space.h"
+#include "cmd/common/answers.h"
 #include "cmd/common/listing.h"
 
 struct usage_state {
@@ -212,6 +213,11 @@ static void append_json(struct bw_buffer *text, const struct bw_usage *usage)
     bw_json_end(&json);
     bw_json_end(&json);
     bw_buffer_append_byte(text, '\n');
+}
+
+void cmd_usage_append(struct bw_buffer *text, const struct bw_usage *usage)
+{
+    append_text(text, &(struct usage_state){.raw = false}, usage);
 }
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)

@@ -1,0 +1,94 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The report command: a page that is well-formed, needs nothing but itself, says what the commands
+# say, and shows hostile names as text. A browser looks at it where there is one.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes raid5-3 lost-tree-extent \
+    lost-leaf-first || exit 1
+fixtures=$BUILD/fixtures
+plain=$fixtures/plain/dev1.img
+
+# page DESCRIPTION STATUS REGEX ARGUMENTS...: as `expect`; the page is in $WORK/page.html, and its
+# text in $WORK/text.
+page() {
+    expect "$1" "$2" "$3" report -o "$WORK/page.html" "${@:4}"
+    holds "$1: a good page" python3 "$ROOT/tests/support/check_page.py" "$WORK/page.html"
+    cp "$WORK/holds" "$WORK/text"
+}
+
+# text_has TEXT: whether the page has it, as one line of its text.
+text_has() { grep -qxF -- "$1" "$WORK/text"; }
+
+page "a report" 0 - "$plain"
+holds "stdout stays empty" [ ! -s "$WORK/out" ]
+"$PROGRAM" report "$plain" > "$WORK/again.html"
+holds "the same bytes on stdout" cmp "$WORK/again.html" "$WORK/page.html"
+holds "without a label" text_has 'A btrfs file system'
+holds "sound" text_has 'no errors found'
+holds "and small" [ "$(wc -c < "$WORK/page.html")" -lt 100000 ]
+
+# The numbers of the commands.
+"$PROGRAM" usage "$plain" > "$WORK/usage"
+holds "the lines of usage" diff <(sed 's/^ *//; /^$/d' "$WORK/usage") \
+    <(sed 's/^ *//; /^$/d' "$WORK/text" | grep -xFf <(sed 's/^ *//; /^$/d' "$WORK/usage"))
+"$PROGRAM" info "$plain" | sed -E 's/^[^:]*: *//; /^$/d; s/^ *//' > "$WORK/info"
+while IFS= read -r line; do
+    holds "info says $line" text_has "$line"
+done < "$WORK/info"
+page "subvolumes" 0 - --check none "$fixtures/subvolumes/dev1.img"
+holds "is not checked" text_has 'not checked'
+while IFS=$'\t' read -r path size; do
+    holds "the subvolume $path" text_has "$path"
+    holds "its size" text_has "$size"
+done < <("$PROGRAM" space --header --iec -o path,exclusive "$fixtures/subvolumes/dev1.img" |
+    sed -n '2,6p')
+
+# Hostile names: nothing but text.
+hex() { printf %s "$1" | od -An -tx1 | tr -d ' \n'; }
+cp --sparse=always "$fixtures/subvolumes/dev1.img" "$WORK/hostile.img"
+rename() { python3 "$ROOT/tests/support/patch_image.py" "$WORK/hostile.img" "$(hex "$1")" \
+    "$(hex "$2")"; }
+rename empty-volume "<script>'\"&x"
+rename to-move $'a\u202eb<c'
+rename hash-c0649d5.dir $'<b>\x1b[31m--><x>yz'
+label=$(printf '</title><script>alert(1)</script>' | od -An -tu1 -w1 | tac |
+    python3 -c 'import sys; print(int(bytes(map(int, sys.stdin.read().split())).hex(), 16))')
+holds "a hostile label" change "$WORK/hostile.img" super 299 34 "$label"
+page "hostile names" 1 'the check found [0-9]+ errors' "$WORK/hostile.img"
+holds "a label is text" text_has '</title><script>alert(1)</script>'
+holds "a script is text" grep -qF "<script>'\"&x" "$WORK/text"
+holds "directions are seen" grep -qF 'a\u{202e}b<c' "$WORK/text"
+holds "control bytes are seen" grep -qF '<b>\033[31m--><x>yz' "$WORK/text"
+holds "the check has found them" text_has 'damaged'
+cp "$WORK/page.html" "$WORK/hostile.html"
+
+# Damage, missing devices, wrong usage.
+page "a lost leaf" 1 'damage: ' --check quick "$fixtures/lost-leaf-first/dev1.img"
+holds "is said at the top" text_has 'What is missing or doubtful'
+page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
+holds "the rest is there" text_has 'Subvolumes and snapshots'
+page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img
+holds "is said" text_has 'devices are missing'
+expect "no file system" 2 '' report -o "$WORK/none.html" "$ROOT/README.md"
+holds "makes no page" [ ! -s "$WORK/none.html" ]
+expect "an unknown check" 2 'full, quick, none' report --check half "$plain"
+
+# A browser, and what it complains about.
+browser() {
+    timeout 60 "$chromium" --headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
+        --user-data-dir="$WORK/profile" --dump-dom "file://$1" > "$WORK/dom" 2> "$WORK/log"
+}
+chromium=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+if [ -z "$chromium" ] || ! browser "$WORK/hostile.html"; then
+    skip "no browser that runs"
+else
+    holds "the browser sees no script" test -z "$(grep -oi '<script[^>]*>' "$WORK/dom")"
+    holds "and refuses nothing" test -z "$(grep -i 'content security policy' "$WORK/log")"
+    holds "the end is there" grep -q '</footer>' "$WORK/dom"
+    sed 's/--ink/--iNk/' "$WORK/hostile.html" > "$WORK/changed.html"
+    browser "$WORK/changed.html"
+    holds "another style is refused" grep -qi 'content security policy' "$WORK/log"
+fi
+finish
