@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Runs every command of the ```sh blocks of README and docs, line by line, on the images they name,
-# made from fixtures. A line that ends with an opening quote goes on up to the line that begins with
-# the closing one. Commands of tools that are not installed are skipped. Of lines with `sudo`, which
-# change the machine, only the rest is run, and none of `make check`, which runs this.
+# made from fixtures. Commands of tools that are not installed are skipped. Of lines with `sudo`,
+# which change the machine, only the rest is run, and none of `make check`, which runs this. Those
+# of docs/fleet are run by fleet.sh.
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
+. "$(dirname "$0")/documented.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 raid5-3 subvolumes gone || exit 1
 cd "$WORK" || exit 1
@@ -26,21 +27,13 @@ split -b 100M -d -a 3 --numeric-suffixes=1 whole-disk.img whole-disk.img.
 zstd -q -d "$ROOT/fixtures/metadumps/raid10-4.bti.zst" -o dump.bti
 mkdir MNT COPY bin && ln -s "$PROGRAM" bin/btrfs-walk
 export PATH=$WORK/bin:$PATH
+duckdb_of_node "$WORK/bin"
 
 no_mount=
 if ! why=$(have_mount disk.img MNT); then
     no_mount=1
     skip "commands that mount: $why"
 fi
-
-commands() {
-    awk -v quote="'" '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } !inside { next }
-        open { text = text "\n" $0 }
-        open && substr($0, 1, 1) == open { printf "%s%c", text, 0; open = ""; next }
-        open { next }
-        $0 ~ "[ (][" quote "\"]$" { open = substr($0, length($0)); text = $0; next }
-        { printf "%s%c", $0, 0 }' "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/*/README.md
-}
 
 while IFS= read -r -d '' line; do
     command=$line
@@ -53,19 +46,9 @@ while IFS= read -r -d '' line; do
     *'| jq '*) have jq || continue ;;
     *MNT*) [ -z "$no_mount" ] || continue ;;
     esac
-    for tool in jq sqlite3 duckdb rsync; do
-        if grep -qE "(^|[| ])$tool " <<< "$command" && ! have "$tool"; then
-            skip "$tool is not installed: ${line%%$'\n'*}"
-            continue 2
-        fi
-    done
+    if why=$(lacks_tool "$command"); then skip "$why"; continue; fi
     case $command in make* | scripts/*) folder=$ROOT ;; esac
-    if (cd "$folder" && timeout 300 bash -c "set -o pipefail; $command" > "$WORK/out" \
-            2> "$WORK/err" < /dev/null); then
-        pass
-    else
-        fail "$line: $(head -n 3 "$WORK/err")"
-    fi
-done < <(commands)
+    works "$folder" "$command" "$line"
+done < <(documented "$ROOT/README.md" "$ROOT"/docs/*.md "$ROOT"/docs/{probes,xlators}/README.md)
 [ "$passed" -ge 50 ] || fail "only $passed commands were found and run"
 finish

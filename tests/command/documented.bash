@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The commands that documentation shows. Sourced after common.bash.
+
+# documented FILE...: the commands of the ```sh blocks, each ended by NUL. A line that ends with an
+# opening quote goes on up to the line that begins with the closing one.
+documented() {
+    awk -v quote="'" '/^```sh$/ { inside = 1; next } /^```/ { inside = 0 } !inside { next }
+        open { text = text "\n" $0 }
+        open && substr($0, 1, 1) == open { printf "%s%c", text, 0; open = ""; next }
+        open { next }
+        $0 ~ "[ (][" quote "\"]$" { open = substr($0, length($0)); text = $0; next }
+        { printf "%s%c", $0, 0 }' "$@"
+}
+
+# lacks_tool COMMAND: whether it takes a tool that is not installed; prints which.
+lacks_tool() {
+    local tool
+    for tool in jq sqlite3 duckdb rsync parallel nbdkit; do
+        if grep -qE "(^|[| ])$tool " <<< "$1" && ! have "$tool"; then
+            echo "$tool is not installed: ${1%%$'\n'*}"
+            return 0
+        fi
+    done
+    return 1
+}
+
+# works FOLDER COMMAND [NAME]: runs it there; its output is in $WORK/out and $WORK/err.
+works() {
+    if (cd "$1" && timeout 300 bash -c "set -o pipefail; $2" > "$WORK/out" 2> "$WORK/err" \
+            < /dev/null); then
+        pass
+    else
+        fail "${3:-$2}: $(head -n 3 "$WORK/err")"
+    fi
+}
+
+# duckdb_of_node FOLDER: the library of DuckDB, where Node.js has it, as a program in the folder.
+duckdb_of_node() {
+    have duckdb || ! have node || ! node -e 'require("@duckdb/node-api")' 2> /dev/null ||
+        ln -s "$ROOT/tests/support/duckdb.js" "$1/duckdb"
+}
