@@ -108,6 +108,9 @@ struct bw_fs_hooks {
     /** fs->choice.generation is not one that the superblock names; the chunk map is that of the
      * present: sets fs->choice.tree_root, and fs->choice.chunk_root if that differs. */
     struct bw_error *(*find_generation)(struct bw_fs *fs);
+    /** Sets fs->choice.chunk_root to the chunk tree of the state with this root tree, if that is
+     * known and is another one than the present. NULL: it never is. */
+    struct bw_error *(*find_chunk_root)(struct bw_fs *fs, const struct bw_root_pointer *root);
 };
 
 /** Opens a file system, as bw_fs_open(). */

@@ -91,7 +91,11 @@ static struct bw_error *tree_root(struct bw_fs *fs, struct bw_root_pointer *root
     }
     if (!choice->tree_root)
         return NULL;
-    return named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root);
+    BW_TRY(named_root(fs, BW_ROOT_TREE, choice->tree_root, choice->tree_root_generation, root));
+    if (choice->chunk_root || !fs->hooks->find_chunk_root)
+        return NULL;
+    BW_TRY(fs->hooks->find_chunk_root(fs, root));
+    return choice->chunk_root ? bw_bootstrap_state(fs) : NULL;
 }
 
 static struct bw_error *chunk_root(struct bw_fs *fs, struct bw_root_pointer *root)

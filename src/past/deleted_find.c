@@ -45,15 +45,17 @@ static struct bw_error *is_lacking(struct finding *finding, uint64_t number, uin
     return NULL;
 }
 
-/* Adds an inode that the newer state lacks. */
-static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation)
+/* Adds an inode that the newer state lacks. What a state had open that was deleted already is
+ * another thing than what an older one has under its name. */
+static struct bw_error *add_lacking(struct finding *finding, uint64_t number, uint64_t generation,
+                                    bool named)
 {
     bool lacking, is_new;
     BW_TRY(is_lacking(finding, number, generation, &lacking));
     if (!lacking)
         return NULL;
     /* Numbers are hardly ever used twice, and a state has few generations. */
-    const uint64_t identity = number ^ generation << 40 ^ generation >> 24;
+    const uint64_t identity = number ^ generation << 40 ^ generation >> 24 ^ (uint64_t)!named << 63;
     if (!bw_pair_set_add(&finding->deleted->known, finding->subvolume->tree.id, identity, &is_new))
         return bw_error_no_memory();
     return is_new ? add(finding, number) : NULL;
@@ -72,7 +74,7 @@ static struct bw_error *take_pair(void *context, const struct bw_item_pair *pair
     /* Without a name it was open when it was deleted. */
     if (has && (newer.link_count || !older.link_count))
         return NULL;
-    return add_lacking(finding, pair->key.objectid, older.generation);
+    return add_lacking(finding, pair->key.objectid, older.generation, older.link_count);
 }
 
 static struct bw_error *lose(void *context, unsigned side, const struct bw_block_pointer *pointer,

@@ -130,10 +130,24 @@ static struct bw_error *find_generation(struct bw_fs *fs)
     return error;
 }
 
+/* Of a state that is named by its root tree. */
+static struct bw_error *find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
+{
+    const struct bw_past past = {
+        .fs = fs, .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
+    struct bw_root_pointer own;
+    BW_TRY(bw_state_chunk_root(&past, root, &own));
+    if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
+        bw_state_has_root(&past, BW_CHUNK_TREE, &own))
+        fs->choice.chunk_root = own.bytenr;
+    return NULL;
+}
+
 struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **fs)
 {
     static const struct bw_fs_hooks hooks = {.attach = bw_recovery_attach,
                                              .find_generation = find_generation,
+                                             .find_chunk_root = find_chunk_root,
                                              .find_superblocks = bw_trunk_find_superblocks,
                                              .find_chunks = bw_trunk_find_chunks,
                                              .find_roots = bw_trunk_find_roots};

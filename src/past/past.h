@@ -10,6 +10,7 @@
 struct bw_past_state {
     struct bw_state_info info;
     struct bw_root_pointer root, chunk_root;
+    bool has_other_chunks; /**< its own chunk tree is lost; this is an older one */
 };
 
 /** A root of a chunk tree; with the newest generation first. */
@@ -38,6 +39,15 @@ struct bw_error *bw_past_list(struct bw_past *past);
 /** Whether a block that was found is the root of a whole root tree, and not a part of one whose
  * root is lost. (state_trees.c) */
 bool bw_state_is_root(const struct bw_past *past, const struct bw_root_pointer *root);
+
+/** Finds the root of the chunk tree of a state in its extent tree; `chunk_root->bytenr` is 0 if
+ * that does not tell. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_state_chunk_root(const struct bw_past *past, const struct bw_root_pointer *root,
+                                     struct bw_root_pointer *chunk_root);
+
+/** Whether the root of a tree can be read. */
+bool bw_state_has_root(const struct bw_past *past, uint64_t tree,
+                       const struct bw_root_pointer *root);
 
 /** Whether a transaction was committed with this root of a root tree. */
 enum bw_state_standing bw_state_standing(const struct bw_past *past,

@@ -90,27 +90,88 @@ static void take_extent(void *context, const struct bw_item *item)
             extent.generation == search->root->generation && extent.level == search->root->level;
 }
 
+/* The extent tree of a state; false if it is lost, or does not tell of tree blocks. */
+static bool find_extent_tree(const struct bw_past *past, const struct bw_root_pointer *root,
+                             struct bw_tree *tree)
+{
+    struct root_items extents;
+    if (!find_tree(past, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
+        past->fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
+        return false;
+    *tree = extents.tree;
+    return true;
+}
+
 /* References are complete in the extent tree when a transaction is committed, and only then: a root
  * that was given up before has no extent item in its own extent tree. */
 enum bw_state_standing bw_state_standing(const struct bw_past *past,
                                          const struct bw_past_state *state)
 {
     const struct bw_root_pointer *root = &state->root;
-    const struct bw_superblock *superblock = &past->fs->superblock;
     struct extent_search search = {.root = root};
-    struct root_items extents;
+    struct bw_tree extents;
     if (state->info.sources & (BW_STATE_OF_SUPERBLOCK | BW_STATE_OF_BACKUP))
         return BW_STATE_COMMITTED;
     /* After the last commit there is one transaction at most, unless the superblock is stale. */
-    if (root->generation == superblock->generation + 1)
+    if (root->generation == past->fs->superblock.generation + 1)
         return BW_STATE_ABANDONED;
-    if (!find_tree(past, root, BW_EXTENT_TREE, &extents) || extents.count != 1 ||
-        superblock->incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2)
+    if (!find_extent_tree(past, root, &extents))
         return BW_STATE_UNPROVEN;
     const bool complete = read_items(
-        past, &extents.tree, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
+        past, &extents, (struct bw_key){root->bytenr, BW_EXTENT_ITEM, 0},
         (struct bw_key){root->bytenr, BW_METADATA_ITEM, UINT64_MAX}, take_extent, &search);
     return search.found ? BW_STATE_COMMITTED : complete ? BW_STATE_ABANDONED : BW_STATE_UNPROVEN;
+}
+
+/* The chunk tree of a state: its blocks lie in system chunks, and its extent tree has them. */
+struct chunk_search {
+    const struct bw_past *past;
+    struct bw_tree extents;
+    struct bw_root_pointer *root;
+};
+
+static void take_chunk_block(void *context, const struct bw_item *item)
+{
+    struct bw_root_pointer *root = ((struct chunk_search *)context)->root;
+    struct bw_extent_reference reference;
+    struct bw_tree_extent extent;
+    if (!bw_tree_extent_decode(item, &extent))
+        return;
+    while (bw_extent_reference_next(&extent.references, &reference))
+        if (!reference.shared && reference.referrer == BW_CHUNK_TREE &&
+            (!root->bytenr || extent.level > root->level))
+            *root = (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
+}
+
+static struct bw_error *search_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    const struct chunk_search *search = context;
+    if (chunk->type & BW_GROUP_SYSTEM)
+        read_items(search->past, &search->extents, (struct bw_key){chunk->logical, 0, 0},
+                   (struct bw_key){chunk->logical + chunk->length - 1, UINT8_MAX, UINT64_MAX},
+                   take_chunk_block, context);
+    return NULL;
+}
+
+struct bw_error *bw_state_chunk_root(const struct bw_past *past, const struct bw_root_pointer *root,
+                                     struct bw_root_pointer *chunk_root)
+{
+    struct chunk_search search = {.past = past, .root = chunk_root};
+    *chunk_root = (struct bw_root_pointer){0};
+    return find_extent_tree(past, root, &search.extents)
+               ? bw_fs_chunks(past->fs, search_chunk, &search)
+               : NULL;
+}
+
+bool bw_state_has_root(const struct bw_past *past, uint64_t tree,
+                       const struct bw_root_pointer *root)
+{
+    const struct bw_block_pointer pointer = {
+        root->bytenr, {.owner = tree, .generation = root->generation, .level = root->level}};
+    BW_AUTO_FREE uint8_t *buffer = bw_block_buffer(&past->reader, 1);
+    BW_AUTO_ERROR struct bw_error *error =
+        buffer ? bw_block_read(&past->reader, &pointer, buffer) : bw_error_no_memory();
+    return !error;
 }
 
 /* All trees. */
@@ -123,7 +184,7 @@ struct reading {
 };
 
 static struct bw_error *take_tree(const struct reading *reading, const struct bw_tree *tree,
-                                  bool is_deleted)
+                                  bool is_deleted, bool is_lost)
 {
     struct bw_state_tree row = {.id = tree->id,
                                 .root = tree->root.bytenr,
@@ -135,6 +196,10 @@ static struct bw_error *take_tree(const struct reading *reading, const struct bw
         const struct bw_loss loss = bw_judge_tree(reading->past->judge, tree, &row.readable);
         row.missing = loss.missing;
         row.trimmed = loss.trimmed;
+    }
+    if (row.judged && is_lost) {
+        row.readable = false;
+        row.missing = 1;
     }
     return reading->take(reading->context, &row);
 }
@@ -173,7 +238,7 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
             continue;
         note_time(reading, &item);
         const struct bw_tree tree = {item.key.objectid, root.root, 0};
-        BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD));
+        BW_TRY(take_tree(reading, &tree, root.references == 0 || root.flags & BW_ROOT_DEAD, false));
     }
     return NULL;
 }
@@ -186,7 +251,7 @@ struct bw_error *bw_state_trees(struct bw_past *past, const struct bw_past_state
                          chunks = {BW_CHUNK_TREE, state->chunk_root, 0};
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
                                  .context = &reading};
-    BW_TRY(take_tree(&reading, &tree, false));
-    BW_TRY(take_tree(&reading, &chunks, false));
+    BW_TRY(take_tree(&reading, &tree, false, false));
+    BW_TRY(take_tree(&reading, &chunks, false, state->has_other_chunks));
     return bw_tree_scan(&past->reader, &tree, &scan);
 }
