@@ -4,8 +4,6 @@
  * delivers. With --on-error=skip a file is read twice: its entry comes before its data, so it must
  * be known whether they are good before the entry is written.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/common/bad_ranges.h"
+#include "cmd/common/output_file.h"
 #include "cmd/export/export.h"
 #include "export/archive.h"
 #include "export/directory_order.h"
@@ -45,10 +44,7 @@ static const struct cmd_option options[] = {
 struct tar {
     struct cmd_export export;
     enum bw_archive_format format;
-    int descriptor; /* of what is written; -1: not open */
-    const char *name;
-    struct cmd_output output;  /* if it is stdout */
-    struct bw_buffer gathered; /* if it is not */
+    struct cmd_output_file file;
     struct bw_archive *archive;
 
     struct bw_links links;
@@ -283,68 +279,13 @@ static struct bw_error *finish_file(void *context, const struct bw_stream_file *
     return error;
 }
 
-/* The file that the archive goes to. */
-static struct bw_error *open_output(void *context, const struct bw_fs *planned)
-{
-    struct tar *tar = context;
-    return strcmp(tar->name, "-") == 0
-               ? NULL
-               : cmd_open_output(planned, tar->export.common->probes.blackbox, tar->name,
-                                 &tar->descriptor);
-}
-
-/* Whatever was in a file before is gone. */
 static struct bw_error *start_output(struct tar *tar)
 {
-    struct stat status;
-    if (tar->descriptor < 0) {
-        tar->descriptor = STDOUT_FILENO;
-        tar->name = "stdout";
-    } else if (fstat(tar->descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-               ftruncate(tar->descriptor, 0)) {
-        return bw_error_from_errno(errno, "cannot empty %s", tar->name);
-    }
-    if (tar->format != BW_ARCHIVE_MTREE && isatty(tar->descriptor))
+    if (tar->format != BW_ARCHIVE_MTREE && isatty(cmd_output_file_descriptor(&tar->file)))
         return bw_error_create(
             BW_ERROR_USAGE,
             "an archive is nothing for a terminal: redirect stdout, or use -f FILE");
-    return NULL;
-}
-
-static struct bw_error *write_gathered(struct tar *tar)
-{
-    struct bw_error *error =
-        cmd_write_file(tar->descriptor, tar->name, tar->gathered.data, tar->gathered.length);
-    tar->gathered.length = 0;
-    return error;
-}
-
-static struct bw_error *write_bytes(void *context, const char *bytes, size_t length)
-{
-    enum { GATHER = 64 << 10 };
-    struct tar *tar = context;
-    if (tar->descriptor == STDOUT_FILENO)
-        return cmd_write(&tar->output, bytes, length);
-    if (tar->gathered.length + length > GATHER)
-        BW_TRY(write_gathered(tar));
-    if (length > GATHER)
-        return cmd_write_file(tar->descriptor, tar->name, bytes, length);
-    bw_buffer_append(&tar->gathered, bytes, length);
-    return tar->gathered.failed ? bw_error_no_memory() : NULL;
-}
-
-static struct bw_error *close_output(struct tar *tar)
-{
-    struct bw_error *error = NULL;
-    if (tar->descriptor == STDOUT_FILENO)
-        return cmd_flush(&tar->output);
-    if (tar->descriptor >= 0) {
-        error = write_gathered(tar);
-        if (close(tar->descriptor) && !error)
-            error = bw_error_from_errno(errno, "cannot write to %s", tar->name);
-    }
-    bw_buffer_free(&tar->gathered);
-    return error;
+    return cmd_output_file_start(&tar->file);
 }
 
 static struct bw_error *write_archive(const struct tar_state *state, struct tar *tar)
@@ -358,7 +299,7 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .finish = finish_file,
                                      .context = tar,
                                      .held = cmd_export_held};
-    BW_TRY(bw_archive_create(tar->format, write_bytes, tar, &tar->archive));
+    BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
     BW_TRY(start_output(tar));
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
@@ -392,24 +333,24 @@ static void free_all(struct tar *tar)
 static int run(const struct cmd_common *common, void *settings)
 {
     struct tar_state *state = settings;
-    struct tar tar = {
-        .descriptor = -1, .format = state->format, .name = state->file ? state->file : "-"};
+    struct tar tar = {.format = state->format,
+                      .file = {.common = common, .name = state->file, .descriptor = -1}};
     struct cmd_common writing = *common;
-    writing.open_outputs = open_output;
-    writing.outputs = &tar;
+    writing.open_outputs = cmd_output_file_open;
+    writing.outputs = &tar.file;
     state->export.salvage = state->on_error == CMD_ON_ERROR_ZERO;
     int status = cmd_export_open(&writing, &state->export, &tar.export);
-    if (status && tar.descriptor >= 0)
-        close(tar.descriptor);
-    if (status)
+    if (status) {
+        bw_error_free(cmd_output_file_close(&tar.file, NULL));
         return status;
+    }
     struct bw_error *error = init(&tar, state->on_error);
     if (!error)
         error = write_archive(state, &tar);
     bool usage = error && error->code == BW_ERROR_USAGE;
     if (tar.again)
         bw_feed_release(tar.export.feed, tar.again);
-    status = cmd_export_close(&tar.export, bw_error_first(error, close_output(&tar)));
+    status = cmd_export_close(&tar.export, cmd_output_file_close(&tar.file, error));
     free_all(&tar);
     return usage ? STATUS_CANNOT : status;
 }

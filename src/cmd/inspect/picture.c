@@ -213,13 +213,12 @@ static int run(const struct cmd_common *common, void *context)
     own.outputs = &file;
     int status = cmd_open(&own, &session);
     if (status == STATUS_OK) {
-        error = draw(state, session.fs, &file);
-        error = bw_error_first(error, cmd_output_file_close(&file));
+        error = cmd_output_file_close(&file, draw(state, session.fs, &file));
         const int failed = error ? cmd_fail_answer(common, error) : STATUS_OK;
         status = cmd_close(&own, &session);
         status = status > failed ? status : failed;
     }
-    bw_error_free(cmd_output_file_close(&file));
+    bw_error_free(cmd_output_file_close(&file, NULL));
     return status;
 }
 

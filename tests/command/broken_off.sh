@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Files that a command writes and does not complete: none is left that could be taken for whole.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain compressed || exit 1
+plain=$BUILD/fixtures/plain/dev1.img
+compressed=$BUILD/fixtures/compressed/dev1.img
+archive=$WORK/archive
+slow=debug/delay-gen@device-1,kind=data,delay=20ms
+bad=debug/error-gen@device-1,kind=data
+
+gone() { # Waits for a moment: nobody waits for a program that is killed to clean up.
+    for _ in {1..100}; do
+        [ -e "$archive" ] || return 0
+        sleep 0.02
+    done
+    return 1
+}
+
+expect "an archive" 0 - tar -qf "$archive" "$plain"
+holds "is there" tar -tf "$archive"
+"$PROGRAM" tar "$plain" 2> /dev/null | cmp - "$archive"
+is "and the same as on stdout" $? 0
+expect "over another one" 0 - tar -f "$archive" "$plain" /docs
+holds "of which nothing is left" [ "$(tar -tf "$archive" | grep -vc '^docs/')" -eq 0 ]
+before=$(md5sum < "$archive")
+expect "no image" 2 'not a btrfs' tar -f "$archive" "$ROOT/Makefile"
+is "what was there is untouched" "$(md5sum < "$archive")" "$before"
+expect "no path" 1 'no such file' tar -f "$archive" "$plain" /nowhere
+holds "an archive without anything is one" tar -tf "$archive"
+rm "$archive"
+expect "no image, and no file before" 2 'not a btrfs' tar -f "$archive" "$ROOT/Makefile"
+holds "nothing was made" [ ! -e "$archive" ]
+
+expect "damage" 1 'archive is incomplete, and was removed' tar --insert $bad -f "$archive" \
+    "$compressed"
+holds "it was removed" [ ! -e "$archive" ]
+expect "damage that is left out" 1 'cannot be read' tar --on-error=skip --insert $bad \
+    -f "$archive" "$compressed"
+holds "is no reason to" tar -tf "$archive"
+: > "$WORK/elsewhere"
+ln -sf elsewhere "$archive"
+expect "behind a link" 1 'incomplete, and was emptied' tar --insert $bad -f "$archive" \
+    "$compressed"
+is "the link stays" "$(readlink "$archive") $(stat -c %s "$WORK/elsewhere")" "elsewhere 0"
+rm "$archive"
+expect "without the sandbox" 1 'incomplete, and was removed' tar --sandbox=off --insert $bad \
+    -f "$archive" "$compressed"
+
+for signal in INT TERM HUP KILL; do
+    (trap - INT
+        exec "$PROGRAM" tar -q -j 1 --insert $slow -f "$archive" "$compressed" 2> "$WORK/err") &
+    program=$!
+    for _ in {1..100}; do
+        [ -s "$archive" ] && break
+        sleep 0.02
+    done
+    kill -$signal $program
+    wait $program 2> /dev/null
+    status=$?
+    if [ $status -eq 0 ]; then
+        skip "the archive was complete before SIG$signal came"
+        continue
+    fi
+    is "SIG$signal ends it" $status $((128 + $(kill -l $signal)))
+    [ $signal = KILL ] || holds "it is removed before" [ ! -e "$archive" ]
+    holds "SIG$signal: nothing is left" gone
+done
+(ulimit -f 8; "$PROGRAM" tar -f "$archive" "$compressed") > /dev/null 2> "$WORK/err"
+holds "a file that may not get so large" gone
+expect "a picture" 0 - picture -o "$WORK/map.svg" "$plain"
+holds "is whole" grep -q '</svg>' "$WORK/map.svg"
+finish
