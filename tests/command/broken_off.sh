@@ -70,6 +70,8 @@ for signal in INT TERM HUP KILL; do
 done
 (ulimit -f 8; "$PROGRAM" tar -f "$archive" "$compressed") > /dev/null 2> "$WORK/err"
 holds "a file that may not get so large" gone
+(ulimit -f 1; "$PROGRAM" roots --index "$archive" "$plain") > /dev/null 2> "$WORK/err"
+holds "an index that may not get so large" gone
 expect "a picture" 0 - picture -o "$WORK/map.svg" "$plain"
 holds "is whole" grep -q '</svg>' "$WORK/map.svg"
 finish

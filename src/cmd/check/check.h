@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "btrfs-walk/check.h"
+#include "cmd/common/output_file.h"
 #include "cmd/common/progress.h"
 #include "cmd/common/rows.h"
 #include "export/manifest.h"
@@ -50,8 +51,7 @@ struct check_device {
 /** A report under way. */
 struct check_report {
     const struct check_report_form *form;
-    const char *file;
-    int descriptor; /**< -1: not open */
+    struct cmd_output_file file;
     struct bw_buffer text;
     struct bw_json json;
     struct bw_error *error; /**< why nothing more is written */

@@ -46,12 +46,8 @@ static struct bw_error *take_device(void *context, const struct bw_device_info *
 static struct bw_error *open_report(struct check *check, const struct bw_fs *planned,
                                     struct check_report *report)
 {
-    struct stat status;
-    BW_TRY(cmd_open_output(planned, check->common->probes.blackbox, report->file,
-                           &report->descriptor));
-    if (fstat(report->descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
-        ftruncate(report->descriptor, 0))
-        return bw_error_from_errno(errno, "cannot empty %s", report->file);
+    BW_TRY(cmd_output_file_open(&report->file, planned));
+    BW_TRY(cmd_output_file_start(&report->file));
     if (report->form->wants_lines && !check->lines)
         check->lines = calloc(2 * check_code_count(), sizeof *check->lines);
     if (report->form->wants_lines && !check->lines)
@@ -67,7 +63,8 @@ struct bw_error *check_reports_open(void *context, const struct bw_fs *planned)
     const struct check_settings *settings = check->settings;
     for (size_t i = 0; i < settings->report_count; i++) {
         check->reports[i] = (struct check_report){
-            .form = settings->reports[i].form, .file = settings->reports[i].file, .descriptor = -1};
+            .form = settings->reports[i].form,
+            .file = {.common = check->common, .name = settings->reports[i].file}};
         BW_TRY(open_report(check, planned, &check->reports[i]));
     }
     return NULL;
@@ -79,8 +76,7 @@ static void write_text(struct check_report *report)
     if (report->text.failed && !report->error)
         report->error = bw_error_no_memory();
     if (!report->error)
-        report->error = cmd_write_file(report->descriptor, report->file, report->text.data,
-                                       report->text.length);
+        report->error = cmd_output_file_add(&report->file, report->text.data, report->text.length);
     report->text.length = 0;
 }
 
@@ -93,7 +89,7 @@ void check_reports_add(struct check *check, const struct bw_finding *finding)
             finding);
     for (size_t i = 0; i < check->settings->report_count; i++) {
         struct check_report *report = &check->reports[i];
-        if (report->form->add && report->descriptor >= 0)
+        if (report->form->add && report->file.has_begun)
             report->form->add(check, report, finding);
         if (report->text.length > ENOUGH)
             write_text(report);
@@ -102,12 +98,11 @@ void check_reports_add(struct check *check, const struct bw_finding *finding)
 
 static void end_report(struct check *check, struct check_report *report, int status)
 {
-    if (report->descriptor < 0)
+    if (!report->file.has_begun)
         return;
     report->form->end(check, report, status);
     write_text(report);
-    if (close(report->descriptor) && !report->error)
-        report->error = bw_error_from_errno(errno, "cannot write to %s", report->file);
+    report->error = cmd_output_file_close(&report->file, report->error);
 }
 
 bool check_reports_close(struct check *check, int status)

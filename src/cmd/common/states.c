@@ -26,28 +26,31 @@ static struct bw_error *open_index(void *context, const struct bw_fs *planned)
     struct cmd_index *index = context;
     const struct cmd_common *before = index->before;
     struct stat status;
-    const bool exists = stat(index->name, &status) == 0;
+    const bool exists = stat(index->file.name, &status) == 0;
     if (before->open_outputs)
         BW_TRY(before->open_outputs(before->outputs, planned));
-    BW_TRY(cmd_open_output(planned, before->probes.blackbox, index->name, &index->descriptor));
+    BW_TRY(cmd_output_file_open(&index->file, planned));
     if (!exists || status.st_size == 0)
         return NULL;
-    BW_TRY(bw_buffer_read_file(&index->bytes, index->name));
+    BW_TRY(bw_buffer_read_file(&index->bytes, index->file.name));
     return bw_past_is_index(index->bytes.data, index->bytes.length)
                ? NULL
                : bw_error_create(BW_ERROR_USAGE, "%s is not an index: it is not written over",
-                                 index->name);
+                                 index->file.name);
 }
 
 struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_common *common,
                                  const struct cmd_states_settings *settings,
                                  struct cmd_common *result)
 {
-    *index = (struct cmd_index){.before = common, .name = settings->index, .descriptor = -1};
+    *index = (struct cmd_index){
+        .before = common,
+        .file = {.common = common, .name = settings->index, .descriptor = -1},
+    };
     *result = *common;
     if (common->scan && settings->no_scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
-    if (index->name) {
+    if (index->file.name) {
         result->open_outputs = open_index;
         result->outputs = index;
     }
@@ -57,25 +60,19 @@ struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_commo
 void cmd_index_end(struct cmd_index *index)
 {
     bw_buffer_free(&index->bytes);
-    if (index->descriptor >= 0)
-        close(index->descriptor);
-}
-
-static struct bw_error *write_index(void *context, const char *bytes, size_t length)
-{
-    const struct cmd_index *index = context;
-    return cmd_write_file(index->descriptor, index->name, bytes, length);
+    bw_error_free(cmd_output_file_close(&index->file, NULL));
 }
 
 static struct bw_error *keep_index(struct cmd_index *index, const struct bw_past *past)
 {
     struct bw_past_facts facts;
     bw_past_facts(past, &facts);
-    if (index->descriptor < 0 || !facts.scanned || facts.index_used)
+    if (!index->file.is_open || !facts.scanned || facts.index_used)
         return NULL;
-    if (ftruncate(index->descriptor, 0) || lseek(index->descriptor, 0, SEEK_SET))
-        return bw_error_from_errno(errno, "cannot empty %s", index->name);
-    return bw_past_write_index(past, write_index, index);
+    struct bw_error *error = cmd_output_file_start(&index->file);
+    if (!error)
+        error = bw_past_write_index(past, cmd_output_file_add, &index->file);
+    return cmd_output_file_close(&index->file, error);
 }
 
 struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,

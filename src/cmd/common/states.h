@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "btrfs-walk/past.h"
 #include "cmd/command.h"
+#include "cmd/common/output_file.h"
 
 /** How they are looked for: with --scan of all commands, wherever that takes long. */
 struct cmd_states_settings {
@@ -19,9 +20,8 @@ extern const struct cmd_option cmd_states_options[];
 /** The file of --index. It is opened before the sandbox is entered. */
 struct cmd_index {
     const struct cmd_common *before; /**< what the command was called with */
-    const char *name;                /**< NULL: there is none */
     struct bw_buffer bytes;          /**< what the file held */
-    int descriptor;
+    struct cmd_output_file file;
 };
 
 /** Starts with the settings of a command, which goes on with the result: the file will be opened

@@ -162,7 +162,7 @@ static int answer(struct report *report, struct cmd_output_file *file)
     struct bw_error *error = make_page(report, &page);
     if (!error)
         error = cmd_output_file_write(file, &page);
-    error = bw_error_first(error, cmd_output_file_close(file));
+    error = cmd_output_file_close(file, error);
     if (error)
         status = cmd_fail_answer(report->common, error);
     const int closed = cmd_close(report->common, &report->session);
@@ -180,7 +180,7 @@ static int run(const struct cmd_common *common, void *state)
     own.listener = (struct bw_reporter){note_problem, &report};
     report.common = &own;
     const int status = answer(&report, &file);
-    bw_error_free(cmd_output_file_close(&file));
+    bw_error_free(cmd_output_file_close(&file, NULL));
     bw_check_summary_free(report.summary);
     bw_buffer_free(&report.body);
     bw_buffer_free(&report.problems);
