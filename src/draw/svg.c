@@ -10,11 +10,18 @@
 enum {
     LEVELS = 16, /* of opacity */
     SIDE = 384,  /* of an area */
-    GAP = 24,    /* between areas; a caption is in it */
-    LINE = 22,   /* height of a line of the legend */
+    MARGIN = 24,
+    LINE = 22, /* height of a line of the legend */
     SWATCH = 14,
     ABOVE = 4,
 };
+
+/* Between areas. A caption is in it, the larger the more there are, since the drawing is made to
+ * fit. */
+static unsigned gap_of(const struct bw_picture *picture)
+{
+    return 12 + 12 * bw_picture_columns(picture);
+}
 
 /* The colour and the strength of a cell; strength 0 is nothing. */
 static uint8_t key_of(const struct bw_picture *picture, size_t area, struct bw_point point)
@@ -83,7 +90,8 @@ static void append_area(struct bw_buffer *text, const struct bw_picture *picture
                      picture->by == BW_DRAW_HEATMAP ? " style=\"fill:#000\"" : "",
                      (double)SIDE / side);
     append_cells(text, picture, area);
-    bw_buffer_format(text, "</g><text y=\"%d\">", SIDE + GAP - 8);
+    const unsigned gap = gap_of(picture);
+    bw_buffer_format(text, "</g><text y=\"%u\" font-size=\"%u\">", SIDE + gap * 2 / 3, gap / 2);
     bw_picture_caption(text, picture, area);
     bw_buffer_format(text, "</text></g>\n");
 }
@@ -110,7 +118,8 @@ static void append_legend(struct bw_buffer *text, const struct bw_picture *pictu
         if (!picture->in_legend[i])
             continue;
         append_swatch(text, picture->colors[i], top);
-        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\">", SWATCH + 8, top + SWATCH - 2);
+        bw_buffer_format(text, "<text x=\"%d\" y=\"%u\" font-size=\"13\">", SWATCH + 8,
+                         top + SWATCH - 2);
         bw_markup_text(text, picture->labels[i], strlen(picture->labels[i]));
         bw_buffer_format(text, "</text>\n");
         top += LINE;
@@ -137,10 +146,10 @@ static void append_legend_list(struct bw_buffer *text, const struct bw_picture *
 /* What only a document of its own needs: a page has a style for all of its pictures. */
 static void append_style(struct bw_buffer *text)
 {
-    bw_buffer_format(text,
-                     "<style>svg{background:#fff;color:#1f2328}text{font:13px system-ui,sans-serif;"
-                     "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
-                     "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
+    bw_buffer_format(
+        text, "<style>svg{background:#fff;color:#1f2328}text{font-family:system-ui,sans-serif;"
+              "fill:currentColor}.ground{fill:#e8ebef}@media(prefers-color-scheme:dark){"
+              "svg{background:#0d1117;color:#e6edf3}.ground{fill:#1c2128}}</style>\n");
 }
 
 static void append_head(struct bw_buffer *text, const struct bw_picture *picture, bool standalone,
@@ -155,10 +164,10 @@ static void append_head(struct bw_buffer *text, const struct bw_picture *picture
     };
     const unsigned columns = bw_picture_columns(picture);
     const unsigned rows = ((unsigned)picture->info->area_count + columns - 1) / columns;
-    const unsigned margin = standalone ? GAP : 0;
-    const unsigned width = columns * (SIDE + GAP) - GAP;
+    const unsigned margin = standalone ? MARGIN : 0, gap = gap_of(picture);
+    const unsigned width = columns * (SIDE + gap) - gap;
     const unsigned height =
-        ABOVE + rows * (SIDE + GAP) + (standalone ? legend_lines(picture) * LINE : 0);
+        ABOVE + rows * (SIDE + gap) + (standalone ? legend_lines(picture) * LINE : 0);
     bw_buffer_format(text,
                      "<svg%s viewBox=\"%d %d %u %u\" role=\"img\" "
                      "aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">%s"
@@ -177,14 +186,15 @@ void bw_picture_svg(struct bw_buffer *text, const struct bw_picture *picture, bo
 {
     const unsigned columns = bw_picture_columns(picture);
     const unsigned count = (unsigned)picture->info->area_count;
+    const unsigned gap = gap_of(picture);
     append_head(text, picture, standalone, name);
     if (standalone)
         append_style(text);
     for (unsigned area = 0; area < count; area++)
-        append_area(text, picture, area, area % columns * (SIDE + GAP),
-                    area / columns * (SIDE + GAP));
+        append_area(text, picture, area, area % columns * (SIDE + gap),
+                    area / columns * (SIDE + gap));
     if (standalone)
-        append_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + GAP));
+        append_legend(text, picture, ABOVE + (count + columns - 1) / columns * (SIDE + gap));
     bw_buffer_format(text, "</svg>\n");
     if (!standalone)
         append_legend_list(text, picture);

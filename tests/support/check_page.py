@@ -20,7 +20,7 @@ ELEMENTS = VOID | SHAPES | set(
 ATTRIBUTES = set(
     'lang charset http-equiv content name id class for type checked viewbox role aria-labelledby '
     'aria-label aria-hidden transform width height x y rx fill fill-opacity stroke stroke-width '
-    'shape-rendering opacity d preserveaspectratio'.split())
+    'shape-rendering opacity font-size d preserveaspectratio'.split())
 
 
 class Page(HTMLParser):

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/draw: curves, and text in markup. */
+/* src/draw: curves, text in markup, treemaps. */
 #include "support/walk_helpers.h"
 
 #include "draw/curve.h"
 #include "draw/markup.h"
+#include "draw/treemap.h"
 
 /* Each cell has a place of its own, and the number leads back. */
 static void test_curves_fill_squares(void **state)
@@ -81,6 +82,55 @@ static void test_markup(void **state)
     EXPECT_MARKUP(bw_markup_bytes, "\xe2\x80\xaex", "\\u{202e}x");
 }
 
+static void expect_near(double a, double b)
+{
+    assert_true(a - b < 1e-6 && b - a < 1e-6);
+}
+
+/* Boxes have their share of the area, lie inside, and do not overlap. */
+static void check_layout(const double *sizes, size_t count, struct bw_box box)
+{
+    struct bw_box boxes[16];
+    double total = 0;
+    bw_treemap_layout(sizes, count, box, boxes);
+    for (size_t i = 0; i < count; i++)
+        total += sizes[i] > 0 ? sizes[i] : 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct bw_box *a = &boxes[i];
+        const double share = sizes[i] > 0 ? sizes[i] / total * box.width * box.height : 0;
+        expect_near(a->width * a->height, share);
+        assert_true(a->x >= box.x - 1e-6 && a->x + a->width <= box.x + box.width + 1e-6);
+        assert_true(a->y >= box.y - 1e-6 && a->y + a->height <= box.y + box.height + 1e-6);
+        for (size_t j = 0; j < i; j++) {
+            const struct bw_box *b = &boxes[j];
+            assert_true(share == 0 || b->width == 0 || a->x >= b->x + b->width - 1e-6 ||
+                        b->x >= a->x + a->width - 1e-6 || a->y >= b->y + b->height - 1e-6 ||
+                        b->y >= a->y + a->height - 1e-6);
+        }
+    }
+}
+
+static void test_treemap(void **state)
+{
+    /* The example of the paper that describes the method. */
+    static const double paper[] = {6, 6, 4, 3, 2, 2, 1}, uneven[] = {1000, 1, 0, -5, 0.001},
+                        nothing[] = {0, 0};
+    struct bw_box boxes[7];
+    (void)state;
+    bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 6, 4}, boxes);
+    expect_near(boxes[0].width, 3);
+    expect_near(boxes[0].height, 2);
+    expect_near(boxes[1].y, 2);
+    expect_near(boxes[2].x, 3);
+    expect_near(boxes[2].width, 4.0 / (7.0 / 3.0));
+    check_layout(paper, 7, (struct bw_box){0, 0, 6, 4});
+    check_layout(uneven, 5, (struct bw_box){10, 20, 300, 5});
+    bw_treemap_layout(nothing, 2, (struct bw_box){1, 2, 3, 4}, boxes);
+    assert_true(boxes[0].width == 0 && boxes[1].height == 0);
+    bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 0, 0}, boxes);
+    assert_true(boxes[6].width == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +138,7 @@ int main(void)
         cmocka_unit_test(test_neighbours_stay_together),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_markup),
+        cmocka_unit_test(test_treemap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

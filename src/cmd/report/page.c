@@ -100,11 +100,11 @@ void report_lines(struct bw_buffer *page, const struct bw_buffer *lines)
     bw_buffer_format(page, "<dl>\n");
     for (size_t at = 0, length; take_line(lines, &at, &line, &length);) {
         const char *colon = memchr(line, ':', length);
-        if (!colon)
-            continue;
-        const char *value = colon + 1;
+        const char *value = colon ? colon + 1 : line + length;
         while (value < line + length && *value == ' ')
             value++;
+        if (value == line + length)
+            continue;
         bw_buffer_format(page, "<div><dt>");
         bw_markup_text(page, line, (size_t)(colon - line));
         bw_buffer_format(page, "</dt><dd>");

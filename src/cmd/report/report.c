@@ -127,20 +127,37 @@ static void append_problems(struct bw_buffer *page, const struct report *report)
     report_section_end(page);
 }
 
-/* Sections are made first: what they meet is said at the top. One that fails costs itself alone. */
-static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
+/* One that fails costs itself alone. */
+static struct bw_error *make_section(struct report *report,
+                                     struct bw_error *(*make)(struct report *))
+{
+    struct bw_error *error = make(report);
+    if (error && error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    if (error)
+        bw_fs_report(report->session.fs, BW_DAMAGE, error);
+    return NULL;
+}
+
+/* All sections. The overview comes first, but is made last: it tells the state. */
+static struct bw_error *make_sections(struct report *report)
 {
     static struct bw_error *(*const sections[])(struct report *) = {
-        report_overview,   report_pictures, report_folders,
-        report_subvolumes, report_devices,  report_findings};
+        report_pictures, report_folders, report_subvolumes, report_devices, report_findings};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        BW_TRY(make_section(report, sections[i]));
+    struct bw_buffer BW_AUTO_BUFFER rest = report->body;
+    report->body = (struct bw_buffer){0};
+    BW_TRY(make_section(report, report_overview));
+    bw_buffer_append(&report->body, rest.data, rest.length);
+    report->body.failed |= rest.failed;
+    return NULL;
+}
+
+static struct bw_error *make_page(struct report *report, struct bw_buffer *page)
+{
     bw_fs_superblock(report->session.fs, &report->super);
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-        struct bw_error *error = sections[i](report);
-        if (error && error->code == BW_ERROR_NO_MEMORY)
-            return error;
-        if (error)
-            bw_fs_report(report->session.fs, BW_DAMAGE, error);
-    }
+    BW_TRY(make_sections(report));
     BW_TRY(append_head(page, report));
     append_header(page, report);
     append_problems(page, report);
