@@ -80,5 +80,14 @@ for generation in 6 7 8; do
     expect "check of $generation" 0 '0 errors, 0 warnings' check --data --generation \
         "$generation" "$WORK/image"
 done
+# A superblock that is older than what was committed.
+cp --sparse=always "$image" "$WORK/stale"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \
+    > /dev/null
+expect "a stale superblock" 0 'is older than what was committed: --generation 9' \
+    roots -o generation,found,standing "$WORK/stale"
+is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
+expect "and named" 0 - sum --generation 9 "$WORK/stale"
+holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 expect "a state that is gone" 2 'no state of generation 5 is left' ls --generation 5 "$WORK/image"
 finish

@@ -173,6 +173,87 @@ static void test_overlapping_ranges(void **state)
     close_fixture(&fixture);
 }
 
+/* A leaf with items of a byte, which is `value`; the offsets of their keys end with 0. */
+static void add_leaf(struct bw_newest *newest, uint64_t rank, const uint64_t *offsets,
+                     uint8_t value)
+{
+    uint8_t bytes[NODESIZE] = {0};
+    struct bw_disk_header *header = (void *)bytes;
+    struct bw_disk_item *items = (void *)(header + 1);
+    uint32_t count = 0;
+    for (; offsets[count]; count++) {
+        const uint32_t end = NODESIZE - (uint32_t)sizeof *header - count - 1;
+        items[count].key.objectid = bw_put64(1);
+        items[count].key.type = BW_ROOT_ITEM;
+        items[count].key.offset = bw_put64(offsets[count]);
+        items[count].offset = bw_put32(end);
+        items[count].size = bw_put32(1);
+        bytes[sizeof *header + end] = value;
+    }
+    header->item_count = bw_put32(count);
+    const struct bw_node leaf = bw_node_view(bytes, NODESIZE);
+    assert_null(bw_newest_add(newest, &leaf, rank, value, NULL));
+}
+
+/* What a newer leaf lacks between its first and its last key was gone when it was written. */
+static void test_newest(void **state)
+{
+    static const uint64_t oldest[] = {1, 3, 5, 9, 0}, newer[] = {2, 5, 0}, present[] = {7, 8, 0};
+    static const uint64_t kept[][2] = {{1, 'a'}, {2, 'b'}, {5, 'b'}, {7, 'c'}, {8, 'c'}, {9, 'a'}};
+    const struct bw_key between = {1, BW_ROOT_ITEM, 7}, before = {1, BW_ROOT_ITEM, 6};
+    struct bw_newest newest = {0};
+    (void)state;
+    add_leaf(&newest, 4, oldest, 'a');
+    add_leaf(&newest, BW_PRESENT_RANK, present, 'c');
+    add_leaf(&newest, 6, newer, 'b');
+    assert_null(bw_newest_settle(&newest));
+    assert_int_equal(newest.count, COUNT(kept));
+    for (size_t i = 0; i < newest.count; i++) {
+        const struct bw_item item = bw_newest_view(&newest, &newest.items[i]);
+        assert_int_equal(item.key.offset, kept[i][0]);
+        assert_int_equal(*item.data, kept[i][1]);
+        assert_int_equal(newest.items[i].source, kept[i][1]);
+    }
+    assert_true(bw_newest_is_present(&newest, &between));
+    assert_false(bw_newest_is_present(&newest, &before));
+    bw_newest_free(&newest);
+}
+
+/* The addresses of tree blocks tell which extent is which stripe. */
+static void test_stripe_order(void **state)
+{
+    static const uint64_t PIECE = 65536, BASE = 1 << 20;
+    enum { BLOCKS = 16 };
+    struct bw_sighting sightings[BLOCKS];
+    struct bw_image images[2] = {{.superblock.device.devid = 1}, {.superblock.device.devid = 2}};
+    const struct bw_found_extent extents[] = {{BASE, 1, 4 * PIECE, 8 * PIECE},
+                                              {BASE, 2, 6 * PIECE, 8 * PIECE}};
+    struct bw_device_scan scan = {
+        .images = images, .image_count = 2, .sightings = sightings, .count = BLOCKS};
+    const struct bw_chunk_set set = {0};
+    int order[BW_MOST_STRIPES];
+    size_t work = 1000;
+    const struct bw_derived_chunk chunk = {
+        &scan, BASE, BLOCKS * PIECE, BW_GROUP_METADATA, bw_raid_profile_of(BW_GROUP_RAID0), extents,
+        2,     2,    &work};
+    (void)state;
+    /* The first piece of each row is on device 2. */
+    for (uint64_t i = 0; i < BLOCKS; i++)
+        sightings[i] = (struct bw_sighting){.bytenr = BASE + i * PIECE,
+                                            .offset = (i % 2 ? 4 : 6) * PIECE + i / 2 * PIECE,
+                                            .image = i % 2 ? 0 : 1};
+    memset(order, -1, sizeof order);
+    assert_true(bw_stripe_order_prove(&chunk, &set, order));
+    assert_int_equal(order[0], 1);
+    assert_int_equal(order[1], 0);
+    /* Votes for both: nothing is proven. */
+    for (uint64_t i = 0; i < BLOCKS / 2; i++)
+        sightings[i].image = !sightings[i].image,
+        sightings[i].offset = (sightings[i].image ? 6 : 4) * PIECE + i / 2 * PIECE;
+    memset(order, -1, sizeof order);
+    assert_false(bw_stripe_order_prove(&chunk, &set, order));
+}
+
 /* One chunk, any number of times. */
 struct claims {
     struct bw_fs *fs;
@@ -227,9 +308,10 @@ static void test_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index),  cmocka_unit_test(test_recognise),
-        cmocka_unit_test(test_file),   cmocka_unit_test(test_overlapping_ranges),
-        cmocka_unit_test(test_claims), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_index),        cmocka_unit_test(test_recognise),
+        cmocka_unit_test(test_file),         cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_claims),       cmocka_unit_test(test_newest),
+        cmocka_unit_test(test_stripe_order), cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
