@@ -54,10 +54,9 @@ struct bw_error *bw_error_from_errno(int system_errno, const char *format, ...)
     va_start(arguments, format);
     char *message = format_message(format, arguments);
     va_end(arguments);
-    char reason[128];
     char *whole = NULL;
     if (message &&
-        asprintf(&whole, "%s: %s", message, strerror_r(system_errno, reason, sizeof reason)) < 0)
+        asprintf(&whole, "%s: %s", message, strerror(system_errno)) < 0)
         whole = NULL;
     free(message);
     return create(BW_ERROR_SYSTEM, system_errno, whole);

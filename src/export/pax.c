@@ -32,7 +32,7 @@ enum naming {
 static enum naming naming_of(const char *path)
 {
     size_t length = strlen(path), ascii = 0;
-    while (path[ascii] > 0)
+    while (path[ascii] && !((uint8_t)path[ascii] & 0x80))
         ascii++;
     bool fits = length <= sizeof((struct ustar *)0)->name;
     if (fits && ascii == length)

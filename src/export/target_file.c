@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -164,7 +166,8 @@ static int rename_temporary(struct bw_target_file *file)
     int result = -1;
     errno = EINVAL;
     if (!file->target->options.step_by_step)
-        result = renameat2(directory, file->temporary, directory, name, RENAME_NOREPLACE);
+        result = (int)syscall(SYS_renameat2, directory, file->temporary, directory, name,
+                              RENAME_NOREPLACE);
     if (result && (errno == EINVAL || errno == ENOSYS)) {
         result = linkat(directory, file->temporary, directory, name, 0);
         if (result == 0)

@@ -11,6 +11,7 @@
 #include "probe/recorder.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sys/file.h>
 #include <sys/mman.h>

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,7 +103,7 @@ static void arrange_descriptors(int listening, int life, int messages)
     dup2(moved[1], STDERR_FILENO);
     dup2(moved[2], LISTENING);
     dup2(moved[3], LIFE);
-    close_range(FIRST_UNUSED, ~0U, 0);
+    syscall(SYS_close_range, FIRST_UNUSED, ~0U, 0);
 }
 
 /* Keeps the helper until this end of the pipe is the only one. The terminal's signals are not for

@@ -73,7 +73,7 @@ const char *bw_line_await(struct nbd_handle *handle, unsigned timeout)
             return "the server does not answer";
         int count = poll(&wanted, 1, timeout ? (int)(end - time) : -1);
         if (count < 0 && errno != EINTR)
-            return strerrordesc_np(errno);
+            return strerror(errno);
         if (count > 0 && !bw_line_advance(handle, wanted.revents))
             return bw_line_error();
     }

@@ -136,7 +136,7 @@ static struct bw_error *allow_file(void *context, const char *path, bool written
 
 static const char *outcome(int problem)
 {
-    return problem ? strerrordesc_np(problem) : "on";
+    return problem ? strerror(problem) : "on";
 }
 
 static void tell(const struct cmd_common *common, struct bw_error *note)

@@ -120,15 +120,57 @@ static const char *const always[] = {
 
 /* Of a command that writes files into a folder. */
 static const char *const folder[] = {
-    "chmod",     "chown",       "copy_file_range", "fallocate",    "fchmod",
-    "fchmodat",  "fchmodat2",   "fchown",          "fchownat",     "fdatasync",
-    "fgetxattr", "flistxattr",  "flock",           "fremovexattr", "fsetxattr",
-    "fstatfs",   "fsync",       "getgroups",       "getxattr",     "lchown",
-    "lgetxattr", "link",        "linkat",          "llistxattr",   "lremovexattr",
-    "lsetxattr", "mkdir",       "mkdirat",         "mknod",        "mknodat",
-    "openat2",   "removexattr", "rename",          "renameat",     "renameat2",
-    "rmdir",     "setxattr",    "statfs",          "symlink",      "symlinkat",
-    "umask",     "unlink",      "unlinkat",        "utimensat",    "utimensat_time64",
+    "chmod",
+    "chown",
+    "chown32",
+    "copy_file_range",
+    "fallocate",
+    "fchmod",
+    "fchmodat",
+    "fchmodat2",
+    "fchown",
+    "fchown32",
+    "fchownat",
+    "fdatasync",
+    "fgetxattr",
+    "flistxattr",
+    "flock",
+    "fremovexattr",
+    "fsetxattr",
+    "fstatfs",
+    "fstatfs64",
+    "fsync",
+    "getgroups",
+    "getgroups32",
+    "getxattr",
+    "lchown",
+    "lchown32",
+    "lgetxattr",
+    "link",
+    "linkat",
+    "llistxattr",
+    "lremovexattr",
+    "lsetxattr",
+    "mkdir",
+    "mkdirat",
+    "mknod",
+    "mknodat",
+    "openat2",
+    "removexattr",
+    "rename",
+    "renameat",
+    "renameat2",
+    "rmdir",
+    "setxattr",
+    "statfs",
+    "statfs64",
+    "symlink",
+    "symlinkat",
+    "umask",
+    "unlink",
+    "unlinkat",
+    "utimensat",
+    "utimensat_time64",
     NULL,
 };
 
@@ -168,7 +210,11 @@ static const struct limited always_limited[] = {
     {"clone", CLONE_FLAGS, CLONE_THREAD, CLONE_THREAD}, /* threads, but no processes */
     {"ioctl", 1, UINT32_MAX, TCGETS},                   /* isatty(3) */
     {"ioctl", 1, UINT32_MAX, TIOCGWINSZ},
+#ifdef __s390__
+    {"mmap", 0, 0, 0}, /* takes its arguments in memory, which cannot be judged */
+#else
     {"mmap", 2, PROT_EXEC, 0}, /* no new code */
+#endif
     {"mmap2", 2, PROT_EXEC, 0},
     {"mprotect", 2, PROT_EXEC, 0},
     {"prlimit64", 2, UINT64_MAX, 0}, /* getrlimit(3) */

@@ -15,6 +15,7 @@
 #include "base/human.h"
 #include "btrfs-walk/recorder.h"
 #include "cmd/common/sandbox.h"
+#include "cmd/probes/recorder.h"
 
 struct blackbox_state {
     bool json;
@@ -69,7 +70,7 @@ static struct bw_error *write_events(const struct blackbox_state *blackbox,
 
 static void append_ending(struct bw_buffer *line, const struct bw_recording_facts *facts)
 {
-    const char *name = facts->signal <= INT32_MAX ? sigabbrev_np((int)facts->signal) : NULL;
+    const char *name = cmd_recorder_signal(facts->signal);
     if (!facts->signal && !facts->ended) {
         bw_buffer_format(line, "still running, or killed");
         return;
@@ -77,7 +78,7 @@ static void append_ending(struct bw_buffer *line, const struct bw_recording_fact
     if (facts->ended)
         bw_buffer_format(line, "ended normally");
     else if (name)
-        bw_buffer_format(line, "died of SIG%s", name);
+        bw_buffer_format(line, "died of %s", name);
     else
         bw_buffer_format(line, "died of signal %" PRIu32, facts->signal);
     bw_buffer_format(line, " after %" PRIu64 ".%09" PRIu64 " seconds", facts->ns / 1000000000,

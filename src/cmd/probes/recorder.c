@@ -33,6 +33,14 @@ static const struct {
 };
 enum { FATAL = sizeof fatal / sizeof *fatal };
 
+const char *cmd_recorder_signal(uint32_t number)
+{
+    for (size_t i = 0; i < FATAL; i++)
+        if ((uint32_t)fatal[i].number == number)
+            return fatal[i].name;
+    return NULL;
+}
+
 /* Global, because signals belong to the process. */
 static struct bw_recorder *_Atomic active;
 static struct sigaction previous[FATAL];

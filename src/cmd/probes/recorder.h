@@ -26,6 +26,9 @@ struct bw_error *cmd_recorder_open(const struct bw_fs *fs, const char *file,
  */
 void cmd_recorder_start(struct bw_recorder *recorder);
 
+/** The name of a signal that ends a program in this way; NULL if it is another one. */
+const char *cmd_recorder_signal(uint32_t number);
+
 /** Ends that, before the recorder is destroyed. Does nothing if it was not started. */
 void cmd_recorder_stop(void);
 

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/fs.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -124,7 +126,9 @@ static bool read_run(struct file *file, const struct iovec *vectors, int count, 
                      size_t length)
 {
     bool cold = atomic_load_explicit(&file->cold, memory_order_relaxed);
-    ssize_t got = preadv2(file->descriptor, vectors, count, (off_t)offset, cold ? 0 : RWF_NOWAIT);
+    /* As preadv2(), which not every C library has. The second half is for machines of 32 bits. */
+    ssize_t got = syscall(SYS_preadv2, file->descriptor, vectors, (long)count, (long)offset,
+                          (long)(offset >> 32), cold ? 0 : RWF_NOWAIT);
     if (got == (ssize_t)length && !cold)
         atomic_fetch_add_explicit(&file->hits, 1, memory_order_relaxed);
     if (got == (ssize_t)length || cold)
