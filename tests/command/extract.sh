@@ -66,6 +66,16 @@ done
 "$PROGRAM" extract -q -C "$out" "$compressed" > /dev/null 2>&1
 is "status with links in the way" $? 1
 is "nothing is written behind them" "$(find "$WORK/beside" -mindepth 1)" ""
+for options in "--strip-components 1" "--relative"; do
+    rm -rf "$out"
+    mkdir -p "$out"
+    ln -s ../beside "$out/docs"
+    # shellcheck disable=SC2086 # options are words
+    "$PROGRAM" extract -q $options -C "$out" "$compressed" /zlib > /dev/null 2>&1
+    is "$options: status with a link in the way" $? 1
+    is "$options: nothing is written behind it" "$(find "$WORK/beside" -mindepth 1)" ""
+    holds "$options: the rest is there" [ -f "$out/source/library/part-01.c" ]
+done
 
 # Wrong usage.
 "$PROGRAM" extract "$plain" > /dev/null 2>&1

@@ -92,7 +92,8 @@ static struct bw_error *bad_word(const struct cmd_option *option, const char *ar
 {
     BW_AUTO_BUFFER struct bw_buffer allowed = {0};
     for (size_t i = 0; option->words[i]; i++)
-        bw_buffer_format(&allowed, "%s%s", i ? ", " : "", option->words[i]);
+        if (*option->words[i]) /* what is meant without the option may have no name */
+            bw_buffer_format(&allowed, "%s%s", allowed.length ? ", " : "", option->words[i]);
     bw_buffer_append_byte(&allowed, '\0');
     return allowed.failed ? bw_error_no_memory() : cmd_bad_argument(option, argument, allowed.data);
 }
