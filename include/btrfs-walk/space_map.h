@@ -117,7 +117,7 @@ void bw_space_map_close(struct bw_space_map *map);
 /** Sums, as long as the map. */
 const struct bw_space_map_info *bw_space_map_info(const struct bw_space_map *map);
 
-/** A cell of an area, by its number. */
+/** A cell of an area, by its number, which is below the `cell_count` of the area. */
 struct bw_space_cell bw_space_map_cell(const struct bw_space_map *map, size_t area, size_t number);
 
 #ifdef __cplusplus

@@ -126,10 +126,11 @@ static void label_owners(struct bw_picture *picture, struct bw_fs *fs)
 }
 
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
-                                  enum bw_draw_by by, enum bw_curve curve, unsigned order)
+                                  enum bw_draw_by by, enum bw_curve curve)
 {
     struct bw_picture picture = {
-        .map = map, .info = bw_space_map_info(map), .by = by, .curve = curve, .order = order};
+        .map = map, .info = bw_space_map_info(map), .by = by, .curve = curve};
+    picture.order = bw_curve_order(picture.info->areas[0].cell_count, 1, BW_CURVE_MOST);
     if (by == BW_DRAW_OWNER)
         label_owners(&picture, fs);
     else if (by == BW_DRAW_FILL || by == BW_DRAW_AGE)

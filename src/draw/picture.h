@@ -51,9 +51,9 @@ struct bw_picture {
     size_t owner_count;
 };
 
-/** Makes a picture of a map whose areas have 4^order cells. `fs` names the owners. */
+/** Makes a picture of a map whose areas have a power of 4 of cells. `fs` names the owners. */
 struct bw_picture bw_picture_make(struct bw_fs *fs, const struct bw_space_map *map,
-                                  enum bw_draw_by by, enum bw_curve curve, unsigned order);
+                                  enum bw_draw_by by, enum bw_curve curve);
 
 /** How a cell is drawn. */
 struct bw_paint bw_picture_paint(const struct bw_picture *picture,

@@ -27,7 +27,7 @@ COMMANDS = [
     'extents IMAGE /00000000', 'readlink IMAGE /file', 'du', 'compression',
     'roots --trees', 'deleted --scan', 'versions --scan IMAGE /file',
     'space --shared', 'owner --extent IMAGE 0+1G', 'owner --all-trees IMAGE 0+1G', 'diff IMAGE 5 5',
-    'diff IMAGE 256 257',
+    'diff IMAGE 256 257', 'picture --by owner', 'report',
 ]
 # What the answer itself makes too long for a quick test.
 LEFT_OUT = {('snapshots', 'extract'), ('snapshots', 'dump'), ('snapshots', 'tar'),

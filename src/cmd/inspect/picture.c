@@ -169,9 +169,8 @@ static struct bw_error *draw(const struct picture_state *state, struct bw_fs *fs
         .devid = state->devid,
     };
     BW_TRY(bw_space_map_open(fs, &wanted, &map));
-    const unsigned made = bw_curve_order(bw_space_map_info(map)->areas[0].cell_count, 1, order);
     const struct bw_picture picture =
-        bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve, made);
+        bw_picture_make(fs, map, state->by, (enum bw_curve)state->curve);
     struct bw_buffer BW_AUTO_BUFFER text = {0};
     struct bw_error *error = write_picture(state, &picture, &text);
     bw_space_map_close(map);

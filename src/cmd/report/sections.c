@@ -111,7 +111,7 @@ static void append_pictures(struct report *report, const struct bw_space_map *ma
                          pictures[i].label);
     for (unsigned i = 0; i < PICTURES; i++) {
         const struct bw_picture picture =
-            bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT, ORDER);
+            bw_picture_make(report->session.fs, map, pictures[i].by, BW_CURVE_HILBERT);
         bw_buffer_format(page, "<div class=\"panel\" id=\"map-%s\">\n", pictures[i].word);
         bw_picture_svg(page, &picture, false, pictures[i].word);
         bw_buffer_format(page, "</div>\n");
@@ -119,13 +119,22 @@ static void append_pictures(struct report *report, const struct bw_space_map *ma
     bw_buffer_format(page, "</div>\n");
 }
 
+static struct bw_error *count_device(void *count, const struct bw_device_info *device)
+{
+    (void)device;
+    ++*(size_t *)count;
+    return NULL;
+}
+
 struct bw_error *report_pictures(struct report *report)
 {
+    size_t devices = 0;
+    BW_TRY(bw_fs_devices(report->session.fs, count_device, &devices));
     const struct bw_space_map_options wanted = {
         .struct_size = sizeof wanted,
         .detail = BW_SPACE_EXTENTS,
         .cells = (size_t)1 << 2 * ORDER,
-        .by_device = report->super.device_count <= MOST_DEVICES,
+        .by_device = devices <= MOST_DEVICES,
     };
     struct bw_space_map *map;
     BW_TRY(bw_space_map_open(report->session.fs, &wanted, &map));
