@@ -133,10 +133,11 @@ static struct bw_error *find_generation(struct bw_fs *fs)
 /* Of a state that is named by its root tree. */
 static struct bw_error *find_chunk_root(struct bw_fs *fs, const struct bw_root_pointer *root)
 {
-    const struct bw_past past = {
-        .fs = fs, .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
+    struct bw_past past = {.fs = fs,
+                           .reader = {.top = fs->reader.top, .nodesize = fs->reader.nodesize}};
     struct bw_root_pointer own;
-    BW_TRY(bw_state_chunk_root(&past, root, &own));
+    BW_TRY(bw_past_find_system_chunks(&past));
+    bw_state_chunk_root(&past, root, &own);
     if (own.bytenr && own.bytenr != fs->chunk_tree.root.bytenr &&
         bw_state_has_root(&past, BW_CHUNK_TREE, &own))
         fs->choice.chunk_root = own.bytenr;

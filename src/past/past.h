@@ -19,6 +19,8 @@ struct bw_chunk_root {
     bool known; /**< the superblock names it */
 };
 
+enum { BW_PAST_SYSTEM_CHUNKS = 16, BW_PAST_ITEMS = 1 << 23 };
+
 struct bw_past {
     struct bw_fs *fs;
     struct bw_tree_reader reader; /**< without what stands in for lost blocks */
@@ -27,6 +29,10 @@ struct bw_past {
     struct bw_past_facts facts;
     bool judged;     /**< what the judge says of states is wanted, and true */
     uint64_t leaves; /**< of root trees that may still be read: a crafted image has any number */
+    uint64_t items;  /**< of extent trees that may still be read in search of chunk trees, likewise
+                      */
+    struct bw_range system[BW_PAST_SYSTEM_CHUNKS]; /**< system chunks: one or two */
+    unsigned system_count;
     struct bw_past_state *states;
     size_t count, capacity;
     struct bw_chunk_root *chunk_roots;
@@ -40,10 +46,13 @@ struct bw_error *bw_past_list(struct bw_past *past);
  * root is lost. (state_trees.c) */
 bool bw_state_is_root(const struct bw_past *past, const struct bw_root_pointer *root);
 
+/** Finds the system chunks, which bw_state_chunk_root() needs. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_past_find_system_chunks(struct bw_past *past);
+
 /** Finds the root of the chunk tree of a state in its extent tree; `chunk_root->bytenr` is 0 if
- * that does not tell. BW_ERROR_NO_MEMORY. */
-struct bw_error *bw_state_chunk_root(const struct bw_past *past, const struct bw_root_pointer *root,
-                                     struct bw_root_pointer *chunk_root);
+ * that does not tell. */
+void bw_state_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
+                         struct bw_root_pointer *chunk_root);
 
 /** Whether the root of a tree can be read. */
 bool bw_state_has_root(const struct bw_past *past, uint64_t tree,

@@ -124,17 +124,33 @@ enum bw_state_standing bw_state_standing(const struct bw_past *past,
 }
 
 /* The chunk tree of a state: its blocks lie in system chunks, and its extent tree has them. */
+
+static struct bw_error *take_system_chunk(void *context, const struct bw_chunk_info *chunk)
+{
+    struct bw_past *past = context;
+    if (chunk->type & BW_GROUP_SYSTEM && past->system_count < BW_PAST_SYSTEM_CHUNKS)
+        past->system[past->system_count++] = (struct bw_range){chunk->logical, chunk->length};
+    return NULL;
+}
+
+struct bw_error *bw_past_find_system_chunks(struct bw_past *past)
+{
+    past->items = BW_PAST_ITEMS;
+    return bw_fs_chunks(past->fs, take_system_chunk, past);
+}
+
 struct chunk_search {
-    const struct bw_past *past;
-    struct bw_tree extents;
+    struct bw_past *past;
     struct bw_root_pointer *root;
 };
 
 static void take_chunk_block(void *context, const struct bw_item *item)
 {
-    struct bw_root_pointer *root = ((struct chunk_search *)context)->root;
+    const struct chunk_search *search = context;
+    struct bw_root_pointer *root = search->root;
     struct bw_extent_reference reference;
     struct bw_tree_extent extent;
+    search->past->items -= search->past->items > 0;
     if (!bw_tree_extent_decode(item, &extent))
         return;
     while (bw_extent_reference_next(&extent.references, &reference))
@@ -143,24 +159,20 @@ static void take_chunk_block(void *context, const struct bw_item *item)
             *root = (struct bw_root_pointer){extent.bytenr, extent.generation, extent.level};
 }
 
-static struct bw_error *search_chunk(void *context, const struct bw_chunk_info *chunk)
+void bw_state_chunk_root(struct bw_past *past, const struct bw_root_pointer *root,
+                         struct bw_root_pointer *chunk_root)
 {
-    const struct chunk_search *search = context;
-    if (chunk->type & BW_GROUP_SYSTEM)
-        read_items(search->past, &search->extents, (struct bw_key){chunk->logical, 0, 0},
-                   (struct bw_key){chunk->logical + chunk->length - 1, UINT8_MAX, UINT64_MAX},
-                   take_chunk_block, context);
-    return NULL;
-}
-
-struct bw_error *bw_state_chunk_root(const struct bw_past *past, const struct bw_root_pointer *root,
-                                     struct bw_root_pointer *chunk_root)
-{
-    struct chunk_search search = {.past = past, .root = chunk_root};
+    struct chunk_search search = {past, chunk_root};
+    struct bw_tree extents;
     *chunk_root = (struct bw_root_pointer){0};
-    return find_extent_tree(past, root, &search.extents)
-               ? bw_fs_chunks(past->fs, search_chunk, &search)
-               : NULL;
+    if (!find_extent_tree(past, root, &extents))
+        return;
+    for (unsigned i = 0; i < past->system_count && past->items; i++) {
+        const struct bw_range *chunk = &past->system[i];
+        read_items(past, &extents, (struct bw_key){chunk->address, 0, 0},
+                   (struct bw_key){chunk->address + chunk->length - 1, UINT8_MAX, UINT64_MAX},
+                   take_chunk_block, &search);
+    }
 }
 
 bool bw_state_has_root(const struct bw_past *past, uint64_t tree,

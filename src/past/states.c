@@ -120,18 +120,17 @@ static int compare_chunk_roots(const void *left, const void *right)
 
 /* The chunk tree that was in force when a state was committed that the superblock does not name. If
  * it is lost, or not known, the newest that is not newer than the state has to do. */
-static struct bw_error *search_chunk_root(const struct bw_past *past, struct bw_past_state *state)
+static void search_chunk_root(struct bw_past *past, struct bw_past_state *state)
 {
     struct bw_root_pointer own;
-    BW_TRY(bw_state_chunk_root(past, &state->root, &own));
+    bw_state_chunk_root(past, &state->root, &own);
     state->has_other_chunks = own.bytenr && !bw_state_has_root(past, BW_CHUNK_TREE, &own);
     const size_t i = BW_FIRST_INDEX(n, past->chunk_root_count - 1,
                                     past->chunk_roots[n].root.generation <= state->root.generation);
     state->chunk_root = own.bytenr && !state->has_other_chunks ? own : past->chunk_roots[i].root;
-    return NULL;
 }
 
-static struct bw_error *set_chunk_root(const struct bw_past *past, struct bw_past_state *state)
+static void set_chunk_root(struct bw_past *past, struct bw_past_state *state)
 {
     const struct bw_superblock *superblock = &past->fs->superblock;
     if (state->info.sources & BW_STATE_OF_SUPERBLOCK)
@@ -139,10 +138,9 @@ static struct bw_error *set_chunk_root(const struct bw_past *past, struct bw_pas
     else if (state->info.backup)
         state->chunk_root = superblock->backup_roots[state->info.backup - 1].chunk_root;
     else
-        BW_TRY(search_chunk_root(past, state));
+        search_chunk_root(past, state);
     if (!is_same(&state->chunk_root, &superblock->chunk_root))
         state->info.chunk_root = state->chunk_root.bytenr;
-    return NULL;
 }
 
 static bool is_subvolume(uint64_t id)
@@ -191,13 +189,14 @@ static void report_stale(const struct bw_past *past)
 struct bw_error *bw_past_list(struct bw_past *past)
 {
     BW_TRY(add_of_superblock(past));
+    BW_TRY(bw_past_find_system_chunks(past));
     if (past->judge)
         BW_TRY(add_of_scan(past));
     qsort(past->chunk_roots, past->chunk_root_count, sizeof *past->chunk_roots,
           compare_chunk_roots);
     for (size_t i = 0; i < past->count; i++) {
         struct bw_past_state *state = &past->states[i];
-        BW_TRY(set_chunk_root(past, state));
+        set_chunk_root(past, state);
         state->info.standing = bw_state_standing(past, state);
         state->info.judged = past->judged;
         BW_TRY(bw_state_trees(past, state, count_tree, &state->info, &state->info.date));
