@@ -18,8 +18,7 @@ for image in "$plain" "$compressed"; do
         md5:md5sum xxh64:xxh64sum sha256:sha256sum:--tag blake2b:b2sum:--tag; do
         IFS=: read -r name tool tag <<< "$pair"
         have "$tool" || { skip "no $tool"; continue; }
-        "$PROGRAM" sum --algorithm "$name" $tag "$image" |
-            sed -E 's#^(\\?([0-9a-f]+  |[A-Z0-9a-z]+ \())/#\1#' > "$WORK/sums"
+        "$PROGRAM" sum --relative --algorithm "$name" $tag "$image" > "$WORK/sums"
         holds "$tool -c $tag" sh -c 'cd "$1" && exec "$2" -c --quiet "$3"' - "$WORK/out" "$tool" \
             "$WORK/sums"
     done
@@ -37,6 +36,8 @@ is "one file" "$("$PROGRAM" sum "$compressed" "$first" | cut -d ' ' -f 1)" \
     "$("$PROGRAM" cat "$compressed" "$first" | sha256sum | cut -d ' ' -f 1)"
 is "a folder" "$("$PROGRAM" sum "$compressed" /zstd | wc -l)" \
     "$("$PROGRAM" "$compressed" | grep -c '^/zstd/')"
+is "relative to a folder" "$("$PROGRAM" sum "$compressed" /zstd | sed 's|  /zstd/|  |')" \
+    "$("$PROGRAM" sum --relative "$compressed" /zstd)"
 is "a filter" "$("$PROGRAM" sum --name "${first##*/}" "$compressed" | grep -c "$first\$")" 1
 is "nothing is left of --type d" "$("$PROGRAM" sum --type d "$compressed")" ""
 

@@ -32,6 +32,7 @@ static const struct cmd_option options[] = {
     {'0', "zero", NULL,
      "end each line with a NUL byte instead of a newline, and do not escape names",
      CMD_FLAG(struct sum_state, null_terminated)},
+    CMD_GROUP(cmd_naming_options, struct sum_state, export),
     CMD_EXPORT_CHECKSUMS_OPTION(struct sum_state),
     CMD_GROUP(cmd_export_options, struct sum_state, export),
     {0},
@@ -54,19 +55,28 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
     return cmd_hashing_take(&sum->hashing, file, part);
 }
 
-/* Characters that would end a line, and the backslash itself. */
-static bool needs_escapes(const struct bw_feed_item *item)
+/* The path, or as much of it as is wanted. */
+static struct bw_bytes name_of(const struct sum *sum, const struct bw_feed_item *item)
 {
-    for (size_t i = 0; i < item->path.length; i++)
-        if (strchr("\n\r\\", item->path.data[i]))
+    const struct bw_feed_naming *naming = &sum->state->export.naming;
+    return naming->relative || naming->components
+               ? (struct bw_bytes){bw_feed_name(item), bw_feed_name_length(item)}
+               : (struct bw_bytes){item->path.data, item->path.length};
+}
+
+/* Characters that would end a line, and the backslash itself. */
+static bool needs_escapes(struct bw_bytes name)
+{
+    for (size_t i = 0; i < name.length; i++)
+        if (strchr("\n\r\\", name.data[i]))
             return true;
     return false;
 }
 
-static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *item)
+static void append_escaped(struct bw_buffer *line, struct bw_bytes name)
 {
-    for (size_t i = 0; i < item->path.length; i++) {
-        const char byte = item->path.data[i];
+    for (size_t i = 0; i < name.length; i++) {
+        const char byte = name.data[i];
         if (byte == '\n' || byte == '\r' || byte == '\\')
             bw_buffer_append_byte(line, '\\');
         bw_buffer_append_byte(line, byte == '\n' ? 'n' : byte == '\r' ? 'r' : byte);
@@ -78,8 +88,9 @@ static void append_escaped(struct bw_buffer *line, const struct bw_feed_item *it
 static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *item)
 {
     const struct sum_state *state = sum->state;
+    const struct bw_bytes name = name_of(sum, item);
     struct bw_buffer *line = &sum->line;
-    bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(item));
+    bool plain = state->null_terminated || (!sum->terminal && !needs_escapes(name));
     line->length = 0;
     if (!plain && !sum->terminal)
         bw_buffer_append_byte(line, '\\');
@@ -88,11 +99,11 @@ static struct bw_error *write_line(struct sum *sum, const struct bw_feed_item *i
     else
         bw_buffer_format(line, "%s  ", item->hash);
     if (plain)
-        bw_buffer_append(line, item->path.data, item->path.length);
+        bw_buffer_append(line, name.data, name.length);
     else if (sum->terminal)
-        bw_escape_append(line, item->path.data, item->path.length);
+        bw_escape_append(line, name.data, name.length);
     else
-        append_escaped(line, item);
+        append_escaped(line, name);
     if (state->tag)
         bw_buffer_format(line, ") = %s", item->hash);
     bw_buffer_append_byte(line, state->null_terminated ? '\0' : '\n');
@@ -173,8 +184,8 @@ const struct command cmd_sum = {
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
                 "  btrfs-walk sum --algorithm md5 disk.img /etc      another hash\n"
-                "  btrfs-walk sum disk.img | sed 's|  /|  /mnt/|' | sha256sum -c   held against a "
-                "copy in /mnt\n",
+                "  btrfs-walk sum --relative disk.img | (cd /mnt && sha256sum -c)  held against a "
+                "copy\n",
     .options = options,
     .run = run,
     .state_size = sizeof(struct sum_state),
