@@ -21,7 +21,8 @@ AR       ?= ar
 PKG_CONFIG ?= pkg-config
 
 # STATIC=1 makes a program that needs no file but itself, for rescue systems. It loads no plug-ins
-# and asks no servers.
+# and asks no servers: libnbd needs GnuTLS, parts of which are nowhere there to be linked. What the
+# linker says of dlopen and getpwnam is about functions of libraries that are never called.
 STATIC   ?= 0
 exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' && echo 1),1,0)
 

@@ -18,7 +18,8 @@ is "what is declared is exported, and nothing else: $(head -n 4 "$WORK/diff")" $
 
 if ! have abidiff; then
     skip "types and functions: abidiff (libabigail) is not installed"
-elif [ "$(uname -m)" != x86_64 ] || ! grep -q '\.debug_info' < <(readelf -S "$library"); then
+elif ! grep -q X86-64 < <(readelf -h "$library") ||
+    ! grep -q '\.debug_info' < <(readelf -S "$library"); then
     skip "types and functions: this is not x86-64, or there is no debug information"
 elif grep -q clang < <(readelf -p .comment "$library") || grep -q __asan < <(nm -D "$library"); then
     skip "types and functions: built with clang or with sanitizers"

@@ -33,6 +33,7 @@ fi
 make -s install BUILD="$BUILD" DESTDIR="$WORK/stage" PREFIX=/usr LIBDIR=/usr/lib/machine \
     BINDIR=/opt/bin INCLUDEDIR=/opt/include DATADIR=/opt/share MANDIR=/opt/man -o all \
     > "$WORK/log" 2>&1 || cat "$WORK/log"
+holds "ldconfig is thought of" grep -q ldconfig "$WORK/log"
 for file in /opt/bin/btrfs-walk /usr/lib/machine/libbtrfs-walk.so /opt/include/btrfs-walk/fs.h \
     /opt/man/man1/btrfs-walk.1 /opt/man/man1/btrfs-walk-ls.1 /opt/man/man7/btrfs-walk-probes.7 \
     /opt/share/zsh/site-functions/_btrfs-walk; do

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# A program that is linked statically says the same as the other one, alone in an empty folder that
+# is the root of all it can see. It is tested if there is one:
+#     make STATIC=1 BUILD=build/static
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+static=${STATIC_PROGRAM:-$ROOT/build/static/btrfs-walk}
+alone=$WORK/alone
+mkdir "$alone"
+if [ ! -x "$static" ]; then
+    skip "no program that is linked statically: make STATIC=1 BUILD=build/static"
+    finish
+elif [ "$("$static" --version)" != "$("$PROGRAM" --version)" ]; then
+    skip "the program that is linked statically is an older one"
+    finish
+fi
+cp "$static" "$alone/btrfs-walk"
+if ! unshare -r chroot "$alone" /btrfs-walk --version > /dev/null 2>&1; then
+    skip "no chroot in a user namespace"
+    finish
+fi
+holds "it needs no other file" sh -c '! readelf -l "$1" | grep -q INTERP' - "$static"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain compressed-xxhash gone lost-leaf-first ||
+    exit 1
+for fixture in plain compressed-xxhash gone lost-leaf-first; do
+    cp --sparse=always "$BUILD/fixtures/$fixture/dev1.img" "$alone/$fixture.img"
+done
+
+# Every command: an image is put at the place of @.
+lines=$WORK/lines
+cat > "$lines" <<'LINES'
+walk @
+walk --json -o path,size,mtime @
+ls -lR @
+stat @ /
+readlink @ /
+xattr @ /
+cat @ /top-file
+extents @
+versions @ /top-file
+du @
+compression @
+sum @
+sum --algorithm blake2b @
+tar @
+tar --format mtree @
+tar --format cpio @
+deleted @
+bodyfile @
+info @
+check @
+owner @ 30408704
+devices @
+usage @
+subvolumes @
+roots @
+space @
+qgroups @
+log @
+super @
+chunks @
+map @ 30408704
+tree-stats @
+dump -t fs @
+graph @
+xlators
+xlators storage/file
+LINES
+
+# answers PROGRAM...: all lines for an image, with status and messages.
+answers() {
+    local line
+    while read -r line; do
+        echo "== $line"
+        # shellcheck disable=SC2086 # several words
+        timeout 60 "$@" ${line//@/$image} 2>&1 < /dev/null
+        echo "== $?"
+    done < "$lines"
+}
+
+for image in plain.img compressed-xxhash.img gone.img lost-leaf-first.img; do
+    (cd "$alone" && answers "$PROGRAM") > "$WORK/want"
+    answers unshare -r chroot "$alone" /btrfs-walk > "$WORK/have"
+    holds "$image: the same answers" diff "$WORK/want" "$WORK/have"
+done
+mkdir "$alone/to" "$WORK/to"
+unshare -r chroot "$alone" /btrfs-walk extract -C /to gone.img > /dev/null 2>&1
+"$PROGRAM" extract -C "$WORK/to" "$alone/gone.img" > /dev/null 2>&1
+holds "extract: the same files" diff -r "$alone/to" "$WORK/to"
+
+PROGRAM=$static
+expect "a layer that is not built in" 2 'linked statically|unknown type' \
+    --insert toys/rot13@device-1 "$alone/plain.img"
+finish
