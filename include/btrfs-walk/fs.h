@@ -69,6 +69,10 @@ struct bw_fs_options {
     struct bw_servers *servers; /**< connections and helpers of images that are no plain files, to
                                    be used and added to; must outlive the file system. NULL: its
                                    own, without helpers */
+    /** Told now and then, from any thread, how many bytes of how many have been read, if the whole
+     * devices or all metadata have to be searched while the file system is opened. May be NULL. */
+    void (*searched)(void *context, uint64_t done, uint64_t total);
+    void *searched_context; /**< passed to searched */
 };
 
 /** The state of an open file system. */
@@ -122,6 +126,12 @@ void bw_fs_report(struct bw_fs *fs, enum bw_severity severity, struct bw_error *
 
 /** How many bytes of the images have been read so far. */
 uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
+
+/** About how many bytes of tree blocks there are, as the items of the root tree say; of subvolumes
+ * alone, if `subvolumes`. What they share counts for each, but the sum is at most what the whole
+ * file system uses. For telling how long reading will take: what is damaged is passed over, and not
+ * reported. */
+uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes);
 
 /** A copy of a superblock. Sizes are in bytes, addresses are logical. */
 struct bw_superblock_info {

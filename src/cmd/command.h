@@ -105,7 +105,7 @@ struct cmd_common {
     struct bw_graph_options graph; /**< its edits are `edits` */
     struct bw_graph_edit *edits;   /**< room for one an argument */
     struct cmd_probe_settings probes;
-    const char *statedump;       /**< file for it; NULL: none at the end, stderr on SIGUSR1 */
+    const char *statedump;       /**< file for it; NULL: there is none */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
     bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
     /** Whether a message of the library is printed; NULL: it is. For commands that tell by
@@ -294,16 +294,15 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error);
  * asked for that is not there, STATUS_PARTIAL if the answer was cut off, as by a full disk. */
 int cmd_fail_answer(const struct cmd_common *common, struct bw_error *error);
 
-/** Blocks SIGUSR1 until cmd_statedump_start(). To be called before any thread is created. */
-void cmd_statedump_prepare(void);
-/** Opens common->statedump, if there is to be one, when it is known what will be read. */
+/** Opens common->statedump, if there is to be one, when it is known what will be read. `*statedump`
+ * is left as it is if there is none. */
 struct bw_error *cmd_statedump_open(const struct cmd_common *common, const struct bw_fs *planned,
                                     struct cmd_statedump **statedump);
-/** Waits for SIGUSR1 in a thread, and writes a statedump there, or to stderr, each time it comes.
- */
+/** From now on there is something to write. NULL is allowed here and below. */
 void cmd_statedump_start(struct cmd_statedump *statedump, const struct bw_fs *fs);
-/** Ends that, after a last statedump if it was started and there is a file for it; NULL is allowed.
- */
+/** Writes one now. Not for several threads at once. */
+void cmd_statedump_write(struct cmd_statedump *statedump);
+/** Closes it after a last statedump, if it was started. */
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump);
 
 /** Opens an output file other than stdout. BW_ERROR_USAGE if it is a file that `fs` reads, looks

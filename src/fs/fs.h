@@ -77,6 +77,8 @@ struct bw_fs {
     struct bw_fs_status status;    /**< all but `damages` */
     bool ignores_log;              /**< bw_fs_options.log */
     bool scan;                     /**< bw_fs_options.scan */
+    void (*searched)(void *context, uint64_t done, uint64_t total); /**< that of bw_fs_options */
+    void *searched_context;
     struct bw_state_choice choice; /**< which state is opened */
     bool is_past;                  /**< it is not the present one */
     bool is_remade; /**< the root tree was put together, and leads to what the last commit wrote */

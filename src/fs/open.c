@@ -113,6 +113,8 @@ static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth de
     fs->reporter = options.reporter;
     fs->ignores_log = options.log == BW_LOG_IGNORE;
     fs->scan = options.scan;
+    fs->searched = options.searched;
+    fs->searched_context = options.searched_context;
     fs->choice = options.state;
     fs->hooks = hooks;
     fs->tables = tables;

@@ -23,6 +23,8 @@ struct run {
     size_t count, capacity;
     uint8_t **buffers; /* one for each worker */
     unsigned workers;
+    uint64_t bytes;            /* of all pieces */
+    atomic_uint_fast64_t done; /* bytes of those that were looked at */
     pthread_mutex_t lock;
     bool no_memory;
 };
@@ -145,6 +147,14 @@ struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t 
     return request.error;
 }
 
+static void tell(struct run *run, uint64_t bytes)
+{
+    const struct bw_fs *fs = run->scan->fs;
+    const uint64_t done = atomic_fetch_add(&run->done, bytes) + bytes;
+    if (fs->searched)
+        fs->searched(fs->searched_context, done, run->bytes);
+}
+
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct run *run = context;
@@ -164,6 +174,7 @@ static void scan_piece(void *context, unsigned worker, size_t task)
             memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
     }
     look(run, piece, buffer, length);
+    tell(run, piece->length);
 }
 
 static bool make_buffers(struct run *run)
@@ -187,6 +198,8 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     count = merge(ranges, count);
     for (size_t i = 0; ready && i < count; i++)
         ready = add_range(&run, &ranges[i]);
+    for (size_t i = 0; i < run.count; i++)
+        run.bytes += run.pieces[i].length;
     if (ready)
         bw_pool_run(pool, run.count, scan_piece, &run);
     bw_pool_destroy(pool);

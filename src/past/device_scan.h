@@ -33,6 +33,7 @@ struct bw_device_range {
 /** A scan: what to do, and what came out. All zeros but the first members at the beginning; it may
  * be run several times. */
 struct bw_device_scan {
+    const struct bw_fs *fs; /**< whose `searched` is told how far it is */
     const struct bw_image *images;
     size_t image_count;
     const struct bw_found_identity *identity;

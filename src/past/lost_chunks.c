@@ -335,6 +335,7 @@ static struct bw_error *begin(struct search *search)
         gigabytes += fs->images[i].storage ? bw_xlator_size(fs->images[i].storage) >> 30 : 0;
     search->work = WORK + (size_t)(gigabytes < MOST ? gigabytes : MOST) * WORK_OF_A_GIB;
     BW_TRY(bw_found_identity_of(fs, &search->identity));
+    search->scan.fs = fs;
     search->scan.images = fs->images;
     search->scan.image_count = fs->image_count;
     search->scan.identity = &search->identity;

@@ -62,6 +62,14 @@ static bool see_block(void *context, const struct bw_node *block)
            bw_subvolume_names_add(&making->names, tree, block);
 }
 
+static bool tell(void *context, uint64_t done, uint64_t total)
+{
+    const struct making *making = context;
+    if (making->fs->searched)
+        making->fs->searched(making->fs->searched_context, done, total);
+    return true;
+}
+
 static struct bw_error *scan(struct making *making)
 {
     struct bw_fs *fs = making->fs;
@@ -69,6 +77,7 @@ static struct bw_error *scan(struct making *making)
     struct bw_past_scan scan = {.fs = fs,
                                 .ranges = &ranges,
                                 .index = &making->index,
+                                .progress = tell,
                                 .visit = see_block,
                                 .context = making};
     struct bw_error *error = bw_scan_add_chunks(fs, &ranges);

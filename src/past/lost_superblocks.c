@@ -189,6 +189,7 @@ static struct bw_error *judge(struct candidate *candidate)
         return bw_error_no_memory();
     for (size_t i = 0; i < set->count; i++)
         ranges[i] = (struct bw_device_range){i, 0, UINT64_MAX};
+    candidate->scan.fs = candidate->fs;
     candidate->scan.images = set->images;
     candidate->scan.image_count = set->count;
     candidate->scan.identity = &candidate->identity;

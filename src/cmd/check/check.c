@@ -73,15 +73,8 @@ bool check_show_progress(void *context, const struct bw_check_progress *progress
 {
     struct check *check = context;
     check_begin_pass(check, progress->pass);
-    if (cmd_progress_is_due(&check->progress)) {
-        snprintf(check->details, sizeof check->details, "%s: %ju errors, %ju warnings",
-                 progress->pass, (uintmax_t)progress->counts[BW_FINDING_ERROR],
-                 (uintmax_t)progress->counts[BW_FINDING_WARNING]);
-        check->progress.details = check->details;
-        check->progress.bytes = progress->bytes;
-        check->progress.total_bytes = progress->expected;
-        cmd_progress_show(&check->progress);
-    }
+    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
+                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
     return !check_is_stopped();
 }
 
@@ -134,7 +127,7 @@ static int end(struct check *check, struct bw_error *error, bool opened)
 {
     struct cmd_session *session = &check->session;
     check->ended = check_now();
-    cmd_progress_end(&check->progress);
+    cmd_progress_end();
     if (check->stream.rows)
         error = bw_error_first(error, bw_rows_end(&check->stream));
     error = bw_error_first(error, cmd_flush(&check->output));
@@ -185,7 +178,6 @@ static int check_images(struct check *check)
     if (error)
         return end_early(check, error);
     error = check_all(check, why);
-    cmd_progress_clear(&check->progress);
     cmd_fail(check->common, BW_TAKE(why));
     return end(check, error, false);
 }
@@ -229,7 +221,6 @@ static int run(const struct cmd_common *common, void *settings)
     if (!error && check.settings->manifest)
         error = check_read_list(&check);
     catch_signals();
-    cmd_progress_start(&check.progress, common->quiet);
     int status = error ? fail(&check, error) : check_images(&check);
     bw_check_summary_free(check.summary);
     bw_manifest_free(&check.list);
@@ -246,8 +237,7 @@ static const unsigned char statuses[] = {0, CHECK_UNFINISHED, CHECK_USAGE, CHECK
 static const struct cmd_status meanings[] = {
     {0, "No errors."},
     {CHECK_ERRORS, "Errors were found."},
-    {CHECK_UNFINISHED,
-     "Something could not be checked or written; with errors, the status is 12."},
+    {CHECK_UNFINISHED, "Something could not be checked or written; with errors, the status is 12."},
     {CHECK_USAGE, "Wrong usage, or no file system that can be opened."},
     {0},
 };

@@ -65,8 +65,6 @@ struct check {
     struct cmd_output output;
     struct bw_rows_stream stream; /**< `rows` is NULL: findings are lines */
     struct bw_buffer line, message;
-    struct cmd_progress progress;
-    char details[96]; /**< of the progress */
     struct bw_check_summary *summary;
     struct bw_manifest list; /**< of settings->manifest */
     struct bw_finding_count manifest[CHECK_MANIFEST_CODES];

@@ -163,7 +163,6 @@ static struct bw_error *write_line(struct check *check, const struct bw_finding 
 struct bw_error *check_take(void *context, const struct bw_finding *finding)
 {
     struct check *check = context;
-    cmd_progress_clear(&check->progress);
     check_reports_add(check, finding);
     return check->stream.rows ? write_row(check, finding) : write_line(check, finding);
 }

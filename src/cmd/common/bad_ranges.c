@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 
-
 const char *const cmd_on_error_words[] = {
     [CMD_ON_ERROR_FAIL] = "fail", [CMD_ON_ERROR_ZERO] = "zero", [CMD_ON_ERROR_SKIP] = "skip", NULL};
 

@@ -11,6 +11,7 @@
 #include "base/escape.h"
 #include "cmd/common/find_words.h"
 #include "cmd/common/options.h"
+#include "cmd/common/progress.h"
 
 #ifndef BW_VERSION
 #define BW_VERSION "unknown"
@@ -403,7 +404,7 @@ int cmd_run(const struct command *command, int argc, char **argv)
     BW_AUTO_FREE const char **images = calloc((size_t)argc + 1, sizeof *images);
     BW_AUTO_FREE struct bw_graph_edit *edits = calloc((size_t)argc + 1, sizeof *edits);
     BW_AUTO_FREE const char **patterns = calloc((size_t)argc + 1, sizeof *patterns);
-    cmd_statedump_prepare();
+    cmd_progress_prepare();
     if (!images || !edits || !patterns || !state)
         return cmd_fail(&common, bw_error_no_memory());
     common.images = images;

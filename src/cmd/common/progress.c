@@ -1,16 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The line of progress: bytes, files, rate, time left. */
+/* The line of progress, and the thread that writes it. */
 #include "cmd/common/progress.h"
 
-#include <inttypes.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/human.h"
+#include "base/thread.h"
+#include "base/cleanup.h"
 
 #define SECOND   INT64_C(1000000000)
 #define INTERVAL (SECOND / 5)
+
+/* The line has no more columns than any terminal. */
+enum { LINE_ROOM = 128, COLUMNS = 79 };
+
+/* The program has one. What the thread and others share is atomic, or under the lock of stderr. */
+static struct {
+    pthread_t thread;
+    bool running;         /* there is a thread */
+    bool terminal;        /* stderr is one: the line is shown */
+    bool mixed;           /* stdout is one, too */
+    unsigned columns;     /* of the terminal, less one */
+    atomic_bool stopping; /* the thread is to end */
+    _Atomic(const struct bw_fs *) fs;
+    _Atomic(struct cmd_statedump *) statedump;
+    _Atomic(const char *) what;
+    atomic_bool counted; /* the command counts by itself */
+    atomic_uint_fast64_t done, total, findings;
+    atomic_uint_fast64_t before; /* bytes that were read when this part of the work began */
+    atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
+    bool shown;                  /* under the lock: the line is there */
+    bool inside;                 /* under the lock: stdout has not ended its line */
+    int64_t written;             /* under the lock: when stdout was last written to */
+} progress;
 
 static int64_t now(void)
 {
@@ -19,74 +48,259 @@ static int64_t now(void)
     return time.tv_sec * SECOND + time.tv_nsec;
 }
 
-void cmd_progress_start(struct cmd_progress *progress, bool quiet)
+static sigset_t signal_set(void)
 {
-    progress->shown = !quiet && isatty(STDERR_FILENO);
-    progress->started = progress->last = now();
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+#ifdef SIGINFO
+    sigaddset(&set, SIGINFO);
+#endif
+    return set;
 }
 
-static void print_time_left(const struct cmd_progress *progress, int64_t elapsed)
+void cmd_progress_prepare(void)
 {
-    if (!progress->bytes || progress->bytes >= progress->total_bytes || elapsed < SECOND)
-        return;
-    double rest = (double)(progress->total_bytes - progress->bytes) / (double)progress->bytes;
-    unsigned long left = (unsigned long)(rest * (double)elapsed / (double)SECOND);
-    if (left >= 3600)
-        fprintf(stderr, ", %lu:%02lu:%02lu left", left / 3600, left / 60 % 60, left % 60);
-    else
-        fprintf(stderr, ", %lu:%02lu left", left / 60, left % 60);
+    sigset_t set = signal_set();
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
-bool cmd_progress_is_due(const struct cmd_progress *progress)
+/* The line. */
+
+/* Bytes done so far: those that the command counts, or those that were read for it. */
+static uint64_t bytes_done(void)
 {
-    return progress->shown && now() - progress->last >= INTERVAL;
+    const struct bw_fs *fs = atomic_load(&progress.fs);
+    return atomic_load(&progress.counted) || !fs
+               ? atomic_load(&progress.done)
+               : bw_fs_bytes_read(fs) - atomic_load(&progress.before);
 }
 
-static void print_size(const char *before, uint64_t size, const char *after)
+static void append_size(struct bw_buffer *line, const char *before, uint64_t size,
+                        const char *after)
 {
     char text[BW_SIZE_ROOM];
     *bw_write_short_size(text, size) = '\0';
-    fprintf(stderr, "%s%s%s", before, text, after);
+    bw_buffer_format(line, "%s%s%s", before, text, after);
 }
 
-void cmd_progress_show(struct cmd_progress *progress)
+static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t total, int64_t elapsed)
 {
-    if (!cmd_progress_is_due(progress))
+    if (!done || done >= total || elapsed < SECOND)
         return;
-    progress->last = now();
-    int64_t elapsed = progress->last - progress->started;
-    double per_second = (double)progress->bytes * (double)SECOND / (double)elapsed;
-    print_size("\r\033[K", progress->bytes, "");
-    if (progress->total_bytes)
-        print_size(" of ", progress->total_bytes, "");
-    if (progress->details)
-        fprintf(stderr, ", %s", progress->details);
+    const double seconds = (double)elapsed / (double)SECOND;
+    const uint64_t left = (uint64_t)((double)(total - done) / (double)done * seconds);
+    if (left >= 3600)
+        bw_buffer_format(line, ", %ju:%02ju:%02ju left", (uintmax_t)left / 3600,
+                         (uintmax_t)left / 60 % 60, (uintmax_t)left % 60);
     else
-        fprintf(stderr, ", %" PRIu64 " of %" PRIu64 " files", progress->files,
-                progress->total_files);
-    print_size(", ", (uint64_t)per_second, "/s");
-    print_time_left(progress, elapsed);
-    fflush(stderr);
+        bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
 }
 
-void cmd_progress_clear(const struct cmd_progress *progress)
+/* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */
+static void append_line(struct bw_buffer *line)
 {
-    if (progress->shown)
+    const uint64_t done = bytes_done(), total = atomic_load(&progress.total);
+    const uint64_t findings = atomic_load(&progress.findings);
+    const int64_t elapsed = now() - atomic_load(&progress.started);
+    const char *what = atomic_load(&progress.what);
+    if (!done && !total) {
+        bw_buffer_format(line, "%s", atomic_load(&progress.fs) ? "reading" : "opening");
+        return;
+    }
+    append_size(line, "", done, "");
+    if (total >= done && total)
+        append_size(line, " of ", total, "");
+    bw_buffer_format(line, "%s%s", what ? ", " : "", what ? what : "");
+    if (findings)
+        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, findings == 1 ? "" : "s");
+    append_size(line, ", ",
+                elapsed > 0 ? (uint64_t)((double)done * (double)SECOND / (double)elapsed) : 0,
+                "/s");
+    append_time_left(line, done, total, elapsed);
+}
+
+/* Under the lock. */
+static void clear(void)
+{
+    if (progress.shown)
         fputs("\r\033[K", stderr);
+    progress.shown = false;
+}
+
+/* `erase`: over the line before, as on a terminal; else a line for a signal. */
+static void write_line(bool erase)
+{
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    append_line(&line);
+    if (line.failed)
+        return;
+    if (erase)
+        fprintf(stderr, "\r\033[K%.*s",
+                (int)(line.length < progress.columns ? line.length : progress.columns), line.data);
+    else
+        fprintf(stderr, "btrfs-walk: %.*s\n", (int)line.length, line.data);
+    progress.shown = erase;
+}
+
+/* Results that go to the same terminal tell more than the line; it waits until they pause. */
+static bool is_due(void)
+{
+    return !progress.mixed || (!progress.inside && now() - progress.written >= SECOND);
+}
+
+/* The thread. */
+
+static void answer_signal(void)
+{
+    struct cmd_statedump *statedump = atomic_load(&progress.statedump);
+    flockfile(stderr);
+    clear();
+    if (statedump)
+        cmd_statedump_write(statedump);
+    else
+        write_line(false);
+    funlockfile(stderr);
+}
+
+static void *run(void *context)
+{
+    const sigset_t set = signal_set();
+    struct timespec wait = {.tv_sec = 1};
+    (void)context;
+    for (;;) {
+        int number = progress.terminal ? sigtimedwait(&set, NULL, &wait) : sigwaitinfo(&set, NULL);
+        if (atomic_load(&progress.stopping))
+            return NULL;
+        if (number > 0) {
+            answer_signal();
+        } else if (progress.terminal && errno == EAGAIN) {
+            flockfile(stderr);
+            if (is_due())
+                write_line(true);
+            funlockfile(stderr);
+            wait = (struct timespec){.tv_nsec = INTERVAL};
+        }
+    }
+}
+
+static unsigned columns_of_terminal(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 && size.ws_col <= COLUMNS
+               ? size.ws_col - 1u
+               : COLUMNS;
+}
+
+void cmd_progress_begin(const struct cmd_common *common)
+{
+    cmd_progress_end();
+    /* Events of probes go to stderr, too, in any thread. */
+    progress.terminal =
+        !common->quiet && !common->serves && !common->probes.pattern_count && isatty(STDERR_FILENO);
+    progress.mixed = progress.terminal && isatty(STDOUT_FILENO);
+    progress.columns = columns_of_terminal();
+    atomic_store(&progress.stopping, false);
+    cmd_progress_expect(0);
+    progress.running = bw_thread_start(&progress.thread, run, NULL) == 0;
+}
+
+void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
+{
+    atomic_store(&progress.fs, fs);
+    cmd_progress_expect(0);
+    atomic_store(&progress.statedump, statedump);
+}
+
+void cmd_progress_end(void)
+{
+    if (progress.running) {
+        atomic_store(&progress.stopping, true);
+        pthread_kill(progress.thread, SIGUSR1);
+        pthread_join(progress.thread, NULL);
+    }
+    clear();
+    progress.running = progress.terminal = progress.mixed = false;
+    atomic_store(&progress.fs, NULL);
+    atomic_store(&progress.statedump, NULL);
+}
+
+/* What commands count. */
+
+bool cmd_progress_is_shown(void)
+{
+    return progress.terminal;
+}
+
+void cmd_progress_expect(uint64_t bytes)
+{
+    const struct bw_fs *fs = atomic_load(&progress.fs);
+    atomic_store(&progress.what, NULL);
+    atomic_store(&progress.counted, false);
+    atomic_store(&progress.before, fs ? bw_fs_bytes_read(fs) : 0);
+    atomic_store(&progress.done, 0);
+    atomic_store(&progress.findings, 0);
+    atomic_store(&progress.total, bytes);
+    atomic_store(&progress.started, now());
+}
+
+void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes)
+{
+    if (cmd_progress_is_shown())
+        atomic_store(&progress.total, bw_fs_tree_bytes(fs, subvolumes));
+}
+
+void cmd_progress_add(uint64_t bytes)
+{
+    atomic_fetch_add_explicit(&progress.done, bytes, memory_order_relaxed);
+    if (!atomic_load_explicit(&progress.counted, memory_order_relaxed))
+        atomic_store(&progress.counted, true);
+}
+
+void cmd_progress_set(const char *what, uint64_t done, uint64_t total, uint64_t findings)
+{
+    atomic_store_explicit(&progress.what, what, memory_order_relaxed);
+    atomic_store_explicit(&progress.done, done, memory_order_relaxed);
+    atomic_store_explicit(&progress.total, total, memory_order_relaxed);
+    atomic_store_explicit(&progress.findings, findings, memory_order_relaxed);
+    atomic_store_explicit(&progress.counted, true, memory_order_relaxed);
+}
+
+void cmd_progress_search(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    cmd_progress_set("search", done, total, 0);
 }
 
 bool cmd_progress_scan(void *context, uint64_t done, uint64_t total)
 {
-    struct cmd_progress *progress = context;
-    progress->bytes = done;
-    progress->total_bytes = total;
-    progress->details = "metadata";
-    cmd_progress_show(progress);
+    (void)context;
+    cmd_progress_set("scan", done, total, 0);
     return true;
 }
 
-void cmd_progress_end(struct cmd_progress *progress)
+/* Other lines. */
+
+void cmd_progress_hide(void)
 {
-    cmd_progress_clear(progress);
-    progress->shown = false;
+    flockfile(stderr);
+    clear();
+}
+
+void cmd_progress_release(void)
+{
+    funlockfile(stderr);
+}
+
+struct bw_error *cmd_progress_around(struct bw_error *(*write)(const char *bytes, size_t length),
+                                     const char *bytes, size_t length)
+{
+    if (!progress.mixed || !length)
+        return write(bytes, length);
+    cmd_progress_hide();
+    struct bw_error *error = write(bytes, length);
+    progress.inside = bytes[length - 1] != '\n';
+    progress.written = now();
+    cmd_progress_release();
+    return error;
 }

@@ -9,6 +9,7 @@
 #include "base/file_set.h"
 #include "cmd/command.h"
 #include "cmd/common/partitions.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/sandbox.h"
 #include "cmd/probes/recorder.h"
 
@@ -87,6 +88,7 @@ static struct bw_error *planned(void *context, const struct bw_fs *fs)
     BW_TRY(cmd_statedump_open(opening->common, fs, &session->statedump));
     BW_TRY(open_outputs(opening->common, fs));
     BW_TRY(cmd_sandbox_enter(opening->common, fs));
+    cmd_progress_begin(opening->common);
     return cmd_probes_start(session->probes);
 }
 
@@ -137,8 +139,10 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
     options.planned = planned;
     options.planned_context = &opening;
     options.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)common};
+    options.searched = cmd_progress_search;
     BW_TRY(open_fs(&options, &session->fs));
     cmd_statedump_start(session->statedump, session->fs);
+    cmd_progress_watch(session->fs, session->statedump);
     return NULL;
 }
 
@@ -173,6 +177,7 @@ struct bw_error *cmd_try_open(const struct cmd_common *common,
     struct bw_error *error = open_steps(common, session, open_fs);
     if (!error)
         return NULL;
+    cmd_progress_end();
     bw_error_add_cause(error, cmd_statedump_stop(session->statedump));
     bw_error_add_cause(error, cmd_probes_close(session->probes));
     *session = (struct cmd_session){0};
@@ -201,6 +206,7 @@ static int open_session(const struct cmd_common *common, struct cmd_session *ses
     struct bw_error *error = open_steps(common, session, open_fs);
     if (!error)
         return STATUS_OK;
+    cmd_progress_end();
     int status = cmd_fail_to_open(common, error);
     if (common->verbose)
         cmd_recorder_print_last();
@@ -237,6 +243,7 @@ int cmd_open_images(const struct cmd_common *common, struct cmd_session *session
 
 int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *session)
 {
+    cmd_progress_end();
     int status = fail_output(common, cmd_statedump_stop(session->statedump), STATUS_OK);
     bw_fs_close(session->fs);
     return fail_output(common, cmd_probes_close(session->probes), status);

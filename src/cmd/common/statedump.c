@@ -1,48 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Statedumps of a running command. SIGUSR1 is blocked in all threads, and one thread waits for it:
- * a statedump is written by ordinary code, not by a signal handler.
- */
+/* Statedumps of a running command: on SIGUSR1, which progress.c waits for, and at the end. */
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/thread.h"
 #include "cmd/command.h"
 
 struct cmd_statedump {
     const struct cmd_common *common;
     const struct bw_fs *fs; /* NULL: it is not open yet */
     int descriptor;
-    pthread_t thread;
-    bool listening;
-    atomic_bool stopping;
 };
-
-static sigset_t signal_set(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGUSR1);
-    return set;
-}
-
-void cmd_statedump_prepare(void)
-{
-    sigset_t set = signal_set();
-    pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
 
 static struct bw_error *write_to(void *context, const char *text, size_t length)
 {
     const struct cmd_statedump *statedump = context;
-    const char *name = statedump->common->statedump;
-    return cmd_write_file(statedump->descriptor, name ? name : "stderr", text, length);
+    return cmd_write_file(statedump->descriptor, statedump->common->statedump, text, length);
 }
 
 /* A file holds only the last statedump. */
@@ -56,17 +31,11 @@ static struct bw_error *dump(struct cmd_statedump *statedump)
     return bw_fs_statedump(statedump->fs, write_to, statedump);
 }
 
-static void *listen_for_signals(void *context)
+void cmd_statedump_write(struct cmd_statedump *statedump)
 {
-    struct cmd_statedump *statedump = context;
-    sigset_t set = signal_set();
-    int number;
-    while (sigwait(&set, &number) == 0 && !atomic_load(&statedump->stopping)) {
-        struct bw_error *error = dump(statedump);
-        if (error)
-            cmd_fail(statedump->common, error);
-    }
-    return NULL;
+    struct bw_error *error = dump(statedump);
+    if (error)
+        cmd_fail(statedump->common, error);
 }
 
 struct bw_error *cmd_open_output(const struct bw_fs *fs, const char *taken, const char *name,
@@ -88,12 +57,14 @@ struct bw_error *cmd_statedump_open(const struct cmd_common *common, const struc
                                     struct cmd_statedump **result)
 {
     const char *name = common->statedump;
+    if (!name)
+        return NULL;
     BW_AUTO_FREE struct cmd_statedump *statedump = calloc(1, sizeof *statedump);
     if (!statedump)
         return bw_error_no_memory();
     statedump->common = common;
     statedump->descriptor = STDERR_FILENO;
-    if (name && strcmp(name, "-") != 0)
+    if (strcmp(name, "-") != 0)
         BW_TRY(cmd_open_output(planned, common->probes.blackbox, name, &statedump->descriptor));
     *result = BW_TAKE(statedump);
     return NULL;
@@ -101,21 +72,15 @@ struct bw_error *cmd_statedump_open(const struct cmd_common *common, const struc
 
 void cmd_statedump_start(struct cmd_statedump *statedump, const struct bw_fs *fs)
 {
-    statedump->fs = fs;
-    /* Without a thread there is still the statedump at the end. */
-    statedump->listening = bw_thread_start(&statedump->thread, listen_for_signals, statedump) == 0;
+    if (statedump)
+        statedump->fs = fs;
 }
 
 struct bw_error *cmd_statedump_stop(struct cmd_statedump *statedump)
 {
     if (!statedump)
         return NULL;
-    atomic_store(&statedump->stopping, true);
-    if (statedump->listening) {
-        pthread_kill(statedump->thread, SIGUSR1);
-        pthread_join(statedump->thread, NULL);
-    }
-    struct bw_error *error = statedump->common->statedump && statedump->fs ? dump(statedump) : NULL;
+    struct bw_error *error = statedump->fs ? dump(statedump) : NULL;
     if (statedump->descriptor != STDERR_FILENO && close(statedump->descriptor) && !error)
         error = bw_error_from_errno(errno, "cannot write to %s", statedump->common->statedump);
     free(statedump);

@@ -80,17 +80,14 @@ struct bw_error *cmd_past_open(struct cmd_index *index, struct bw_fs *fs,
                                struct bw_past_options *how, struct bw_past **past)
 {
     const struct cmd_common *common = index->before;
-    struct cmd_progress progress = {0};
     how->scanning = settings->no_scan ? BW_PAST_SCAN_NEVER
                     : common->scan    ? BW_PAST_SCAN_ALWAYS
                                       : BW_PAST_SCAN_SMALL;
     how->index = index->bytes.data;
     how->index_size = index->bytes.length;
     how->progress = cmd_progress_scan;
-    how->context = &progress;
-    cmd_progress_start(&progress, common->quiet);
     struct bw_error *error = bw_past_open(fs, how, past);
-    cmd_progress_end(&progress);
+    cmd_progress_expect(0);
     bw_buffer_free(&index->bytes);
     return error ? error : keep_index(index, *past);
 }

@@ -13,6 +13,7 @@
 #include "base/escape.h"
 #include "cmd/command.h"
 #include "cmd/common/last_words.h"
+#include "cmd/common/progress.h"
 
 /* Thousands of small subvolumes must not cost a system call each. Bytes older than this are written
  * with the next ones. */
@@ -48,7 +49,9 @@ static void append_way(struct bw_buffer *line, const struct bw_error_hop *way)
 
 static void print_line(const struct bw_buffer *line)
 {
+    cmd_progress_hide();
     fprintf(stderr, "btrfs-walk: %.*s\n", (int)line->length, line->data ? line->data : "");
+    cmd_progress_release();
 }
 
 /* The lines of -vv after a message: its way through the layers, then its causes with theirs. */
@@ -133,7 +136,7 @@ struct bw_error *cmd_write_file(int descriptor, const char *name, const char *by
     return NULL;
 }
 
-static struct bw_error *write_all(const char *bytes, size_t length)
+static struct bw_error *write_stdout(const char *bytes, size_t length)
 {
     struct bw_error *error = cmd_write_file(STDOUT_FILENO, "stdout", bytes, length);
     if (error && error->system == EPIPE) {
@@ -144,6 +147,11 @@ static struct bw_error *write_all(const char *bytes, size_t length)
         raise(SIGPIPE);
     }
     return error;
+}
+
+static struct bw_error *write_all(const char *bytes, size_t length)
+{
+    return cmd_progress_around(write_stdout, bytes, length);
 }
 
 static long long now(void)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "cmd/common/progress.h"
 
 const struct cmd_option cmd_export_options[] = {
     {0, "subvol", "NAME|ID",
@@ -77,6 +78,31 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
     status = cmd_fail(common, error);
     cmd_close(common, &export->session);
     return status;
+}
+
+static struct bw_error *count(void *context, const struct bw_entry *entry)
+{
+    uint64_t *bytes = context;
+    const struct bw_inode *inode = entry->inode;
+    if (inode && S_ISREG(inode->mode)) /* what is allocated is read; holes are not */
+        *bytes += inode->bytes < inode->size ? inode->bytes : inode->size;
+    return NULL;
+}
+
+void cmd_export_expect(struct cmd_export *export)
+{
+    const struct bw_starts *starts = &export->starts;
+    struct bw_walk_options wanted = export->settings->walk;
+    uint64_t bytes = 0;
+    wanted.struct_size = sizeof wanted;
+    wanted.visit = count;
+    wanted.visit_inodes = true;
+    wanted.context = &bytes;
+    for (size_t i = 0; cmd_progress_is_shown() && (i < starts->count || i == 0); i++) {
+        wanted.start = starts->count ? starts->paths[i] : NULL;
+        bw_error_free(bw_walk(export->session.fs, &wanted, NULL));
+    }
+    cmd_progress_expect(bytes);
 }
 
 /* Adds a pass, of the types that --type has left of these. */

@@ -55,6 +55,9 @@ struct cmd_export {
 int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings *settings,
                     struct cmd_export *export);
 
+/** Finds out how many bytes of data there will be, if the progress is shown. */
+void cmd_export_expect(struct cmd_export *export);
+
 /** Starts the walks for all PATHs, or for everything: first for these types, then, unless it is 0,
  * for those.
  */

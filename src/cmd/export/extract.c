@@ -77,33 +77,6 @@ static uint64_t seed_of(const struct bw_fs *fs)
     return seed;
 }
 
-static struct bw_error *count(void *context, const struct bw_entry *entry)
-{
-    struct cmd_progress *progress = context;
-    if (!entry->inode || !S_ISREG(entry->inode->mode))
-        return NULL;
-    progress->total_files++;
-    /* What is allocated is read; holes are not. */
-    progress->total_bytes +=
-        entry->inode->bytes < entry->inode->size ? entry->inode->bytes : entry->inode->size;
-    return NULL;
-}
-
-/* Finds out how much there is to do, if the progress is shown. */
-static void count_all(struct extract *extract)
-{
-    const struct bw_starts *starts = &extract->export.starts;
-    struct bw_walk_options wanted = extract->export.settings->walk;
-    wanted.struct_size = sizeof wanted;
-    wanted.visit = count;
-    wanted.visit_inodes = true;
-    wanted.context = &extract->progress;
-    for (size_t i = 0; extract->progress.shown && (i < starts->count || i == 0); i++) {
-        wanted.start = starts->count ? starts->paths[i] : NULL;
-        bw_error_free(bw_walk(extract->export.session.fs, &wanted, NULL));
-    }
-}
-
 /* Symbolic links come last: while files are being made, none of them is there to be followed by
  * other processes. */
 static struct bw_error *extract_files(struct extract *extract)
@@ -197,11 +170,10 @@ static int extract_image(const struct cmd_common *common, struct extract_setting
     extract->file.descriptor = -1;
     pthread_mutex_init(&extract->lock, NULL);
     extract->again_end = &extract->again;
-    cmd_progress_start(&extract->progress, common->quiet);
     catch_signals(&extract->file);
     struct bw_error *error = work(extract, context);
     catch_signals(NULL);
-    cmd_progress_end(&extract->progress);
+    cmd_progress_end();
     list_missed(extract);
     status = cmd_export_close(&extract->export, error);
     free_all(extract);
@@ -244,7 +216,7 @@ int extract_run(const struct cmd_common *common, struct extract_settings *settin
 static struct bw_error *extract_all(struct extract *extract, void *context)
 {
     (void)context;
-    count_all(extract);
+    cmd_export_expect(&extract->export);
     return extract_from(extract, extract->export.session.fs);
 }
 

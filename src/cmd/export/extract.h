@@ -49,7 +49,6 @@ struct extract {
     struct bw_xattr_reader *xattrs;
     struct bw_buffer text; /**< the target of a link, symbolic or hard */
     struct cmd_bad_ranges bad;
-    struct cmd_progress progress;
     struct bw_error *missed[EXTRACT_LISTED];
     uint64_t missed_count;
 };

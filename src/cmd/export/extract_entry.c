@@ -265,8 +265,7 @@ struct bw_error *extract_take(void *context, const struct bw_stream_file *file,
         return NULL;
     struct bw_error *error =
         bw_target_file_write(&extract->file, part->offset, part->bytes, (size_t)part->length);
-    extract->progress.bytes += part->length;
-    cmd_progress_show(&extract->progress);
+    cmd_progress_add(part->length);
     return error ? give_up_file(extract, bw_error_prefix(error, "%s", item->path.data)) : NULL;
 }
 
@@ -387,8 +386,6 @@ struct bw_error *extract_finish(void *context, const struct bw_stream_file *file
     cmd_bad_flush(&extract->bad);
     bw_target_file_abandon(&extract->file);
     extract->began = extract->failed = extract->lost = extract->zeroed = false;
-    extract->progress.files += item->type == S_IFREG && !again;
-    cmd_progress_show(&extract->progress);
     if (again)
         put_again(extract, item);
     else

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Hashing the files of a stream: the hashes are used again, whichever thread has a file for one. */
+#include "cmd/common/progress.h"
 #include "cmd/export/export.h"
 
 #include "base/cleanup.h"
+#include "cmd/common/progress.h"
 
 enum { MOST_SPARE = sizeof((struct cmd_hashing *)0)->spare / sizeof(struct bw_hash *) };
 
@@ -54,6 +56,8 @@ static bool has_too_large_holes(struct bw_feed_item *item, const struct bw_data_
 static void add_part(struct bw_hash *hash, struct bw_feed_item *item,
                      const struct bw_data_part *part)
 {
+    if (part->kind == BW_DATA_BYTES)
+        cmd_progress_add(part->length);
     if (item->error)
         return; /* there will be no hash of it */
     if (has_too_large_holes(item, part))

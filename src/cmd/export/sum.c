@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/escape.h"
+#include "cmd/common/progress.h"
 #include "cmd/export/export.h"
 
 struct sum_state {
@@ -145,6 +146,7 @@ static struct bw_error *sum_files(struct sum *sum)
                                      .finish = finish,
                                      .context = sum,
                                      .held = cmd_export_held};
+    cmd_export_expect(&sum->export);
     struct bw_error *error = cmd_export_start(&sum->export, BW_WALK_FILES, 0);
     if (!error)
         error = bw_stream_run(sum->export.session.fs, &stream);

@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "cmd/common/bad_ranges.h"
 #include "cmd/common/output_file.h"
+#include "cmd/common/progress.h"
 #include "cmd/export/export.h"
 #include "export/archive.h"
 #include "export/directory_order.h"
@@ -257,9 +258,10 @@ static struct bw_error *take_file(void *context, const struct bw_stream_file *fi
     tar->wanted -= part->length < tar->wanted ? part->length : tar->wanted;
     if (part->kind == BW_DATA_BAD)
         return take_bad(tar, item, part);
-    return part->kind == BW_DATA_BYTES
-               ? bw_archive_add(tar->archive, part->bytes, (size_t)part->length)
-               : bw_archive_add_zeros(tar->archive, part->length);
+    if (part->kind == BW_DATA_HOLE)
+        return bw_archive_add_zeros(tar->archive, part->length);
+    cmd_progress_add(part->length);
+    return bw_archive_add(tar->archive, part->bytes, (size_t)part->length);
 }
 
 static struct bw_error *finish_file(void *context, const struct bw_stream_file *file, bool complete)
@@ -301,6 +303,7 @@ static struct bw_error *write_archive(const struct tar_state *state, struct tar 
                                      .held = cmd_export_held};
     BW_TRY(bw_archive_create(tar->format, cmd_output_file_add, &tar->file, &tar->archive));
     BW_TRY(start_output(tar));
+    cmd_export_expect(&tar->export);
     BW_TRY(cmd_export_start(&tar->export, BW_WALK_ALL, 0));
     BW_TRY(bw_stream_run(tar->export.session.fs, &stream));
     BW_TRY(bw_directory_order_end(&tar->directories));

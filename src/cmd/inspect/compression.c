@@ -12,6 +12,7 @@
 #include "btrfs-walk/records.h"
 #include "cmd/common/listing.h"
 #include "cmd/common/paths.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/selection.h"
 
 struct compression_state {
@@ -142,6 +143,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;
     BW_TRY(cmd_selection_prepare(&state->selection, listing->session.fs, state->subvolume));
+    cmd_progress_expect_trees(listing->session.fs, true);
     BW_TRY(bw_compression_begin(listing->session.fs, &wanted, &count));
     struct bw_error *error = add_all(listing->common, state, count);
     if (!error)

@@ -9,6 +9,7 @@
 #include "btrfs-walk/records.h"
 #include "cmd/common/listing.h"
 #include "cmd/common/paths.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/selection.h"
 
 struct du_state {
@@ -105,6 +106,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .take = take,
         .context = du,
     };
+    cmd_progress_expect_trees(du->listing->session.fs, true);
     struct bw_error *error = bw_du(du->listing->session.fs, &wanted);
     if (!error || error->code != BW_ERROR_NOT_FOUND)
         return error;

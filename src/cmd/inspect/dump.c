@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "btrfs-walk/dump.h"
 #include "cmd/command.h"
+#include "cmd/common/progress.h"
 
 struct numbers {
     uint64_t *values;
@@ -89,6 +90,8 @@ static struct bw_error *print(struct bw_fs *fs, struct dump_state *dump, struct 
 {
     for (size_t i = 0; i < dump->blocks.count; i++)
         BW_TRY(bw_dump_block(fs, dump->blocks.values[i], &dump->dump, cmd_write, output));
+    if (!dump->trees.count && !dump->blocks.count)
+        cmd_progress_expect_trees(fs, false);
     if (dump->trees.count || !dump->blocks.count)
         BW_TRY(bw_dump_trees(fs, dump->trees.values, dump->trees.count, &dump->dump, cmd_write,
                              output));

@@ -11,6 +11,7 @@
 #include "btrfs-walk/space.h"
 #include "btrfs-walk/tree.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 #include "cmd/inspect/bad_map.h"
 
 struct owner_state {
@@ -327,6 +328,7 @@ static struct bw_error *ask(struct asking *asking)
     const struct bad_ranges *ranges = by_device ? &asking->ranges : &asking->given;
     owners.ranges = ranges->items;
     owners.count = ranges->count;
+    cmd_progress_expect_trees(asking->fs, false);
     BW_TRY(bw_owners_find(asking->fs, &owners));
     return by_device && !state->subvolume ? map_ranges(asking, true) : NULL;
 }

@@ -10,6 +10,7 @@
 #include "btrfs-walk/subvolume.h"
 #include "cmd/common/answers.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 
 struct space_state {
     struct cmd_rows_settings rows;
@@ -147,6 +148,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     struct bw_shares *shares = NULL;
     struct ids ids = {0};
     struct bw_error *error = state->free_if.length ? find_all(&space, &state->free_if, &ids) : NULL;
+    cmd_progress_expect_trees(listing->session.fs, false);
     if (!error)
         error = bw_shares_open(listing->session.fs, &wanted, &shares);
     space.shares = shares;

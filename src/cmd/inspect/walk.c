@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "cmd/command.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/rows.h"
 #include "cmd/common/selection.h"
 
@@ -106,6 +107,7 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
     walk->options.consume = stream.rows ? bw_rows_take : cmd_write;
     walk->options.context = stream.rows ? (void *)&stream : &output;
     struct bw_error *error = cmd_selection_prepare(&walk->selection, fs, walk->options.subvolume);
+    cmd_progress_expect_trees(fs, true);
     if (!error)
         error = bw_walk(fs, &walk->options, summary);
     if (stream.rows && !is_usage(error))

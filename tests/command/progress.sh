@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# How far a long command has come: on a terminal, and on SIGUSR1. A layer makes the work long; then
+# the tests wait for what they want to see, and for no time.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+have python3 || { skip "there is no Python"; finish; }
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain lost-leaf-directory || exit 1
+image=$BUILD/fixtures/plain/dev1.img
+damaged=$BUILD/fixtures/lost-leaf-directory/dev1.img
+on_terminal=$ROOT/tests/support/on-terminal.py
+
+# No superblock: the whole device is searched while the file system is opened.
+cp --sparse=always "$image" "$WORK/bare.img"
+for place in 16 16384; do
+    dd if=/dev/zero of="$WORK/bare.img" bs=4096 count=1 seek=$place conv=notrunc 2> /dev/null
+done
+
+# shows FILE REGEX DELAY COMMAND...: a line of progress is like that; it will be in FILE.
+size='[0-9.]+[KMGT]?' left='(, [0-9:]+ left)?'
+shows() {
+    local file=$1 regex=$2 delay=$3
+    shift 3
+    "$on_terminal" "$regex" "$PROGRAM" "$@" --insert "debug/delay-gen@device-1,delay=$delay" \
+        > "$WORK/$file" 2>&1 &
+    shown+=("$file" "$regex")
+}
+shown=()
+shows opening 'opening' 5s walk "$image"
+shows walk "$size of $size, $size/s$left" 100ms walk "$image"
+shows space "$size of $size, $size/s$left" 100ms space "$image"
+shows sum "$size of $size, $size/s$left" 50ms sum "$image"
+shows tar "$size of $size, $size/s$left" 50ms tar "$image"
+shows extract "$size of $size, $size/s$left" 50ms extract -C "$WORK/new" "$image"
+shows check "$size of $size, [a-z]+, $size/s$left" 25ms check "$image"
+shows roots "$size of $size, scan, $size/s$left" 100ms roots "$image"
+shows search "$size of $size, search, $size/s$left" 200ms --scan "$WORK/bare.img"
+mkdir "$WORK/new"
+"$on_terminal" signal "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=5s "$image" \
+    > "$WORK/signal" 2>&1 &
+"$on_terminal" whole "$PROGRAM" --insert debug/delay-gen@device-1,delay=10ms "$damaged" \
+    > "$WORK/whole" &
+"$on_terminal" both "$PROGRAM" ls --insert debug/delay-gen@device-1,delay=150ms "$image" \
+    > "$WORK/both" &
+"$on_terminal" whole "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=100ms "$image" \
+    > "$WORK/quiet" &
+"$PROGRAM" "$damaged" > /dev/null 2> "$WORK/messages"
+wait
+for ((i = 0; i < ${#shown[@]}; i += 2)); do
+    holds "${shown[i]}: $(cat "$WORK/${shown[i]}")" \
+        grep -qxE "${shown[i + 1]}" "$WORK/${shown[i]}"
+done
+holds "a signal: $(cat "$WORK/signal")" grep -qxE 'btrfs-walk: opening' "$WORK/signal"
+holds "only the messages are left" cmp "$WORK/messages" "$WORK/whole"
+is "only the results are left" "$(cat "$WORK/both")" "$("$PROGRAM" ls "$image")"
+is "nothing with -q" "$(cat "$WORK/quiet")" ""
+finish

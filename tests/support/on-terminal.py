@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs a command with stderr on a terminal, and prints what can be seen there.
+
+    tests/support/on-terminal.py whole COMMAND...   what is left on the terminal in the end
+    tests/support/on-terminal.py both COMMAND...    the same, with stdout on it, too
+    tests/support/on-terminal.py REGEX COMMAND...   a line of progress that matches (the last one,
+                                                    if none does); then the command is killed
+    tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+ERASE = b"\r\x1b[K"
+
+
+def pieces(descriptor):
+    """What comes, as it comes."""
+    while True:
+        try:
+            piece = os.read(descriptor, 65536)
+        except OSError:  # the other end of the terminal is closed
+            return
+        if not piece:
+            return
+        yield piece
+
+
+def line_like(terminal, regex):
+    """A line of progress is written behind ERASE, and complete in one piece."""
+    line = "none"
+    for piece in pieces(terminal):
+        for part in piece.decode().split(ERASE.decode())[1:]:
+            line = part or line
+            if re.fullmatch(regex, line):
+                return line
+    return line
+
+
+def blocks(child, number):
+    for line in open(f"/proc/{child.pid}/status"):
+        if line.startswith("SigBlk:"):
+            return int(line.split()[1], 16) >> (number - 1) & 1
+    return False
+
+
+def main(mode, *command):
+    terminal, other = os.pipe() if mode == "signal" else os.openpty()
+    child = subprocess.Popen(command, stderr=other,
+                             stdout=other if mode == "both" else subprocess.DEVNULL)
+    os.close(other)
+    if mode in ("whole", "both"):
+        seen = b"".join(pieces(terminal)).replace(b"\r\n", b"\n")
+        print(re.sub(rb"[^\n]*\r\x1b\[K", b"", seen).decode(), end="")
+        sys.exit(child.wait())
+    if mode == "signal":
+        while not blocks(child, signal.SIGUSR1):
+            pass
+        child.send_signal(signal.SIGUSR1)
+        print(next(pieces(terminal), b"none").decode(), end="")
+    else:
+        print(line_like(terminal, mode))
+    child.kill()
+    child.wait()
+
+
+main(*sys.argv[1:])
