@@ -61,6 +61,10 @@ DIAGNOSTICS = (
     "with 'note: ', 'warning: ' or 'damage: ' unless it ends the command. A message about damage "
     "names what is damaged, where it lies, and what is wrong with it. Control characters in names "
     "are escaped.",
+    "If a command takes more than a second and stderr is a terminal, a line there shows how far it "
+    "is: bytes done and to be done, what is being done, bytes a second, and the time left. --quiet "
+    "shows none. On SIGUSR1 a command writes one such line to stderr, wherever that goes; with "
+    "--statedump it writes a statedump instead.",
     "Damage changes the exit status unless something good was found in its place. --quiet leaves "
     "out all messages but the last of a command that fails; --verbose adds notes about bad copies "
     "that were replaced by good ones.",

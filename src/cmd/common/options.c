@@ -112,7 +112,8 @@ const struct cmd_option cmd_image_options[] = {
     {0, "insert", "LAYER", "TYPE@VOLUME[,KEY=VALUE...]: insert a layer above a volume (repeatable)",
      .take = take_edit},
     {0, "statedump", "FILE",
-     "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1",
+     "write the state of all layers to FILE, or to stderr (-), at the end and on SIGUSR1, which "
+     "then shows no progress",
      CMD_TEXT(struct cmd_common, statedump)},
     CMD_GROUP(cmd_probe_options, struct cmd_common, probes),
     {0},
