@@ -170,7 +170,7 @@ expect "help" 0 - ls --help
 is "lines of options that are too long" \
     "$(sed -n '/^Options:/,/^Examples/p' "$WORK/out" | grep -E '.{80}')" ""
 is "its headings" "$(grep -E '^[A-Z][A-Za-z ]*:$' "$WORK/out" | paste -sd,)" \
-    "Options:,Filters:,Images:,Older states:,General:,Exit status:,Examples:"
+    "Options:,Columns and JSON:,Filters:,Images:,Older states:,General:,Exit status:,Examples:"
 holds "what it leaves out" grep -q 'shown by --help=all' "$WORK/out"
 expect "all of it" 0 - ls --help=all
 is "its headings, too" "$(grep -E '^(Layers|Probes):$' "$WORK/out" | paste -sd,)" "Layers:,Probes:"

@@ -73,6 +73,8 @@ rule "no function of more than 60 lines in shell" "$(git ls-files -co --exclude-
 rule "no path of one machine" \
     "$(git grep -nE '(^|[^A-Za-z0-9_.])/(home|work)/[a-z]' -- . ':!fixtures' ':!*.md' \
     ':!tests/command/structure.sh' 2> /dev/null)"
+rule "completions only ask the program" "$(grep -L -e --complete completions/*btrfs-walk*
+    wc -l completions/* | awk '$2 != "total" && $1 > 50')"
 # Words of the tests of the check, without the names of structures, some of which are also codes.
 tested=$(sed -E 's/SET(_AT)?\([^"]*\)//g; s/bw_disk_[a-z_]+//g' tests/unit/test_check*.c \
     tests/command/check*.sh | tr _ - | grep -oE '[a-z]+(-[a-z]+)+|metadump|unfinished|relocation')
