@@ -51,8 +51,11 @@ SECCOMP  ?= $(if $(filter 1,$(SANDBOX)),$(call exists,libseccomp >= 2.5),0)
 # The mount command needs libfuse 3; without it, that command says so.
 FUSE     ?= $(call exists,fuse3 >= 3.8)
 
-# Pictures are written as PNG with libpng; without it, as SVG.
-PNG      ?= $(call exists,libpng)
+# Pictures are written as PNG with libpng; without it, as SVG. It is not always there to be linked
+# statically.
+PNG      ?= $(if $(filter 1,$(STATIC)),$(if $(wildcard \
+    $(shell $(PKG_CONFIG) --variable=libdir libpng 2> /dev/null)/libpng.a),1,0),\
+    $(call exists,libpng))
 
 # What the source sees as BW_USDT and so on. The shell is asked once.
 FEATURES := USDT SANDBOX SECCOMP FUSE NBD ISAL PNG STATIC
