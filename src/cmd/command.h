@@ -186,7 +186,7 @@ extern const struct command cmd_chunks, cmd_map, cmd_usage, cmd_check, cmd_owner
     cmd_compression;
 extern const struct command cmd_diff, cmd_deleted, cmd_versions, cmd_roots;
 
-extern const struct command cmd_picture, cmd_report_page;
+extern const struct command cmd_picture, cmd_report;
 extern const struct command cmd_sum, cmd_tar, cmd_extract, cmd_bodyfile, cmd_mount;
 
 /** Options that several commands have: all that open a file system (the first), and all (the
@@ -281,7 +281,7 @@ int cmd_close_outputs(const struct cmd_common *common, struct cmd_session *sessi
 
 /** Prints a note, warning or damage to stderr; for a bw_reporter whose context is a struct
  * cmd_common. */
-void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error);
+void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error);
 
 /** Prints the error that ended a command to stderr, frees it, and returns the exit status for it.
  */

@@ -18,25 +18,13 @@ const char cmd_topic_files[] = "Files", cmd_topic_export[] = "Getting files out"
            cmd_topic_program[] = "This program";
 
 const struct command *const cmd_table[] = {
-    &cmd_walk,        &cmd_ls,
-    &cmd_stat,        &cmd_readlink,
-    &cmd_xattr,       &cmd_cat,
-    &cmd_extents,     &cmd_versions,
-    &cmd_du,          &cmd_compression,
-    &cmd_sum,         &cmd_tar,
-    &cmd_extract,     &cmd_deleted,
-    &cmd_bodyfile,    &cmd_mount,
-    &cmd_info,        &cmd_check,
-    &cmd_owner,       &cmd_devices,
-    &cmd_usage,       &cmd_picture,
-    &cmd_report_page, &cmd_subvolumes,
-    &cmd_diff,        &cmd_roots,
-    &cmd_space,       &cmd_qgroups,
-    &cmd_log,         &cmd_super,
-    &cmd_chunks,      &cmd_map,
-    &cmd_tree_stats,  &cmd_dump,
-    &cmd_graph,       &cmd_xlators,
-    &cmd_blackbox,    NULL,
+    &cmd_walk,     &cmd_ls,       &cmd_stat,       &cmd_readlink,    &cmd_xattr,  &cmd_cat,
+    &cmd_extents,  &cmd_versions, &cmd_du,         &cmd_compression, &cmd_sum,    &cmd_tar,
+    &cmd_extract,  &cmd_deleted,  &cmd_bodyfile,   &cmd_mount,       &cmd_info,   &cmd_check,
+    &cmd_owner,    &cmd_devices,  &cmd_usage,      &cmd_picture,     &cmd_report, &cmd_subvolumes,
+    &cmd_diff,     &cmd_roots,    &cmd_space,      &cmd_qgroups,     &cmd_log,    &cmd_super,
+    &cmd_chunks,   &cmd_map,      &cmd_tree_stats, &cmd_dump,        &cmd_graph,  &cmd_xlators,
+    &cmd_blackbox, NULL,
 };
 
 /* An image must not get the number of a standard stream that is closed. Writing to a closed stdout

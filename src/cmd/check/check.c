@@ -155,7 +155,7 @@ static bool has_images(const struct bw_error *why)
 static struct bw_error *open_images(struct check *check)
 {
     struct bw_fs_options images = cmd_fs_options(check->common);
-    images.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)check->common};
+    images.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)check->common};
     return bw_fs_open_images(&images, &check->session.fs);
 }
 

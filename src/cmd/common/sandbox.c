@@ -141,7 +141,7 @@ static const char *outcome(int problem)
 
 static void tell(const struct cmd_common *common, struct bw_error *note)
 {
-    cmd_report((void *)(uintptr_t)common, BW_NOTE, note);
+    cmd_tell((void *)(uintptr_t)common, BW_NOTE, note);
     bw_error_free(note);
 }
 

@@ -138,7 +138,7 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
     options.probes = cmd_probes_set_of(session->probes);
     options.planned = planned;
     options.planned_context = &opening;
-    options.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)common};
+    options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
     options.searched = cmd_progress_search;
     BW_TRY(open_fs(&options, &session->fs));
     cmd_statedump_start(session->statedump, session->fs);
@@ -191,7 +191,7 @@ struct bw_error *cmd_open_other(const struct cmd_common *common, struct bw_fs **
         .paths = common->others,
         .path_count = common->other_count,
         .superblock_copy = BW_ANY_SUPERBLOCK_COPY,
-        .reporter = {cmd_report, (void *)(uintptr_t)common},
+        .reporter = {cmd_tell, (void *)(uintptr_t)common},
         .log = (enum bw_log_mode)common->log,
         .servers = common->servers,
     };

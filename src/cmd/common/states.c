@@ -130,7 +130,7 @@ struct bw_error *cmd_open_state(const struct cmd_common *common, struct bw_state
 {
     struct bw_fs_options options = cmd_fs_options(common);
     options.planned = NULL;
-    options.reporter = (struct bw_reporter){cmd_report, (void *)(uintptr_t)common};
+    options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
     options.state = state;
     return bw_fs_open(&options, fs);
 }

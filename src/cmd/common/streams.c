@@ -92,7 +92,7 @@ static void listen(const struct cmd_common *common, enum bw_severity severity,
         common->listener.report(common->listener.context, severity, error);
 }
 
-void cmd_report(void *context, enum bw_severity severity, const struct bw_error *error)
+void cmd_tell(void *context, enum bw_severity severity, const struct bw_error *error)
 {
     const struct cmd_common *common = context;
     listen(common, severity, error);

@@ -50,7 +50,7 @@ struct supers {
 
 static void say(struct supers *supers, struct bw_error *error)
 {
-    cmd_report((void *)(uintptr_t)supers->common, BW_WARNING, error);
+    cmd_tell((void *)(uintptr_t)supers->common, BW_WARNING, error);
     bw_error_free(error);
 }
 

@@ -204,7 +204,7 @@ static int run(const struct cmd_common *common, void *state)
     return status;
 }
 
-const struct command cmd_report_page = {
+const struct command cmd_report = {
     .name = "report",
     .topic = cmd_topic_volume,
     .operands = "IMAGE...",
