@@ -30,6 +30,8 @@ void bw_json_end(struct bw_json *json);
 void bw_json_number(struct bw_json *json, const char *name, uint64_t value);
 /** A signed number. */
 void bw_json_signed(struct bw_json *json, const char *name, int64_t value);
+/** A number that is text already, as JSON has it: "-1.5". */
+void bw_json_digits(struct bw_json *json, const char *name, const char *digits);
 /** true or false. */
 void bw_json_bool(struct bw_json *json, const char *name, bool value);
 /** Text that ends with NUL; the same as bw_json_bytes() with its length. NULL becomes null. */

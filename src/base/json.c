@@ -128,6 +128,12 @@ void bw_json_number(struct bw_json *json, const char *name, uint64_t value)
     bw_decimal_append(json->buffer, value);
 }
 
+void bw_json_digits(struct bw_json *json, const char *name, const char *digits)
+{
+    begin_value(json, name, "");
+    bw_buffer_append(json->buffer, digits, strlen(digits));
+}
+
 void bw_json_signed(struct bw_json *json, const char *name, int64_t value)
 {
     begin_value(json, name, "");

@@ -12,15 +12,46 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "btrfs-walk/file.h"
+#include "btrfs-walk/rows.h"
 #include "cmd/common/paths.h"
+#include "cmd/inspect/stat_format.h"
 
 struct stat_state {
     const char *subvolume;
+    const char *format; /* NULL: lines */
+    bool escapes;       /* in the format */
     bool json, follow;
-    bool not_first; /* an answer has been written */
+    unsigned times;           /* enum bw_rows_times */
+    struct bw_people *people; /* if the format shows their names */
+    bool not_first;           /* an answer has been written */
 };
 
+/* --format adds a newline, --printf knows escapes instead. */
+static struct bw_error *take_format(void *target, const struct cmd_option *option,
+                                    const char *format)
+{
+    struct stat_state *stat = target;
+    const char *problem;
+    const size_t length = stat_format_problem(format, &problem);
+    stat->format = format;
+    stat->escapes = strcmp(option->name, "printf") == 0;
+    return length ? bw_error_create(BW_ERROR_USAGE,
+                                    "--%s: '%.*s' is no directive (allowed: %%a %%A %%b %%B %%C "
+                                    "%%d %%D %%f %%F %%g %%G %%h %%i %%m %%n %%N %%o %%s %%r %%R "
+                                    "%%t %%T %%u %%U %%w %%W %%x %%X %%y %%Y %%z %%Z %%%%)",
+                                    option->name, (int)length, problem)
+                  : NULL;
+}
+
+static const char *const time_forms[] = {"ns", "iso", "seconds", NULL}; /* enum bw_rows_times */
+
 static const struct cmd_option options[] = {
+    {'c', "format", "FORMAT", "this for each file, and a newline; directives are those of stat(1)",
+     .take = take_format},
+    {0, "printf", "FORMAT", "the same with escapes like \\n, and without the newline",
+     .take = take_format},
+    {0, "times", "WORD", "times in JSON: nanoseconds since 1970 (ns, the default), iso, or seconds",
+     CMD_WORD(struct stat_state, times, time_forms)},
     {0, "json", NULL, "an object a line for each path", CMD_FLAG(struct stat_state, json)},
     {'L', "dereference", NULL, "follow a PATH that is a symbolic link",
      CMD_FLAG(struct stat_state, follow)},
@@ -81,13 +112,24 @@ static const char *type_name(const struct known *known)
 
 /* JSON. */
 
-static void add_time(struct bw_json *json, const char *name, const struct timespec *time)
+static void add_time(struct bw_json *json, unsigned times, const char *name,
+                     const struct timespec *time)
 {
-    bw_json_signed(json, name, bw_time_nanoseconds(time));
+    const int64_t nanoseconds = bw_time_nanoseconds(time);
+    char text[BW_DATE_LENGTH + 2];
+    if (times == BW_ROWS_NANOSECONDS) {
+        bw_json_signed(json, name, nanoseconds);
+    } else if (times == BW_ROWS_ISO) {
+        memcpy(bw_write_date(text, nanoseconds, 'T'), "Z", 2);
+        bw_json_text(json, name, text);
+    } else {
+        *bw_write_seconds(text, nanoseconds) = '\0';
+        bw_json_digits(json, name, text);
+    }
 }
 
 /* The members of the record fileinfo, in its order: what a walk writes of a file. */
-static void add_inode(struct bw_json *json, const struct known *known,
+static void add_inode(struct bw_json *json, const struct known *known, unsigned times,
                       const struct bw_buffer *absolute)
 {
     const struct bw_inode *inode = &known->inode;
@@ -101,10 +143,10 @@ static void add_inode(struct bw_json *json, const struct known *known,
     bw_json_number(json, "size", inode->size);
     bw_json_number(json, "bytes", inode->bytes);
     bw_json_number(json, "nlink", inode->link_count);
-    add_time(json, "atime", &inode->atime);
-    add_time(json, "mtime", &inode->mtime);
-    add_time(json, "ctime", &inode->ctime);
-    add_time(json, "otime", &inode->otime);
+    add_time(json, times, "atime", &inode->atime);
+    add_time(json, times, "mtime", &inode->mtime);
+    add_time(json, times, "ctime", &inode->ctime);
+    add_time(json, times, "otime", &inode->otime);
     bw_json_number(json, "generation", inode->generation);
     bw_json_number(json, "transid", inode->transid);
     bw_json_number(json, "sequence", inode->sequence);
@@ -141,13 +183,13 @@ static void add_lists(struct bw_json *json, const struct known *known)
 }
 
 static struct bw_error *write_json(const struct cmd_paths *paths, const struct known *known,
-                                   struct bw_buffer *text)
+                                   unsigned times_as, struct bw_buffer *text)
 {
     BW_AUTO_BUFFER struct bw_buffer absolute = {0};
     BW_TRY(cmd_paths_absolute(paths, known->path, &absolute));
     struct bw_json json = bw_json_start(text, false);
     bw_json_begin_object(&json, NULL);
-    add_inode(&json, known, &absolute);
+    add_inode(&json, known, times_as, &absolute);
     if (known->subvolume)
         bw_json_bytes(&json, "subvolume_path", known->subvolume, strlen(known->subvolume));
     if (known->target_length)
@@ -282,7 +324,7 @@ static struct bw_error *write_answer(struct stat_state *state, const struct cmd_
                                      const struct known *known, struct bw_buffer *text)
 {
     if (state->json)
-        return write_json(paths, known, text);
+        return write_json(paths, known, state->times, text);
     if (state->not_first)
         bw_buffer_append_byte(text, '\n');
     state->not_first = true;
@@ -293,9 +335,37 @@ static struct bw_error *write_answer(struct stat_state *state, const struct cmd_
     return NULL;
 }
 
+/* The format alone decides what is read. */
+static struct bw_error *write_format(struct stat_state *state, const struct cmd_paths *paths,
+                                     const char *path, const struct bw_place *place,
+                                     struct bw_buffer *text)
+{
+    struct bw_fs *fs = paths->session.fs;
+    struct bw_superblock_info superblock;
+    struct bw_inode inode;
+    BW_AUTO_FREE char *target = NULL;
+    BW_TRY(bw_inode_get(fs, place, &inode));
+    if (S_ISLNK(inode.mode) && strstr(state->format, "N"))
+        BW_TRY(bw_inode_readlink(fs, place, &target, &(size_t){0}));
+    if (!state->people && stat_format_names_people(state->format))
+        BW_TRY(bw_people_read(fs, state->subvolume ? paths->from : NULL, &state->people));
+    bw_fs_superblock(fs, &superblock);
+    const struct stat_facts facts = {path,         &inode,
+                                     place->inode, bw_subvolume_id(place->subvolume),
+                                     target,       superblock.sectorsize,
+                                     state->people};
+    stat_format_append(state->format, state->escapes, &facts, text);
+    if (!state->escapes)
+        bw_buffer_append_byte(text, '\n');
+    return NULL;
+}
+
 static struct bw_error *answer(void *context, struct cmd_paths *paths, const char *path,
                                const struct bw_place *place, struct bw_buffer *text)
 {
+    struct stat_state *state = context;
+    if (state->format)
+        return write_format(state, paths, path, place, text);
     struct known known = {.path = path, .place = *place};
     struct bw_xattr_reader *reader;
     BW_TRY(bw_xattr_reader_create(paths->session.fs, &reader));
@@ -310,8 +380,12 @@ static struct bw_error *answer(void *context, struct cmd_paths *paths, const cha
 
 static int run(const struct cmd_common *common, void *state)
 {
-    const struct stat_state *stat = state;
-    return cmd_paths_run(common, stat->subvolume, stat->follow, answer, state);
+    struct stat_state *stat = state;
+    if (stat->format && stat->json)
+        return cmd_fail(common, bw_error_create(BW_ERROR_USAGE, "--format excludes --json"));
+    const int status = cmd_paths_run(common, stat->subvolume, stat->follow, answer, state);
+    bw_people_destroy(stat->people);
+    return status;
 }
 
 const struct command cmd_stat = {
@@ -322,8 +396,14 @@ const struct command cmd_stat = {
     .details = CMD_PATHS_DETAILS
     "Prints the fields of the inode, times in UTC, flags, the subvolume, the names of the "
     "extended\n"
-    "attributes, and how many extents of each kind there are.\n",
+    "attributes, and how many extents of each kind there are.\n"
+    "\nThe directives of --format are those of stat(1); times are in UTC. Names of users and "
+    "groups\n"
+    "are those in the image. %d is the id of the subvolume; %m and %C, which only a mount has, "
+    "are\n"
+    "'?'.\n",
     .examples = "  btrfs-walk stat disk.img /etc/passwd                one file\n"
+                "  btrfs-walk stat -c '%A %U %s %y %N' disk.img /etc   in a format of one's own\n"
                 "  btrfs-walk stat --json disk.img /a /b | jq .flags   for programs\n",
     .options = options,
     .run = run,
