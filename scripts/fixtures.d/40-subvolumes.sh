@@ -291,3 +291,75 @@ fixture differences 'three snapshots, with changes of all kinds, and of places a
 	make_differences
 fixture quota-groups 'quota groups in each other, with limits' \
 	make_quota_groups
+
+# A layout of distributions, with owners that the image itself has names for, and all that ls and
+# stat show.
+people_tree() {
+	local n
+	mkdir -p "$1"/@/{etc,usr/bin,tmp,dev,srv/shared,srv/sticky} "$1"/@home/{ada,bob}
+	printf '%s\n' root:x:0:0:root:/root:/bin/sh ada:x:1000:1000::/home/ada:/bin/sh \
+		bob:x:1001:100::/home/bob:/bin/sh long-user-name:x:70000:70000::/:/bin/false \
+		> "$1/@/etc/passwd"
+	printf '%s\n' root:x:0: users:x:100:bob ada:x:1000: long-group-name:x:70000: \
+		> "$1/@/etc/group"
+	for n in tool su wall; do printf 'x\n' > "$1/@/usr/bin/$n"; done
+	chmod 755 "$1/@/usr/bin/tool"
+	chmod 4755 "$1/@/usr/bin/su"
+	chmod 2755 "$1/@/usr/bin/wall"
+	ln "$1/@/usr/bin/tool" "$1/@/usr/bin/tool.again"
+	ln -s tool "$1/@/usr/bin/link"
+	ln -s nowhere "$1/@/usr/bin/dangling"
+	ln -s ../../etc "$1/@/usr/bin/config"
+	chmod 1777 "$1/@/tmp"
+	chmod 777 "$1/@/srv/shared"
+	chmod 1755 "$1/@/srv/sticky"
+	mkfifo "$1/@/tmp/fifo"
+	mknod "$1/@/dev/null" c 1 3
+	mknod "$1/@/dev/loop7" b 7 7
+	for n in 1 20 300 4000 50000; do head -c "$n" /dev/zero > "$1/@home/ada/size-$n.dat"; done
+	for n in notes.tar .hidden archive.tar.gz README "it's.txt" ärger.TXT; do
+		printf '%s' "$n" > "$1/@home/bob/$n"
+	done
+	touch -d @0 "$1/@home/bob/README"
+	touch -d '2001-02-03 04:05:06.789 UTC' "$1/@home/bob/notes.tar"
+	touch -d '2030-01-01 UTC' "$1/@home/bob/archive.tar.gz"
+	touch -a -d '2010-01-01 UTC' "$1/@home/bob/.hidden"
+	touch -m -d '1969-12-31 23:59:59.5 UTC' "$1/@home/bob/it's.txt"
+	chown -R 1000:1000 "$1/@home/ada"
+	chown -R 1001:100 "$1/@home/bob"
+	chown 70000:70000 "$1/@home/ada/size-1.dat"
+	chown 4242:4242 "$1/@home/bob/README"
+	chmod 640 "$1/@home/ada/size-20.dat"
+}
+
+# What ls and stat say, with the names of the image: its files are put over those of the machine,
+# where no other process sees them.
+people_answers() {
+	local line
+	export TZ=UTC LC_ALL=C.UTF-8 TIME_STYLE=full-iso
+	mount --bind "$1/@/etc/passwd" /etc/passwd
+	mount --bind "$1/@/etc/group" /etc/group
+	cd "$1" || return
+	while IFS= read -r line; do
+		printf '$ %s\n' "$line"
+		eval "${line/ --names/}"
+	done
+}
+
+make_people() {
+	devices 1 128M
+	format
+	attach
+	subvolume "$mnt/@"
+	subvolume "$mnt/@home"
+	people_tree "$mnt"
+	snapshot "$mnt/@" "$mnt/@snapshot"
+	detach
+	quiet mount -o loop,ro "${file[1]}" "$mnt"
+	export -f people_answers
+	unshare -m bash -c "people_answers '$mnt'" < "$here/../tests/data/habits" > "$out/answers"
+	umount "$mnt"
+}
+
+fixture people 'a layout of distributions: @ and @home, users and groups, files of all kinds' \
+	make_people

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: GPL-2.0-or-later
+# The habits of ls, stat and find: the answers of the real ones, which fixtures/people has, and what
+# only this program has besides: names from the image, sort keys, forms of times, rows of ls.
+set -uo pipefail
+. "$(dirname "$0")/common.bash"
+
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" people subvolumes || exit 1
+image=$BUILD/fixtures/people/dev1.img
+export TZ=UTC LC_ALL=C.UTF-8
+unset LS_COLORS NO_COLOR
+
+out_is() { [ "$(cat "$WORK/out")" = "$1" ]; }
+
+# As ls and stat. A line that begins with '$ ' is a command; '--' stands where the image goes.
+compare() {
+    local command=$1
+    [ -n "$command" ] || return
+    command=${command/ -- / \"\$image\" }
+    eval "${command/#stat/run stat}" > "$WORK/have" 2>&1
+    holds "$1" cmp "$WORK/want" "$WORK/have"
+}
+run() { "$PROGRAM" "$@"; }
+ls() { "$PROGRAM" ls "$@"; }
+command=
+while IFS= read -r line; do
+    if [ "${line:0:2}" = '$ ' ]; then
+        compare "$command"
+        command=${line:2}
+        : > "$WORK/want"
+    else
+        printf '%s\n' "$line" >> "$WORK/want"
+    fi
+done < "$ROOT/fixtures/people/answers"
+compare "$command"
+unset -f ls
+
+# Names of users and groups are those of the image.
+expect "an owner by name" 0 - --user ada "$image"
+holds "four of five files" [ "$(grep -c /size- "$WORK/out")" -eq 4 ]
+expect "the same by number" 0 - -user 1000 -o path,user,group "$image"
+holds "with names" out_has $'^/@home/ada/size-20.dat\tada\tada$'
+expect "a group" 0 - --group users --not --user ada -o user,group "$image"
+holds "its files" out_is "$(printf 'bob\tusers\n%.0s' {1..5})"
+expect "an owner without a name" 0 - -name README -o user,path "$image"
+holds "has none" out_is $'-\t/@home/bob/README'
+expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve "$image"
+expect "no names at all" 2 "--user 'ada': /etc/passwd has no such name" --user ada \
+    "$BUILD/fixtures/subvolumes/dev1.img"
+expect "a subvolume without its own" 0 - --subvol @home --user bob "$image"
+holds "has those of another" [ "$(wc -l < "$WORK/out")" -eq 5 ]
+expect "--long with names" 0 - --long --names --time-style long-iso --name .hidden "$image"
+holds "names and times" out_has \
+    '^-rw-r--r-- +1 bob +users +7 [0-9-]{10} [0-9:]{5} /@home/bob/.hidden$'
+expect "--names is for --long" 2 'for --long' --names "$image"
+expect "JSON has them if asked" 0 - ls --json -o path,user --subvol @home "$image" /bob/notes.tar
+holds "an object" out_is '{"path":"/@home/bob/notes.tar","user":"bob"}'
+
+# Order and times.
+expect "a falling order" 0 - --sort -size -o size "$image"
+holds "is falling" sort -c -n -r "$WORK/out"
+expect "turned round twice" 0 - --sort -size --reverse -o size "$image"
+holds "is rising" sort -c -n "$WORK/out"
+expect "by name" 0 - --sort name --reverse "$image"
+holds "of files" sort -c -r <(sed 's/.*\///' "$WORK/out")
+for key in inode nlink bytes uid gid generation transid atime ctime otime; do
+    expect "by $key" 0 - --sort "$key" -o "$key" "$image"
+    holds "by $key" sort -c -n "$WORK/out"
+done
+expect "a key that is none" 2 'allowed: none, path, size' --sort colour "$image"
+expect "--reverse of nothing" 2 '--reverse needs --sort' --reverse "$image"
+expect "ISO times" 0 - --name notes.tar --json -o mtime --times iso "$image"
+holds "as a string" out_is '{"mtime":"2001-02-03T04:05:06.789000000Z"}'
+expect "seconds" 0 - --name "it's.txt" --json -o mtime --times seconds "$image"
+holds "as a number" out_is '{"mtime":-0.500000000}'
+expect "in columns" 0 - --name notes.tar -o mtime --times seconds "$image"
+holds "too" out_is 981173106.789000000
+expect "of stat" 0 - stat --json --times iso "$image" @home/bob/notes.tar
+holds "too" grep -q '"mtime":"2001-02-03T04:05:06.789000000Z","ctime":"' "$WORK/out"
+expect "a style that is none" 2 'allowed: full-iso, long-iso' ls -l --time-style=x "$image"
+expect "a directive that is none" 2 "'%-5q' is no directive" stat -c '%-5q' "$image" /
+
+# Rows and colours of ls.
+expect "rows of a directory" 0 - ls -o path,type --sort=size "$image" @/srv
+holds "paths from the top" [ "$(sort "$WORK/out")" = $'/@/srv/shared\tdirectory\n/@/srv/sticky\tdirectory' ]
+expect "an array" 0 - ls --json=array -o path "$image" @/srv
+holds "is one" [ "$(tr -d '\n' < "$WORK/out")" = \
+    '[{"path":"/@/srv/shared"},{"path":"/@/srv/sticky"}]' ]
+expect "no colours in a pipe" 0 - ls --color=auto "$image" @
+holds "none" out_is "$("$PROGRAM" ls "$image" @)"
+LS_COLORS=nonsense expect "colours that make no sense" 2 'LS_COLORS makes no sense' \
+    ls --color "$image"
+
+# A subvolume all of which lies in others.
+expect "nothing but subvolumes" 0 'note: nothing to list .*; 3 others lie in it' --subvol 5 "$image"
+expect "quietly" 0 - -q --subvol 5 "$image"
+finish
