@@ -297,8 +297,8 @@ fixture quota-groups 'quota groups in each other, with limits' \
 people_tree() {
 	local n
 	mkdir -p "$1"/@/{etc,usr/bin,tmp,dev,srv/shared,srv/sticky} "$1"/@home/{ada,bob}
-	printf '%s\n' root:x:0:0:root:/root:/bin/sh ada:x:1000:1000::/home/ada:/bin/sh \
-		bob:x:1001:100::/home/bob:/bin/sh long-user-name:x:70000:70000::/:/bin/false \
+	printf '%s\n' root:x:0:0:root:/:/bin/sh ada:x:1000:1000::/:/bin/sh \
+		bob:x:1001:100::/:/bin/sh long-user-name:x:70000:70000::/:/bin/false \
 		> "$1/@/etc/passwd"
 	printf '%s\n' root:x:0: users:x:100:bob ada:x:1000: long-group-name:x:70000: \
 		> "$1/@/etc/group"

@@ -44,7 +44,8 @@ expect "a group" 0 - --group users --not --user ada -o user,group "$image"
 holds "its files" out_is "$(printf 'bob\tusers\n%.0s' {1..5})"
 expect "an owner without a name" 0 - -name README -o user,path "$image"
 holds "has none" out_is $'-\t/@home/bob/README'
-expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve "$image"
+expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve \
+    "$image"
 expect "no names at all" 2 "--user 'ada': /etc/passwd has no such name" --user ada \
     "$BUILD/fixtures/subvolumes/dev1.img"
 expect "a subvolume without its own" 0 - --subvol @home --user bob "$image"
@@ -82,7 +83,8 @@ expect "a directive that is none" 2 "'%-5q' is no directive" stat -c '%-5q' "$im
 
 # Rows and colours of ls.
 expect "rows of a directory" 0 - ls -o path,type --sort=size "$image" @/srv
-holds "paths from the top" [ "$(sort "$WORK/out")" = $'/@/srv/shared\tdirectory\n/@/srv/sticky\tdirectory' ]
+holds "paths from the top" \
+    [ "$(sort "$WORK/out")" = $'/@/srv/shared\tdirectory\n/@/srv/sticky\tdirectory' ]
 expect "an array" 0 - ls --json=array -o path "$image" @/srv
 holds "is one" [ "$(tr -d '\n' < "$WORK/out")" = \
     '[{"path":"/@/srv/shared"},{"path":"/@/srv/sticky"}]' ]
