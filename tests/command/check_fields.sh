@@ -133,7 +133,7 @@ finds verity-item verity 5 284 37 0 key 284 37 5
 
 # Data.
 mkdir "$WORK/log"
-zstd -dq --sparse --long=31 "$ROOT/fixtures/log-cuts/9010-1.img.zst" -o "$WORK/log/dev1.img"
+zstd -dq --sparse "$ROOT/fixtures/log-cuts/9010-1.img.zst" -o "$WORK/log/dev1.img"
 fixtures=$WORK finds log-checksum log -6 -10 128 - delete
 says parity-unreadable --data --insert debug/error-gen@device-2,start=1M,end=60M \
     "$fixtures"/raid5-3/dev?.img

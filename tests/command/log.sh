@@ -10,12 +10,12 @@ holds "images equal what a mount shows" "$ROOT/scripts/log-cuts" --check "$ROOT/
 
 # Without its log, such an image shows something else; so the comparison sees logs.
 name=$(ls "$ROOT/fixtures/log-cuts"/*.img.zst | head -n 1)
-zstd -q -d --sparse --long=31 "$name" -o "$WORK/image"
+zstd -q -d --sparse "$name" -o "$WORK/image"
 "$PROGRAM" --log=ignore --json --type f,d,l "$WORK/image" > "$WORK/committed"
 "$PROGRAM" --json --type f,d,l "$WORK/image" > "$WORK/replayed"
 holds "a log changes something" bash -c "! cmp -s '$WORK/committed' '$WORK/replayed'"
 
-zstd -q -d --sparse --long=31 "$ROOT/fixtures/log-tree/dev1.img.zst" -o "$WORK/letters"
+zstd -q -d --sparse "$ROOT/fixtures/log-tree/dev1.img.zst" -o "$WORK/letters"
 expect "what the log changes" 0 - log -o change,path,before "$WORK/letters"
 for line in 'removed	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-19	-' \
     'renamed	/docs/letters/renamed-after-commit	/docs/letters/02.txt'; do
@@ -28,7 +28,7 @@ holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
 # ranges_hold FIXTURE PATH: bytes that a mount changes lie in the ranges that are named, and no
 # range is empty.
 ranges_hold() {
-    zstd -q -d -f --sparse --long=31 "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
+    zstd -q -d -f --sparse "$ROOT/fixtures/log-cuts/$1.img.zst" -o "$WORK/image"
     expect "ranges of data" 0 - log -o change,path,offset,length "$WORK/image"
     awk -F '\t' -v path="$2" '$1 == "data" && $2 == path { print $3, $4 }' \
         "$WORK/out" > "$WORK/ranges"

@@ -11,7 +11,7 @@ images() {
     copies=()
     for file in "$ROOT/fixtures/$1"/dev*.img.zst; do
         copies+=("$WORK/$1-${#copies[@]}")
-        zstd -q -d -f --sparse --long=31 "$file" -o "${copies[-1]}"
+        zstd -q -d -f --sparse "$file" -o "${copies[-1]}"
     done
 }
 
