@@ -16,7 +16,7 @@ if ! grep -q FUSE=1 "$BUILD/features"; then
     finish
 fi
 expect "a directory that is not there" 2 'cannot mount on' mount "$image" "$mnt/none"
-expect "a file as directory" 2 'is not a directory' mount "$image" "$image"
+expect "a file as directory" 2 'is not a directory' mount "$image" "$0"
 expect "two directories" 2 'one DIR' mount "$image" "$mnt" "$mnt"
 expect "a wrong user" 2 "takes a number, not 'me'" mount --uid me "$image" "$mnt"
 
