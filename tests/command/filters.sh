@@ -118,7 +118,7 @@ holds "an empty one, too" \
     [ "$("$PROGRAM" --sort size --json=array --name none "$plain" | tr -d '\n')" = '[]' ]
 
 # Refusals.
-refused "invalid argument of --sort" --sort name
+refused "invalid argument of --sort" --sort colour
 for list in '' x f, ,f fd f,,d 'f d'; do refused "--type '$list'" --type "$list"; done
 for size in '' M 1x 1.5M ++1 1k1; do refused "--size '$size'" --size "$size"; done
 refused "--name '[': a '[' without its ']'" --name '['

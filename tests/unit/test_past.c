@@ -144,7 +144,7 @@ static size_t sightings_in(const struct bw_fs *fs, struct bw_device_range *range
 {
     struct bw_found_identity identity;
     struct bw_device_scan scan = {
-        .images = fs->images, .image_count = fs->image_count, .identity = &identity};
+        .fs = fs, .images = fs->images, .image_count = fs->image_count, .identity = &identity};
     bw_found_init(&scan.owners);
     assert_null(bw_found_identity_of(fs, &identity));
     assert_null(bw_device_scan_run(&scan, ranges, count));

@@ -202,7 +202,12 @@ void cmd_progress_begin(const struct cmd_common *common)
     progress.columns = columns_of_terminal();
     atomic_store(&progress.stopping, false);
     cmd_progress_expect(0);
+    /* Signals that end the program are for other threads, which have last words to say. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     progress.running = bw_thread_start(&progress.thread, run, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
