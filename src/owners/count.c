@@ -375,6 +375,14 @@ static void release(struct counting *counting)
     bw_shared_free(&counting->shared);
 }
 
+/* Thousands of snapshots are quickest in one row: several threads would take turns in it, and leave
+ * many short runs to be joined. */
+static unsigned threads_for(const struct bw_shares *shares, const struct bw_shares_options *options)
+{
+    enum { MANY = 1000 };
+    return shares->count > MANY ? 1 : options->threads;
+}
+
 /* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
 static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
                               const struct bw_shares_options *options,
@@ -382,7 +390,7 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
 {
     struct counting counting = {.shares = shares,
                                 .waves = {.fs = fs,
-                                          .threads = options->threads,
+                                          .threads = threads_for(shares, options),
                                           .node = take_node,
                                           .leaf = take_leaf,
                                           .row = end_row,
