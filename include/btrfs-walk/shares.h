@@ -27,7 +27,8 @@ struct bw_shares;
 /** Options of bw_shares_open(). Begins with its size, so that it can grow. */
 struct bw_shares_options {
     size_t struct_size; /**< sizeof(struct bw_shares_options), set by the caller */
-    unsigned threads;   /**< that read; 0: one for each processor, at most 8 */
+    unsigned threads;   /**< that read; 0: one for each processor, at most 8. What more than 1000
+                             subvolumes share is counted by one */
     /** Called now and then in the thread of the caller; false ends the work with
      * BW_ERROR_STOPPED. NULL: nothing. */
     bool (*progress)(void *context);
