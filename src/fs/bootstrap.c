@@ -179,12 +179,51 @@ static struct bw_error *add_lost_chunks(struct bw_fs *fs)
     return NULL;
 }
 
+/* Images without a superblock. */
+
+static bool has_unclaimed(const struct bw_fs *fs)
+{
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].is_unclaimed)
+            return true;
+    return false;
+}
+
+/* Finds devices among them, with the chunks that are known. Those of the chunk tree are to be added
+ * again afterwards. */
+static struct bw_error *claim(struct bw_fs *fs)
+{
+    BW_TRY(fs->hooks->find_devices(fs));
+    BW_TRY(bw_wire_devices(fs, fs->images, fs->image_count));
+    return add_system_chunks(fs);
+}
+
+/* Tree blocks prove devices, wherever they are needed to read trees at all. */
+static struct bw_error *claim_by_chunks(struct bw_fs *fs)
+{
+    if (!has_unclaimed(fs))
+        return NULL;
+    BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs));
+    return claim(fs);
+}
+
+struct bw_error *bw_bootstrap_devices(struct bw_fs *fs)
+{
+    if (!has_unclaimed(fs))
+        return NULL;
+    BW_TRY(claim(fs));
+    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs);
+}
+
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs)
 {
     BW_TRY(add_system_chunks(fs));
+    if (has_unclaimed(fs))
+        BW_TRY(claim(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
     uint64_t damages = fs->damages;
     const size_t lost = fs->lost.count;
+    BW_TRY(claim_by_chunks(fs));
     BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk_item, fs));
     if (fs->lost.count > lost)
         BW_TRY(add_lost_chunks(fs));

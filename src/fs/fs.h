@@ -73,10 +73,10 @@ struct bw_fs {
     struct bw_subvolume_table subvolumes;
     struct bw_file_set inputs; /**< files that are read, also those that are not used: never written
                                   to */
-    struct bw_reporter reporter;   /**< the user's */
-    struct bw_fs_status status;    /**< all but `damages` */
-    bool ignores_log;              /**< bw_fs_options.log */
-    bool scan;                     /**< bw_fs_options.scan */
+    struct bw_reporter reporter;                                    /**< the user's */
+    struct bw_fs_status status;                                     /**< all but `damages` */
+    bool ignores_log;                                               /**< bw_fs_options.log */
+    bool scan;                                                      /**< bw_fs_options.scan */
     void (*searched)(void *context, uint64_t done, uint64_t total); /**< that of bw_fs_options */
     void *searched_context;
     struct bw_state_choice choice; /**< which state is opened */
@@ -102,6 +102,9 @@ struct bw_fs_hooks {
     struct bw_error *(*attach)(struct bw_fs *fs);
     /** No image has a good superblock, and fs->scan is set: gives images one. */
     struct bw_error *(*find_superblocks)(struct bw_fs *fs, struct bw_image_set *set);
+    /** Images are unclaimed: makes those devices that are proven to be missing ones, by the chunks
+     * and checksums that can be read so far. */
+    struct bw_error *(*find_devices)(struct bw_fs *fs);
     /** The chunk tree cannot be read, or not all of it: sets fs->chunk_tree. Takes `why`, and
      * returns it if there is nothing to set. */
     struct bw_error *(*find_chunks)(struct bw_fs *fs, struct bw_error *why);

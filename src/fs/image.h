@@ -28,10 +28,13 @@ struct bw_image {
     unsigned copy;                   /**< which of its copies that is */
     struct bw_error *bad;            /**< why there is no superblock; owned */
     enum bw_image_role role;
-    bool is_foreign; /**< it is known to be something else than a device of a btrfs */
-    bool is_known;   /**< the chunk tree has this device */
-    bool is_dump;    /**< made by btrfs-image: tree blocks only, each at its logical address */
-    size_t index;    /**< its place among those given */
+    bool is_foreign;   /**< it is known to be something else than a device of a btrfs */
+    bool is_known;     /**< the chunk tree has this device */
+    bool is_unclaimed; /**< `bad`, but what is stored on it may prove which device it is */
+    bool is_claimed;   /**< that has proven it; what its superblock would say of age is not known */
+    bool is_told;      /**< the chunk map knows which device it is */
+    bool is_dump;      /**< made by btrfs-image: tree blocks only, each at its logical address */
+    size_t index;      /**< its place among those given */
 };
 
 struct bw_image_set {
@@ -68,6 +71,9 @@ void bw_images_free(struct bw_image_set *set);
  * foreign, duplicate or stale.
  */
 struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set);
+
+/** Reports the images that are still unclaimed as not used. */
+void bw_images_refuse(struct bw_fs *fs);
 
 /** Whether two superblocks are of devices of the same file system. */
 bool bw_same_file_system(const struct bw_superblock *a, const struct bw_superblock *b);

@@ -59,12 +59,30 @@ static const struct bw_superblock *choose(const struct bw_image_set *set)
     return chosen;
 }
 
+/* An image without a superblock. */
+static void refuse(struct bw_fs *fs, struct bw_image *image)
+{
+    struct bw_error *bad = BW_TAKE(image->bad);
+    bool is_disk = image->disk && !image->partition;
+    image->is_unclaimed = false;
+    ignore(fs, image, is_disk ? bad : bw_error_prefix(bad, "no superblock"));
+}
+
+void bw_images_refuse(struct bw_fs *fs)
+{
+    for (size_t i = 0; i < fs->image_count; i++)
+        if (fs->images[i].is_unclaimed)
+            refuse(fs, &fs->images[i]);
+}
+
 static void set_role(struct bw_fs *fs, struct bw_image *image, const struct bw_superblock *chosen)
 {
-    if (image->bad) {
-        struct bw_error *bad = BW_TAKE(image->bad);
-        bool is_disk = image->disk && !image->partition;
-        ignore(fs, image, is_disk ? bad : bw_error_prefix(bad, "no superblock"));
+    image->is_unclaimed = image->bad && fs->hooks && fs->hooks->find_devices && !image->disk &&
+                          chosen->device_count > 1;
+    if (image->is_unclaimed) {
+        image->role = BW_IMAGE_UNUSED;
+    } else if (image->bad) {
+        refuse(fs, image);
     } else if (bw_same_file_system(&image->superblock, chosen)) {
         image->role = BW_IMAGE_DEVICE;
     } else if (bw_is_seed(&image->superblock)) {

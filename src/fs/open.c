@@ -48,6 +48,7 @@ static struct bw_error *read_trees(struct bw_fs *fs)
     BW_TRY(bw_bootstrap_remap(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_TREE_ROOT, &fs->root_tree));
     BW_TRY(bw_subvolumes_load(fs));
+    BW_TRY(bw_bootstrap_devices(fs));
     BW_TRY(fs->hooks->attach(fs));
     fs->reader.adopter = &fs->recovery.adopter;
     return bw_stripe_tree_attach(fs);
@@ -91,7 +92,10 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
         error = bw_wire_graph(fs, &set);
     fs->images = set.images;
     fs->image_count = set.count;
-    return error || depth < TREES ? error : read_trees(fs);
+    if (!error && depth == TREES)
+        error = read_trees(fs);
+    bw_images_refuse(fs);
+    return error;
 }
 
 static struct bw_error *open_fs(const struct bw_fs_options *given, enum depth depth,

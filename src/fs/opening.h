@@ -25,8 +25,14 @@ struct bw_error *bw_image_show_dump(const struct bw_fs *fs, struct bw_xlator *ma
  * the rest, and sets fs->reader and fs->superblock. No tree is read yet. */
 struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set);
 
+/** Tells the chunk map which devices its children are, as far as that is known and was not told. */
+struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images, size_t count);
+
 /** Fills the chunk map; reports missing devices and lost parts of the chunk tree. (bootstrap.c) */
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs);
+
+/** Once checksums of data can be read: finds devices among the images that are still unclaimed. */
+struct bw_error *bw_bootstrap_devices(struct bw_fs *fs);
 
 /** Adds the chunks of fs->choice.chunk_root, a state that was found with the help of the present
  * ones. */

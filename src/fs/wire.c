@@ -165,7 +165,7 @@ static struct bw_error *find_chunk_map(const struct bw_graph *graph, struct bw_x
 static void drop_unused(struct bw_graph *graph, struct bw_xlator *map, struct bw_image_set *set)
 {
     for (size_t i = set->count; i-- > 0;)
-        if (set->images[i].role == BW_IMAGE_UNUSED) {
+        if (set->images[i].role == BW_IMAGE_UNUSED && !set->images[i].is_unclaimed) {
             bw_layer_remove_child(map, i);
             set->images[i].storage = NULL; /* goes now */
         }
@@ -189,18 +189,20 @@ static struct bw_error *add_remap(const struct bw_fs *fs, const struct bw_xlator
     return bw_graph_check_layer(remap);
 }
 
-static struct bw_error *tell_devices(const struct bw_fs *fs, const struct bw_image_set *set)
+struct bw_error *bw_wire_devices(const struct bw_fs *fs, struct bw_image *images, size_t count)
 {
     struct bw_control_device device = {0};
     const struct bw_control control = {BW_CONTROL_DEVICE, {.device = &device}};
-    for (size_t i = 0; i < set->count; i++) {
-        const struct bw_image *image = &set->images[i];
-        if (image->role == BW_IMAGE_UNUSED)
+    for (size_t i = 0; i < count; i++) {
+        struct bw_image *image = &images[i];
+        if (!image->storage)
             continue;
         device.devid = image->superblock.device.devid;
-        device.stale = bw_image_is_stale(fs, image);
+        device.stale = image->is_claimed || bw_image_is_stale(fs, image);
         memcpy(device.uuid, image->superblock.device.uuid, BW_UUID_SIZE);
-        BW_TRY(bw_graph_control(fs->graph, &control));
+        if (image->role != BW_IMAGE_UNUSED && !image->is_told)
+            BW_TRY(bw_graph_control(fs->graph, &control));
+        image->is_told = image->role != BW_IMAGE_UNUSED;
         device.child++;
     }
     return NULL;
@@ -282,5 +284,5 @@ struct bw_error *bw_wire_graph(struct bw_fs *fs, struct bw_image_set *set)
     BW_TRY(bw_graph_start(fs->graph, NULL));
     BW_TRY(set_top(fs));
     BW_TRY(tell_file_system(fs, set));
-    return tell_devices(fs, set);
+    return bw_wire_devices(fs, set->images, set->count);
 }

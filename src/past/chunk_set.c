@@ -44,6 +44,32 @@ struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item
     return NULL;
 }
 
+struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set, const struct bw_superblock *super)
+{
+    const uint8_t *next = super->system_chunk_array;
+    bool added;
+    for (size_t left = super->system_chunk_array_size; left;) {
+        const struct bw_disk_key *disk = (const void *)next;
+        const size_t size =
+            left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
+        if (!size)
+            return NULL; /* the rest was reported before */
+        const struct bw_item item = {bw_key_decode(disk), next + sizeof *disk, (uint32_t)size};
+        BW_TRY(bw_chunk_set_add(set, &item, &added));
+        next += sizeof *disk + size;
+        left -= sizeof *disk + size;
+    }
+    return NULL;
+}
+
+uint64_t bw_stripe_length(const struct bw_chunk *chunk)
+{
+    const struct bw_raid_profile *profile = chunk->profile;
+    if (!profile->striped)
+        return chunk->length;
+    return chunk->length * profile->copies / (chunk->stripe_count - profile->parity_stripes);
+}
+
 enum bw_agreement bw_chunk_set_judge(const struct bw_chunk_set *set,
                                      const struct bw_device_scan *scan,
                                      const struct bw_sighting *sighting)

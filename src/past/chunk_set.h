@@ -24,6 +24,13 @@ void bw_chunk_set_free(struct bw_chunk_set *set);
 struct bw_error *bw_chunk_set_add(struct bw_chunk_set *set, const struct bw_item *item,
                                   bool *added);
 
+/** Adds the system chunks that a superblock has. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_chunk_set_add_array(struct bw_chunk_set *set,
+                                        const struct bw_superblock *super);
+
+/** Bytes of each stripe of a chunk. */
+uint64_t bw_stripe_length(const struct bw_chunk *chunk);
+
 /** What chunks make of the place where a block was seen. */
 enum bw_agreement {
     BW_AGREES,    /**< the block belongs there */

@@ -147,6 +147,19 @@ struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t 
     return request.error;
 }
 
+bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
+                        const uint8_t *checksum)
+{
+    const enum bw_checksum_type type = scan->identity->checksum_type;
+    const uint32_t size = scan->sectorsize;
+    uint8_t sector[BW_MAX_NODESIZE], result[BW_CSUM_SIZE];
+    BW_AUTO_ERROR struct bw_error *error = bw_device_scan_bytes(scan, image, offset, size, sector);
+    if (error || memcmp(sector, sector + 1, size - 1) == 0)
+        return false;
+    bw_checksum_compute(type, sector, size, result);
+    return memcmp(result, checksum, bw_checksum_size(type)) == 0;
+}
+
 static void tell(struct run *run, uint64_t bytes)
 {
     const struct bw_fs *fs = run->scan->fs;

@@ -63,4 +63,9 @@ bool bw_device_scan_read(const struct bw_device_scan *scan, const struct bw_sigh
 struct bw_error *bw_device_scan_bytes(const struct bw_device_scan *scan, size_t image,
                                       uint64_t offset, uint32_t length, uint8_t *buffer);
 
+/** Whether the sector at a place has a checksum. One whose bytes are all equal never does: it lies
+ * in many places. */
+bool bw_device_scan_has(const struct bw_device_scan *scan, size_t image, uint64_t offset,
+                        const uint8_t *checksum);
+
 #endif

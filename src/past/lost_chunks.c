@@ -32,26 +32,6 @@ struct search {
     uint8_t *buffer;
 };
 
-/* The system chunks of the superblock. */
-static struct bw_error *take_array(struct search *search)
-{
-    const struct bw_superblock *super = &search->fs->superblock;
-    const uint8_t *next = super->system_chunk_array;
-    bool added;
-    for (size_t left = super->system_chunk_array_size; left;) {
-        const struct bw_disk_key *disk = (const void *)next;
-        const size_t size =
-            left < sizeof *disk ? 0 : bw_chunk_item_size(next + sizeof *disk, left - sizeof *disk);
-        if (!size)
-            return NULL; /* the rest was reported before */
-        const struct bw_item item = {bw_key_decode(disk), next + sizeof *disk, (uint32_t)size};
-        BW_TRY(bw_chunk_set_add(&search->system, &item, &added));
-        next += sizeof *disk + size;
-        left -= sizeof *disk + size;
-    }
-    return NULL;
-}
-
 /* What is read. */
 
 static struct bw_error *add_range(struct search *search, size_t image, uint64_t offset,
@@ -61,14 +41,6 @@ static struct bw_error *add_range(struct search *search, size_t image, uint64_t 
         return bw_error_no_memory();
     search->ranges[search->range_count++] = (struct bw_device_range){image, offset, length};
     return NULL;
-}
-
-static uint64_t stripe_length(const struct bw_chunk *chunk)
-{
-    const struct bw_raid_profile *profile = chunk->profile;
-    if (!profile->striped)
-        return chunk->length;
-    return chunk->length * profile->copies / (chunk->stripe_count - profile->parity_stripes);
 }
 
 /* Calls a function for all stripes of the chunks of a set. */
@@ -84,7 +56,7 @@ for_stripes(struct search *search, const struct bw_chunk_set *set, uint64_t type
         BW_TRY(bw_chunk_decode(item.key.offset, item.data, item.size, &chunk));
         for (unsigned n = 0; (chunk.type & types) && n < chunk.stripe_count; n++)
             BW_TRY(take(search, bw_get64(chunk.stripes[n].devid), bw_get64(chunk.stripes[n].offset),
-                        stripe_length(&chunk), context));
+                        bw_stripe_length(&chunk), context));
     }
     return NULL;
 }
@@ -255,7 +227,7 @@ static struct bw_error *is_complete(struct search *search, bool *complete)
 static struct bw_error *find(struct search *search, bool *complete)
 {
     *complete = false;
-    BW_TRY(take_array(search));
+    BW_TRY(bw_chunk_set_add_array(&search->system, &search->fs->superblock));
     for (enum stage stage = SYSTEM_CHUNKS; !*complete && stage <= DEVICES; stage++) {
         BW_TRY(read_more(search, stage));
         if (stage == SYSTEM_CHUNKS)

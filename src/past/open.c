@@ -150,6 +150,7 @@ struct bw_error *bw_fs_open(const struct bw_fs_options *options, struct bw_fs **
                                              .find_generation = find_generation,
                                              .find_chunk_root = find_chunk_root,
                                              .find_superblocks = bw_trunk_find_superblocks,
+                                             .find_devices = bw_trunk_find_devices,
                                              .find_chunks = bw_trunk_find_chunks,
                                              .find_roots = bw_trunk_find_roots};
     return bw_fs_open_with(options, &hooks, fs);

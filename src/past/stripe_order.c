@@ -112,17 +112,8 @@ static size_t image_of(const struct bw_device_scan *scan, uint64_t devid)
 static bool has_checksum(const struct bw_derived_chunk *chunk, unsigned extent, uint64_t place,
                          const uint8_t *checksum)
 {
-    const struct bw_device_scan *scan = chunk->scan;
-    const enum bw_checksum_type type = scan->identity->checksum_type;
-    uint8_t sector[BW_MAX_NODESIZE], result[BW_CSUM_SIZE];
-    const uint32_t size = scan->sectorsize;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_device_scan_bytes(scan, image_of(scan, chunk->extents[extent].devid),
-                             chunk->extents[extent].offset + place, size, sector);
-    if (error)
-        return false;
-    bw_checksum_compute(type, sector, size, result);
-    return memcmp(result, checksum, bw_checksum_size(type)) == 0;
+    return bw_device_scan_has(chunk->scan, image_of(chunk->scan, chunk->extents[extent].devid),
+                              chunk->extents[extent].offset + place, checksum);
 }
 
 static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *checksum)

@@ -17,6 +17,9 @@
 /** bw_fs_hooks.find_superblocks. (lost_superblocks.c) */
 struct bw_error *bw_trunk_find_superblocks(struct bw_fs *fs, struct bw_image_set *set);
 
+/** bw_fs_hooks.find_devices. (lost_devices.c) */
+struct bw_error *bw_trunk_find_devices(struct bw_fs *fs);
+
 /** bw_fs_hooks.find_chunks. (lost_chunks.c) */
 struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why);
 
