@@ -44,7 +44,7 @@ struct bw_space_cache {
     /* While it is being read. */
     struct bw_free_space *self;
     struct bw_data_file file;
-    uint64_t entries, generation;
+    uint64_t entries, bitmaps, generation;
     uint64_t page_count, page; /* and the number of the next one */
     uint32_t page_size;
     uint8_t *checksums; /* the first page */
@@ -207,10 +207,17 @@ static bool take_entries(struct bw_space_cache *cache, struct bw_error **error)
         if (!take_entry(cache, error))
             return false;
     const size_t entries = cache->count;
-    for (size_t i = 0; i < entries; i++)
-        if (cache->runs[i].start == cache->runs[i].end &&
-            !take_bitmap(cache, cache->runs[i].start, error))
+    uint64_t bitmaps = 0;
+    for (size_t i = 0; i < entries; i++) {
+        if (cache->runs[i].start != cache->runs[i].end)
+            continue;
+        if (!take_bitmap(cache, cache->runs[i].start, error))
             return false;
+        bitmaps++;
+    }
+    if (bitmaps != cache->bitmaps)
+        return damaged(cache, "%" PRIu64 " entries of the space cache are bitmaps, not %" PRIu64,
+                       bitmaps, cache->bitmaps);
     if (cache->count)
         qsort(cache->runs, cache->count, sizeof *cache->runs, compare);
     return true;
@@ -254,6 +261,7 @@ static bool read_header(struct bw_space_cache *cache, struct bw_error **error)
         cache->file.inode = bw_get64(header->location.objectid);
         cache->generation = bw_get64(header->generation);
         cache->entries = bw_get64(header->entries);
+        cache->bitmaps = bw_get64(header->bitmaps);
     }
     *error = bw_item_range_end(&range, NULL);
     return found && !*error;

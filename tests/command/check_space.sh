@@ -81,7 +81,7 @@ for change in "$cache add 72 8 4096" "$cache add 4096 1 -1"; do
 done
 for change in "$cache set 80 8 0" "$cache set 64 8 3" "$cache set 72 8 -1" \
     "1 -11 0 361758720 add 25 8 100000" \
-    "1 -11 0 361758720 set 0 8 999" "1 258 1 0 set 16 8 69632"; do
+    "1 -11 0 361758720 set 0 8 999" "1 -11 0 361758720 add 33 8 1" "1 258 1 0 set 16 8 69632"; do
     # shellcheck disable=SC2086
     finds space-cache-v1 space-cache-damaged $change
 done
