@@ -78,7 +78,10 @@ static struct bw_error *take_line(struct list *list, char *line, struct bw_buffe
     char *colon = strchr(line, ':');
     const char *digits = colon ? strchr(colon + 1, ':') : NULL;
     uint64_t number;
-    if (!digits++ || !bw_parse_digits(&digits, 10, &number) || number > UINT32_MAX ||
+    if (!digits)
+        return NULL;
+    digits++;
+    if (!bw_parse_digits(&digits, 10, &number) || number > UINT32_MAX ||
         (*digits && *digits != ':'))
         return NULL;
     *colon = '\0';

@@ -37,11 +37,12 @@ static const char *const formats[] = {
 /* The member that is argument `number`, from 1 on. */
 static const struct bw_member *argument(const struct bw_probe *probe, unsigned number)
 {
-    static const char *const common[ARGUMENTS] = {[3] = "error", [4] = "ns", [5] = "call"};
+    static const char *const common[ARGUMENTS - 3] = {"error", "ns", "call"};
     const struct bw_record *record = probe->record;
     if (number < 3)
         return &record->members[number == 1 ? probe->primary : probe->secondary];
-    return &record->members[bw_record_member(record, common[number], strlen(common[number]))];
+    const char *name = common[number - 3];
+    return &record->members[bw_record_member(record, name, strlen(name))];
 }
 
 /* Whether a member of the record of a probe has a translation for it. */
