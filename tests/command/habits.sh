@@ -57,6 +57,11 @@ expect "--names is for --long" 2 'for --long' --names "$image"
 expect "JSON has them if asked" 0 - ls --json -o path,user --subvol @home "$image" /bob/notes.tar
 holds "an object" out_is '{"path":"/@home/bob/notes.tar","user":"bob"}'
 
+cp --sparse=always "$image" "$WORK/image"
+holds "a name alone in its line" change "$WORK/image" 256 265 108 0 set 77 1 10
+expect "is no user" 2 "--user 'bob': /@/etc/passwd has no such name" --user bob "$WORK/image"
+expect "the lines before it are read" 0 - --user ada "$WORK/image"
+
 # Order and times.
 expect "a falling order" 0 - --sort -size -o size "$image"
 holds "is falling" sort -c -n -r "$WORK/out"
