@@ -275,7 +275,9 @@ static size_t order_level(void *context, unsigned level, const struct bw_wave_li
 static uint64_t owner_of(const struct bw_shares *shares, uint32_t set)
 {
     struct bw_root_run run = {0};
-    return bw_root_set_next(&shares->sets, set, &run) ? shares->subvolumes[run.first].id : 0;
+    return bw_root_set_next(&shares->sets, set, &run)
+               ? shares->subvolumes[shares->numbers[run.first].index].id
+               : 0;
 }
 
 static struct bw_wave_block block_of(const struct counting *counting,
@@ -318,7 +320,7 @@ static struct bw_error *add_roots(struct counting *counting)
 {
     struct bw_shares *shares = counting->shares;
     for (uint32_t i = 0; i < shares->count; i++) {
-        const struct bw_listed_tree *tree = shares->trees[i];
+        const struct bw_listed_tree *tree = shares->trees[shares->numbers[i].index];
         const struct bw_block_pointer root = bw_tree_root_pointer(&tree->tree, false);
         const uint32_t set = bw_root_set_of(&shares->sets, i);
         const struct bw_run_child child = {

@@ -49,16 +49,46 @@ static void add_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
     }
 }
 
+static uint64_t age_of(const struct bw_shares *shares, uint32_t index)
+{
+    return shares->trees[index]->tree.root.generation;
+}
+
+static int by_age(const void *left, const void *right, void *context)
+{
+    const uint32_t a = ((const struct bw_shares_number *)left)->index,
+                   b = ((const struct bw_shares_number *)right)->index;
+    const uint64_t first = age_of(context, a), second = age_of(context, b);
+    return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
+}
+
+/* Numbers of those that stay are lower than those of others. */
+static void number_subvolumes(struct bw_shares *shares)
+{
+    struct bw_shares_number *numbers = shares->numbers;
+    for (uint32_t i = 0; i < shares->count; i++)
+        numbers[i].index = i;
+    qsort_r(numbers, shares->staying, sizeof *numbers, by_age, shares);
+    qsort_r(numbers + shares->staying, shares->count - shares->staying, sizeof *numbers, by_age,
+            shares);
+    for (uint32_t i = shares->count; i-- > 0;) {
+        const bool last = i + 1 == shares->count || numbers[i].index + 1 != numbers[i + 1].index;
+        numbers[i].end = last ? i + 1 : numbers[i + 1].end;
+    }
+}
+
 static struct bw_error *take_subvolumes(struct bw_shares *shares, const struct bw_fs *fs,
                                         const struct bw_tree_list *list)
 {
     shares->subvolumes = calloc(list->count + 1, sizeof *shares->subvolumes);
     shares->trees = calloc(list->count + 1, sizeof(struct bw_listed_tree *));
-    if (!shares->subvolumes || !shares->trees || list->count >= UINT32_MAX)
+    shares->numbers = calloc(list->count + 1, sizeof *shares->numbers);
+    if (!shares->subvolumes || !shares->trees || !shares->numbers || list->count >= UINT32_MAX)
         return bw_error_no_memory();
     add_subvolumes(shares, fs, list, false);
     shares->staying = shares->count;
     add_subvolumes(shares, fs, list, true);
+    number_subvolumes(shares);
     return bw_root_sets_init(&shares->sets, shares->count) ? NULL : bw_error_no_memory();
 }
 
@@ -92,6 +122,29 @@ static void remove_empty(struct bw_shares *shares)
     bw_map_free(&shares->accounts_by_set);
 }
 
+/* Some subvolumes of a set. */
+struct part {
+    uint32_t first, count;  /* indices */
+    struct bw_root_run run; /* the numbers that are gone through */
+    uint32_t next;          /* of these: where to go on */
+};
+
+/* The next part of a set; the first one after all zeros. In the order of numbers. */
+static bool next_part(const struct bw_shares *shares, uint32_t set, struct part *part)
+{
+    if (part->next >= part->run.end) {
+        if (!bw_root_set_next(&shares->sets, set, &part->run))
+            return false;
+        part->next = part->run.first;
+    }
+    const struct bw_shares_number *number = &shares->numbers[part->next];
+    const uint32_t end = number->end < part->run.end ? number->end : part->run.end;
+    part->first = number->index;
+    part->count = end - part->next;
+    part->next = end;
+    return true;
+}
+
 static uint64_t size_of(const struct bw_shares *shares, uint32_t set)
 {
     struct bw_root_run run = {0};
@@ -101,32 +154,40 @@ static uint64_t size_of(const struct bw_shares *shares, uint32_t set)
     return size;
 }
 
-/* Numbers of each subvolume. What a set adds to all subvolumes of a run is noted at its ends. */
+struct change {
+    uint64_t referenced, lost_blocks;
+};
+
+/* Notes at the ends of each part of a set what it adds to all subvolumes of that part. */
+static void sum_up_account(struct bw_shares *shares, struct bw_shares_account *account,
+                           struct change *changes)
+{
+    struct part part = {0};
+    uint64_t size = 0;
+    account->first = UINT32_MAX;
+    while (next_part(shares, account->set, &part)) {
+        const uint32_t end = part.first + part.count;
+        account->first = part.first < account->first ? part.first : account->first;
+        size += part.count;
+        changes[part.first].referenced += account->bytes;
+        changes[end].referenced -= account->bytes;
+        changes[part.first].lost_blocks += account->lost_blocks;
+        changes[end].lost_blocks -= account->lost_blocks;
+    }
+    if (size == 1)
+        shares->subvolumes[account->first].exclusive = account->bytes;
+    shares->info.lost_blocks += account->lost_blocks;
+}
+
+/* The figures of each subvolume. */
 static struct bw_error *sum_up(struct bw_shares *shares)
 {
-    struct change {
-        uint64_t referenced, lost_blocks;
-    };
     BW_AUTO_FREE struct change *changes = calloc(shares->count + (size_t)1, sizeof *changes);
+    struct change sum = {0};
     if (!changes)
         return bw_error_no_memory();
-    for (size_t i = 0; i < shares->account_count; i++) {
-        struct bw_shares_account *account = &shares->accounts[i];
-        struct bw_root_run run = {0};
-        uint64_t size = 0;
-        while (bw_root_set_next(&shares->sets, account->set, &run)) {
-            account->first = size ? account->first : run.first;
-            size += run.end - run.first;
-            changes[run.first].referenced += account->bytes;
-            changes[run.end].referenced -= account->bytes;
-            changes[run.first].lost_blocks += account->lost_blocks;
-            changes[run.end].lost_blocks -= account->lost_blocks;
-        }
-        if (size == 1)
-            shares->subvolumes[account->first].exclusive = account->bytes;
-        shares->info.lost_blocks += account->lost_blocks;
-    }
-    struct change sum = {0};
+    for (size_t i = 0; i < shares->account_count; i++)
+        sum_up_account(shares, &shares->accounts[i], changes);
     for (uint32_t i = 0; i < shares->count; i++) {
         sum.referenced += changes[i].referenced;
         sum.lost_blocks += changes[i].lost_blocks;
@@ -141,13 +202,13 @@ static void report_losses(const struct bw_shares *shares, struct bw_fs *fs)
 {
     for (size_t i = 0; i < shares->account_count; i++) {
         const struct bw_shares_account *account = &shares->accounts[i];
-        struct bw_root_run run = {0};
-        if (!account->lost_blocks || !bw_root_set_next(&shares->sets, account->set, &run))
+        if (!account->lost_blocks)
             continue;
         const uint64_t others = size_of(shares, account->set) - 1;
         struct bw_buffer text = {0};
         bw_buffer_format(&text, "%" PRIu64 " block%s of tree %" PRIu64, account->lost_blocks,
-                         account->lost_blocks == 1 ? "" : "s", shares->subvolumes[run.first].id);
+                         account->lost_blocks == 1 ? "" : "s",
+                         shares->subvolumes[account->first].id);
         if (others)
             bw_buffer_format(&text, " and %" PRIu64 " other%s", others, others == 1 ? "" : "s");
         bw_fs_report(fs, BW_DAMAGE,
@@ -219,6 +280,7 @@ void bw_shares_close(struct bw_shares *shares)
     if (!shares)
         return;
     free(shares->subvolumes);
+    free(shares->numbers);
     free(shares->accounts);
     bw_map_free(&shares->accounts_by_set);
     bw_root_sets_free(&shares->sets);
@@ -242,21 +304,21 @@ const struct bw_subvolume_space *bw_shares_subvolume(const struct bw_shares *sha
     return at < count && all[at].id == id ? &all[at] : NULL;
 }
 
-/* How many of a set are marked; `before` tells how many are before each number. */
+/* How many of a set are marked; `before` tells how many are before each index. */
 static uint64_t count_marked(const struct bw_shares *shares, uint32_t set, const uint32_t *before,
                              bool *all)
 {
-    struct bw_root_run run = {0};
+    struct part part = {0};
     uint64_t marked = 0, size = 0;
-    while (bw_root_set_next(&shares->sets, set, &run)) {
-        marked += before[run.end] - before[run.first];
-        size += run.end - run.first;
+    while (next_part(shares, set, &part)) {
+        marked += before[part.first + part.count] - before[part.first];
+        size += part.count;
     }
     *all = marked == size;
     return marked;
 }
 
-/* before[i]: how many subvolumes with numbers below i are meant. */
+/* before[i]: how many subvolumes with indices below i are meant. */
 static struct bw_error *mark(const struct bw_shares *shares, const uint64_t *ids, size_t count,
                              uint32_t *before)
 {
@@ -291,23 +353,55 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
     return NULL;
 }
 
+static int by_first_index(const void *left, const void *right)
+{
+    const struct bw_root_run *a = left, *b = right;
+    return (a->first > b->first) - (a->first < b->first);
+}
+
+/* The subvolumes of a set as few runs of indices, ascending. */
+static size_t list_runs(const struct bw_shares *shares, uint32_t set, struct bw_root_run *runs)
+{
+    struct part part = {0};
+    size_t count = 0, kept = 0;
+    while (next_part(shares, set, &part))
+        runs[count++] = (struct bw_root_run){part.first, part.first + part.count};
+    qsort(runs, count, sizeof *runs, by_first_index);
+    for (size_t i = 0; i < count; i++)
+        if (kept && runs[kept - 1].end == runs[i].first)
+            runs[kept - 1].end = runs[i].end;
+        else
+            runs[kept++] = runs[i];
+    return kept;
+}
+
+/* There is room for `shares->count` runs and ranges. */
+static struct bw_error *tell_set(const struct bw_shares *shares,
+                                 const struct bw_shares_account *account, struct bw_root_run *runs,
+                                 struct bw_subvolume_range *ranges, bw_shared_set_taker *take,
+                                 void *context)
+{
+    struct bw_shared_set set = {.bytes = account->bytes,
+                                .ranges = ranges,
+                                .range_count = list_runs(shares, account->set, runs),
+                                .are_deleted = account->first >= shares->staying};
+    for (size_t i = 0; i < set.range_count; i++) {
+        ranges[i] = (struct bw_subvolume_range){shares->subvolumes[runs[i].first].id,
+                                                shares->subvolumes[runs[i].end - 1].id};
+        set.subvolume_count += runs[i].end - runs[i].first;
+    }
+    return take(context, &set);
+}
+
 struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_taker *take,
                                 void *context)
 {
-    BW_AUTO_FREE struct bw_subvolume_range *ranges =
-        calloc(shares->count + (size_t)1, sizeof *ranges);
-    struct bw_error *error = ranges ? NULL : bw_error_no_memory();
-    for (size_t i = 0; !error && i < shares->account_count; i++) {
-        const struct bw_shares_account *account = &shares->accounts[i];
-        struct bw_shared_set set = {.bytes = account->bytes, .ranges = ranges};
-        struct bw_root_run run = {0};
-        while (bw_root_set_next(&shares->sets, account->set, &run)) {
-            ranges[set.range_count++] = (struct bw_subvolume_range){
-                shares->subvolumes[run.first].id, shares->subvolumes[run.end - 1].id};
-            set.subvolume_count += run.end - run.first;
-            set.are_deleted = run.first >= shares->staying;
-        }
-        error = set.bytes ? take(context, &set) : NULL;
-    }
+    const size_t room = shares->count + (size_t)1;
+    BW_AUTO_FREE struct bw_root_run *runs = calloc(room, sizeof *runs);
+    BW_AUTO_FREE struct bw_subvolume_range *ranges = calloc(room, sizeof *ranges);
+    struct bw_error *error = runs && ranges ? NULL : bw_error_no_memory();
+    for (size_t i = 0; !error && i < shares->account_count; i++)
+        if (shares->accounts[i].bytes)
+            error = tell_set(shares, &shares->accounts[i], runs, ranges, take, context);
     return error;
 }

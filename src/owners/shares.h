@@ -10,22 +10,30 @@
 /** A set of subvolumes, and what exactly these share. */
 struct bw_shares_account {
     uint32_t set;
-    uint32_t first; /**< number of the first subvolume; set when all is counted */
+    uint32_t first; /**< index of the first subvolume; set when all is counted */
     uint64_t bytes;
     uint64_t lost_blocks;
 };
 
+/** A subvolume by its number in sets. */
+struct bw_shares_number {
+    uint32_t index; /**< of the subvolume */
+    uint32_t end;   /**< up to this number, without it, indices are consecutive */
+};
+
 struct bw_shares {
-    struct bw_subvolume_space *subvolumes; /**< their index is their number in sets: first those
-                                              that stay, then those that are being deleted; both by
-                                              ascending id */
+    struct bw_subvolume_space *subvolumes; /**< first those that stay, then those that are being
+                                              deleted; both by ascending id */
     uint32_t count, staying;
+    struct bw_shares_number *numbers; /**< the same two groups, both in the order in which they
+                                         changed last: what a subvolume has shared with its
+                                         snapshots for a while is a single run of them */
     struct bw_root_sets sets;
     struct bw_shares_account *accounts; /**< one for a set */
     size_t account_count, account_capacity;
     struct bw_map accounts_by_set;
     struct bw_shares_info info;
-    const struct bw_listed_tree **trees; /**< of the subvolumes, while counting */
+    const struct bw_listed_tree **trees; /**< of the subvolumes, by index, while counting */
 };
 
 /** Adds to the account of a set; false if memory runs out. */
