@@ -27,8 +27,7 @@ struct bw_shares;
 /** Options of bw_shares_open(). Begins with its size, so that it can grow. */
 struct bw_shares_options {
     size_t struct_size; /**< sizeof(struct bw_shares_options), set by the caller */
-    unsigned threads;   /**< that read; 0: one for each processor, at most 8. What more than 1000
-                             subvolumes share is counted by one */
+    unsigned threads;   /**< that read; 0: one for each processor, at most 8 */
     /** Called now and then in the thread of the caller; false ends the work with
      * BW_ERROR_STOPPED. NULL: nothing. */
     bool (*progress)(void *context);
@@ -108,7 +107,7 @@ struct bw_error *bw_shares_of(const struct bw_shares *shares, const uint64_t *id
 /** Receives a set; the view ends with the call. An error ends the iteration and is returned. */
 typedef struct bw_error *bw_shared_set_taker(void *context, const struct bw_shared_set *set);
 
-/** Hands out all sets, those with the most bytes first, and of those with as many the one with the
+/** Hands out all sets, those with the most bytes first, and of those with as many the ones with the
  * lowest id. Subvolumes that share nothing with others are sets as well. */
 struct bw_error *bw_shares_sets(const struct bw_shares *shares, bw_shared_set_taker *take,
                                 void *context);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "owners/level_order.h"
 #include "owners/node_runs.h"
 #include "owners/ranges.h"
 #include "owners/references.h"
@@ -30,9 +31,8 @@ struct counting {
     struct bw_run_child **data; /* of each worker: BW_MOST_REFERENCES */
     const struct bw_shares_options *options;
     uint64_t newest;                   /* no block has a greater generation */
-    size_t met[BW_MAX_LEVEL];          /* blocks of the table, by level */
     const struct bw_wave_list *wanted; /* blocks with one reference of the level that is read */
-    uint32_t *order;   /* of the level: their indices, and those of the table after them */
+    struct bw_level_order order;
     bool contradicted; /* the extent tree is wrong */
 };
 
@@ -93,7 +93,8 @@ static bool reach_block(struct counting *counting, const struct bw_run_child *ch
     if (!(extent->place & BW_SHARED_FLAGS)) {
         extent->place |= level + 1;
         extent->value = child->value;
-        counting->met[level]++;
+        if (!bw_level_order_meet(&counting->order, level, place, child->group))
+            fail(counting);
     }
     if ((extent->place & BW_SHARED_FLAGS) == level + 1)
         reach(counting, extent, set);
@@ -161,7 +162,7 @@ static void take_data(const struct counting *counting, struct leaf_sum *sum,
     const struct bw_run_child data = {
         reference->bytenr,
         counting->shared.complete ? bw_shared_find(&counting->shared, reference->bytenr) : SIZE_MAX,
-        bw_shared_units(reference->length), 0};
+        bw_shared_units(reference->length), 0, 0};
     if (counting->shared.complete && data.shared == SIZE_MAX)
         sum->bytes += reference->length;
     else if (!sum->count || sum->data[sum->count - 1].bytenr != data.bytenr)
@@ -217,58 +218,20 @@ static void lose(void *context, const struct bw_wave_block *block, struct bw_err
     bw_fs_report_lost(counting->waves.fs, block->pointer.bytenr, error);
 }
 
-/* The blocks of a level: those with one reference that are wanted, then the shared ones of the
+/* The blocks of a level: those with one reference that are wanted, and the shared ones of the
  * table.
  */
 
-struct level {
-    const struct counting *counting;
-    const struct bw_wave_list *wanted;
-};
-
-static uint64_t generation_of(const struct level *level, uint32_t number)
-{
-    const size_t wanted = level->wanted->count;
-    return number < wanted
-               ? level->wanted->blocks[number].pointer.expectation.generation
-               : level->counting->newest - level->counting->shared.extents[number - wanted].value;
-}
-
-/* Older blocks come first: in about the order in which snapshots were made, so that sets grow by
- * neighbours. */
-static int compare_ages(const void *left, const void *right, void *context)
-{
-    const uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    const uint64_t first = generation_of(context, a), second = generation_of(context, b);
-    return first != second ? (first < second ? -1 : 1) : (a > b) - (a < b);
-}
-
-/* Leaves are read in the order of their addresses. */
 static size_t order_level(void *context, unsigned level, const struct bw_wave_list *wanted)
 {
     struct counting *counting = context;
-    const struct bw_shared_extents *shared = &counting->shared;
-    const size_t all = wanted->count + counting->met[level];
-    uint32_t *order = all < UINT32_MAX - shared->count
-                          ? realloc(counting->order, (all + 1) * sizeof *order)
-                          : NULL;
-    size_t count = 0;
+    size_t count;
     counting->wanted = wanted;
-    if (!order) {
-        fail(counting);
-        return 0;
-    }
-    counting->order = order;
-    while (count < wanted->count) {
-        order[count] = (uint32_t)count;
-        count++;
-    }
-    for (size_t i = 0; i < shared->count && count < all; i++)
-        if ((shared->extents[i].place & BW_SHARED_FLAGS) == level + 1)
-            order[count++] = (uint32_t)(wanted->count + i);
-    if (level)
-        qsort_r(order, count, sizeof *order, compare_ages, &(struct level){counting, wanted});
-    return count;
+    if (bw_level_order_make(&counting->order, level, wanted, &counting->shared, counting->newest,
+                            &count))
+        return count;
+    fail(counting);
+    return 0;
 }
 
 /* A subvolume that reaches a block. */
@@ -298,7 +261,7 @@ static void pick_blocks(void *context, unsigned level, size_t first, unsigned co
     const struct bw_wave_list *wanted = counting->wanted;
     pthread_mutex_lock(&counting->waves.lock);
     for (unsigned i = 0; i < count; i++) {
-        const uint32_t number = counting->order[first + i];
+        const uint32_t number = counting->order.numbers[first + i];
         blocks[i] =
             number < wanted->count
                 ? wanted->blocks[number]
@@ -325,7 +288,7 @@ static struct bw_error *add_roots(struct counting *counting)
         const uint32_t set = bw_root_set_of(&shares->sets, i);
         const struct bw_run_child child = {
             root.bytenr, bw_shared_find(&counting->shared, root.bytenr),
-            bw_shared_age(counting->newest, root.expectation.generation), 0};
+            bw_shared_age(counting->newest, root.expectation.generation), 0, 0};
         const struct bw_wave_block block = {root, set, tree->references ? NULL : tree};
         if (set == UINT32_MAX)
             return bw_error_no_memory();
@@ -373,16 +336,8 @@ static void release(struct counting *counting)
     free(counting->data);
     bw_waves_end(&counting->waves);
     bw_map_free(&counting->seen.words);
-    free(counting->order);
+    bw_level_order_free(&counting->order);
     bw_shared_free(&counting->shared);
-}
-
-/* Thousands of snapshots are quickest in one row: several threads would take turns in it, and leave
- * many short runs to be joined. */
-static unsigned threads_for(const struct bw_shares *shares, const struct bw_shares_options *options)
-{
-    enum { MANY = 1000 };
-    return shares->count > MANY ? 1 : options->threads;
 }
 
 /* Counts; `*wrong`: the extent tree was relied on, and is wrong. */
@@ -392,7 +347,7 @@ static struct bw_error *count(struct bw_shares *shares, struct bw_fs *fs,
 {
     struct counting counting = {.shares = shares,
                                 .waves = {.fs = fs,
-                                          .threads = threads_for(shares, options),
+                                          .threads = options->threads,
                                           .node = take_node,
                                           .leaf = take_leaf,
                                           .row = end_row,

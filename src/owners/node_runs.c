@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Runs of nodes with the same children. Nodes that begin with the same key are versions of one
- * node, and make a row; several rows are kept at a time, since a level has many nodes, and those of
- * a snapshot are read one after the other.
+ * node; they are read one after the other (owners/level_order.c), and make a row.
  */
 #include "owners/node_runs.h"
 
 #include <stdlib.h>
 
-#include "owners/shared_extents.h"
+#include "owners/level_order.h"
 
-enum { ROWS = 4, VERSIONS = 1024, NO_RUN = UINT32_MAX };
+enum { VERSIONS = 1024, NO_RUN = UINT32_MAX };
 
 /* Those who reach a node. */
 struct reaching {
@@ -25,7 +24,6 @@ struct row {
     unsigned level;    /* of the children */
     struct reaching nodes[VERSIONS];
     unsigned count;
-    uint64_t used;                                    /* when it was last */
     uint32_t slots;                                   /* that may have a run */
     struct bw_run_child children[BW_MOST_REFERENCES]; /* what the last node had there */
     struct {
@@ -36,8 +34,7 @@ struct row {
 
 struct bw_node_runs {
     const struct bw_run_taker *taker;
-    uint64_t clock;
-    struct row rows[ROWS];
+    struct row row;
 };
 
 struct bw_node_runs *bw_node_runs_create(const struct bw_run_taker *taker)
@@ -101,24 +98,20 @@ static void end_row(struct bw_node_runs *runs, struct row *row)
 
 void bw_node_runs_end(struct bw_node_runs *runs)
 {
-    for (size_t i = 0; i < ROWS; i++)
-        end_row(runs, &runs->rows[i]);
+    end_row(runs, &runs->row);
 }
 
-/* The row of a node, in place of the one that was not used for longest if it has none. */
+/* The row that a node goes on with, or begins. */
 static struct row *row_of(struct bw_node_runs *runs, const struct bw_node *node)
 {
     const struct bw_key key = bw_node_key(node, 0);
-    struct row *oldest = runs->rows;
-    for (struct row *row = runs->rows; row < runs->rows + ROWS; row++) {
-        if (row->used && row->level + 1 == node->level && bw_key_compare(&row->key, &key) == 0)
-            return row;
-        oldest = row->used < oldest->used ? row : oldest;
-    }
-    end_row(runs, oldest);
-    oldest->key = key;
-    oldest->level = node->level - 1u;
-    return oldest;
+    struct row *row = &runs->row;
+    if (row->count == VERSIONS || row->level + 1 != node->level ||
+        bw_key_compare(&row->key, &key) != 0)
+        end_row(runs, row);
+    row->key = key;
+    row->level = node->level - 1u;
+    return row;
 }
 
 /* Goes on with the run of a child, or ends it if the next node has something else there, or
@@ -142,11 +135,11 @@ static bool take_child(struct bw_node_runs *runs, struct row *row, uint32_t slot
 {
     const struct bw_run_taker *taker = runs->taker;
     struct bw_run_child *child = &row->children[slot];
-    go_on(runs, row, child,
-          &(struct bw_run_child){pointer->bytenr, SIZE_MAX,
-                                 bw_shared_age(newest, pointer->generation), NO_RUN});
+    const uint32_t age = bw_shared_age(newest, pointer->generation);
+    go_on(runs, row, child, &(struct bw_run_child){pointer->bytenr, SIZE_MAX, age, 0, NO_RUN});
     if (child->since != NO_RUN)
         return false;
+    child->group = bw_level_group(&pointer->key);
     const bool shared = taker->find(taker->context, child);
     child->since = shared ? row->count : NO_RUN;
     return !shared;
@@ -170,9 +163,6 @@ void bw_node_runs_take(struct bw_node_runs *runs, const struct bw_node *node, ui
                        uint64_t newest, uint32_t set, bool *alone)
 {
     struct row *row = row_of(runs, node);
-    row->used = ++runs->clock;
-    if (row->count == VERSIONS)
-        end_row(runs, row);
     for (; row->slots < node->item_count; row->slots++)
         row->children[row->slots].since = NO_RUN;
     for (uint32_t slot = 0; slot < row->slots; slot++) {

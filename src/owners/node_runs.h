@@ -23,6 +23,7 @@ struct bw_run_child {
     uint64_t bytenr;
     size_t shared;  /**< index in the table of shared extents; SIZE_MAX: not known */
     uint32_t value; /**< as there: age or length */
+    uint32_t group; /**< of a node: as bw_level_group() */
     uint32_t since; /**< the first node of its run; for node_runs.c */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What subvolumes share: the accounts that count.c has filled, one for each set of subvolumes, and
- * the answers that they give. Sets are gone through in runs of consecutive subvolumes, of which
- * snapshots in a row make few.
+ * the answers that they give. Subvolumes have numbers in sets in the order in which they changed
+ * last: a block that a subvolume had for a while is in consecutive snapshots, and if it still has
+ * it, in the subvolume as well. Sets are gone through in such runs.
  */
 #include "owners/shares.h"
 
