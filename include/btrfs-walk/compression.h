@@ -62,6 +62,7 @@ struct bw_compression_options {
     const struct bw_selection *selection;
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories to descend; 0: only starts that are files */
+    unsigned mindepth; /**< how many directories below the start the first files are */
 };
 
 /** Begins with no files; `options` may be NULL. The caller owns `*count`, which the file system

@@ -36,6 +36,9 @@ struct bw_deleted_options {
     const char *path; /**< only what had this path, or one below; NULL: everything */
     /** Conditions that entries must meet; NULL: none. */
     const struct bw_selection *selection;
+    bool has_maxdepth; /**< whether `maxdepth` is used */
+    unsigned maxdepth; /**< how many directories below `path`, or the top, entries may be */
+    unsigned mindepth; /**< and must be */
 };
 
 /** A state that held something. */

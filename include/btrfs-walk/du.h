@@ -57,7 +57,8 @@ struct bw_du_options {
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< deeper entries are counted, but not handed out */
     bw_du_taker *take;
-    void *context; /**< passed to `take` */
+    void *context;     /**< passed to `take` */
+    unsigned mindepth; /**< entries less deep are counted, but not handed out */
 };
 
 /**

@@ -17,7 +17,8 @@ extern "C" {
 #endif
 
 /** A set of conditions, all of which a file must meet; or several such sets (bw_selection_or()), of
- * which it must meet one. Several threads may use it at once, as long as it is not changed. */
+ * which it must meet one; in place of a condition there may be such sets in parentheses
+ * (bw_selection_open()). Several threads may use it at once, as long as it is not changed. */
 struct bw_selection;
 
 /** Creates an empty selection, which every file meets. Conditions on ages are relative to
@@ -57,24 +58,37 @@ void bw_selection_destroy(struct bw_selection *selection);
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *condition,
                                   const char *argument);
 
-/** Adds a condition on the type: one of enum bw_walk_types. Several add up. */
-void bw_selection_add_types(struct bw_selection *selection, unsigned types);
+/** Adds a condition on the type: one of enum bw_walk_types. Several add up. BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types);
 
-/** Negates the condition that is added next. A second call takes back the first. */
+/** Negates the condition that is added next, or the parentheses that are opened. A second call
+ * takes back the first. */
 struct bw_error *bw_selection_not(struct bw_selection *selection);
 
-/** Begins another set of conditions. BW_ERROR_USAGE if the set before it has none. */
+/** Begins another set of conditions. BW_ERROR_USAGE if the set before it has none;
+ * BW_ERROR_NO_MEMORY. */
 struct bw_error *bw_selection_or(struct bw_selection *selection);
 
-/** Makes sets of conditions without a type select these. Returns all types that are selected then.
- */
+/** Separates patterns of names, and types, of which otherwise one has to be met: what comes before
+ * it and what comes after it must be met both. Errors as of bw_selection_or(). */
+struct bw_error *bw_selection_and(struct bw_selection *selection);
+
+/** Opens parentheses: what follows up to bw_selection_close() is one condition. "exclude" holds
+ * everywhere, also from there. BW_ERROR_USAGE if too many are open; BW_ERROR_NO_MEMORY. */
+struct bw_error *bw_selection_open(struct bw_selection *selection);
+
+/** Closes them. BW_ERROR_USAGE if none are open, or there is no condition in them. */
+struct bw_error *bw_selection_close(struct bw_selection *selection);
+
+/** Makes sets of conditions without a type select these: a file is of such a type, or meets
+ * conditions on its type. Returns all types that can be selected then. */
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types);
 
 /**
  * Looks up the names of "user" and "group" in the people of an image, which are read from `from`
  * (people.h) if there are such names. To be called once, after the last condition; without it, such
- * names select nothing. BW_ERROR_USAGE if a condition is missing after a "not" or "or",
- * BW_ERROR_NOT_FOUND if there is no such name; errors as of bw_people_read().
+ * names select nothing. BW_ERROR_USAGE if a condition is missing after an operator, or parentheses
+ * are open; BW_ERROR_NOT_FOUND if there is no such name; errors as of bw_people_read().
  */
 struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_fs *fs,
                                       const struct bw_subvolume *from);

@@ -108,6 +108,8 @@ struct bw_walk_options {
     /** Of long lines: how times are written, as `ls --time-style` has it: "full-iso", "long-iso",
      * "iso" or "+FORMAT". NULL: like full-iso, but without a zone. */
     const char *time_style;
+    unsigned mindepth; /**< how many directories below the start the first entries are; 1 leaves out
+                          the start */
 };
 
 /** What a walk has found. */

@@ -39,6 +39,7 @@ struct bw_error *bw_compression_begin(struct bw_fs *fs, const struct bw_compress
     count->list.selection = options.selection;
     count->list.has_maxdepth = options.has_maxdepth;
     count->list.maxdepth = options.maxdepth;
+    count->list.mindepth = options.mindepth;
     return NULL;
 }
 

@@ -224,7 +224,8 @@ static struct bw_error *hand_out(struct du *du, uint32_t number)
         .shared = sums->shared,
         .sharing_known = du->sharing_known,
     };
-    if (options->has_maxdepth && entry.depth > options->maxdepth)
+    if (entry.depth < options->mindepth ||
+        (options->has_maxdepth && entry.depth > options->maxdepth))
         return NULL;
     if (options->selection && !sums->files && entry.depth)
         return NULL;

@@ -68,7 +68,7 @@ static struct bw_error *append(struct bw_file_list *list, const struct bw_place 
         .name = list->names.length,
         .parent = parent,
         .is_directory = place->type == BW_FILE_DIRECTORY,
-        .wanted = place->type == BW_FILE_REGULAR,
+        .wanted = place->type == BW_FILE_REGULAR && !list->too_high,
     };
     bw_buffer_append(&list->names, name, length);
     bw_buffer_append_byte(&list->names, '\0');
@@ -166,6 +166,7 @@ static struct bw_error *read_directory(struct bw_file_list *list, uint32_t numbe
     if (list->selection)
         BW_TRY(bw_file_list_path(list, number, &list->path));
     const size_t first = list->count;
+    list->too_high = list->mindepth && bw_file_list_depth(list, number) + 1 < list->mindepth;
     BW_TRY(bw_directory_open(list->fs, &place, BW_DIRECTORY_START, &directory));
     struct bw_error *error = append_entries(list, number, directory);
     bw_directory_close(directory);
@@ -198,6 +199,7 @@ struct bw_error *bw_file_list_add(struct bw_file_list *list, const char *subvolu
     if (place.type != BW_FILE_REGULAR && place.type != BW_FILE_DIRECTORY)
         return NULL;
     BW_TRY(bw_walk_start_path(list->fs, &where, &path, &length));
+    list->too_high = list->mindepth;
     BW_TRY(append(list, &place, path, length, BW_NO_FILE));
     if (list->selection) {
         BW_TRY(bw_file_list_path(list, (uint32_t)first, &list->path));

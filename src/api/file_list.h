@@ -44,6 +44,7 @@ struct bw_file_list {
     const struct bw_selection *selection; /**< NULL: all files */
     bool has_maxdepth;                    /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories below a start files are wanted */
+    unsigned mindepth; /**< and how many of them at least */
     struct bw_listed_file *files;
     size_t count, capacity;
     struct bw_wanted_file *wanted; /**< by subvolume and inode */
@@ -53,6 +54,7 @@ struct bw_file_list {
     /* Private. */
     struct bw_buffer path;      /* of what is being listed, with a NUL */
     struct bw_pair_set entered; /* directories below this start */
+    bool too_high;              /* no files are wanted where files are appended */
 };
 
 /** Adds what `subvolume` and `start` name, as in struct bw_walk_options, with everything below it:

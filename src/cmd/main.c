@@ -53,11 +53,12 @@ static bool have_stack(void)
     return false;
 }
 
-/* Whether the first argument is no command, although it looks like a word and not like an image. */
+/* Whether the first argument is no command, although it looks like a word and not like an image, an
+ * option or a word of find(1). */
 static bool is_unknown_word(const char *argument)
 {
-    return *argument && *argument != '-' && !strchr(argument, '/') && access(argument, F_OK) != 0 &&
-           errno == ENOENT;
+    return *argument && !strchr("-!()", *argument) && !strchr(argument, '/') &&
+           access(argument, F_OK) != 0 && errno == ENOENT;
 }
 
 static int unknown_word(const char *word)

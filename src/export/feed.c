@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/thread.h"
 
 enum { QUEUE_ITEMS = 2048, LONG_PATH = 4096 };
@@ -148,7 +149,7 @@ static struct bw_error *enqueue(struct bw_feed *feed, struct bw_feed_item *item)
 static struct bw_error *visit(void *context, const struct bw_entry *entry)
 {
     struct bw_feed *feed = context;
-    if (feed->least_names && bw_starts_names(entry->path, entry->path_length) < feed->least_names)
+    if (feed->least_names && bw_path_names(entry->path, entry->path_length) < feed->least_names)
         return NULL;
     size_t name;
     if (!find_name(feed, entry, &name))

@@ -123,7 +123,4 @@ struct bw_error *bw_starts_find(struct bw_fs *fs, const struct bw_walk_options *
 /** Frees what it holds. */
 void bw_starts_free(struct bw_starts *starts);
 
-/** How many names an absolute path has; that of the top has none. */
-size_t bw_starts_names(const char *path, size_t length);
-
 #endif

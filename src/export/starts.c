@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 
 /* A path that was named. */
 struct named {
@@ -14,14 +15,6 @@ struct named {
     struct bw_buffer way;       /* absolute, '/' at both ends; empty: it leads nowhere */
     const struct named *around; /* the nearest that it is below, or the same as; NULL: none */
 };
-
-size_t bw_starts_names(const char *path, size_t length)
-{
-    size_t names = 0;
-    for (size_t i = 0; i < length; i++)
-        names += path[i] == '/';
-    return names - (length && path[length - 1] == '/');
-}
 
 /* What is around something comes before it, and between the two only what is in there, too. */
 static int compare(const void *left, const void *right)
@@ -62,8 +55,8 @@ static bool has_own(const struct named *named, const struct bw_walk_options *opt
     if (!options->has_maxdepth)
         return false;
     *least_names =
-        bw_starts_names(named->around->way.data, named->around->way.length) + options->maxdepth + 1;
-    return *least_names <= bw_starts_names(named->way.data, named->way.length) + options->maxdepth;
+        bw_path_names(named->around->way.data, named->around->way.length) + options->maxdepth + 1;
+    return *least_names <= bw_path_names(named->way.data, named->way.length) + options->maxdepth;
 }
 
 static void choose(const struct named *all, size_t count, const struct bw_walk_options *options,

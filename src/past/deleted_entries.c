@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "fs/inode.h"
 #include "fs/inode_paths.h"
 #include "past/deleted.h"
@@ -27,11 +28,19 @@ static bool is_below(const struct bw_buffer *top, const char *path, size_t lengt
            (length == top->length || path[top->length] == '/');
 }
 
+static bool has_depth(const struct bw_deleted_options *options, unsigned depth)
+{
+    return depth >= options->mindepth && (!options->has_maxdepth || depth <= options->maxdepth);
+}
+
 static bool is_wanted(const struct visiting *visiting, const struct bw_entry *entry)
 {
     const struct bw_selection *selection = visiting->deleted->options.selection;
     const struct bw_buffer *top = &visiting->deleted->path;
     if (top->length && !is_below(top, entry->path, entry->path_length))
+        return false;
+    if (!has_depth(&visiting->deleted->options, bw_path_names(entry->path, entry->path_length) -
+                                                    bw_path_names(top->data, top->length)))
         return false;
     return !selection || (!bw_selection_excludes_entry(selection, entry) &&
                           bw_selection_accepts_name(selection, entry) &&

@@ -2,7 +2,7 @@
 /* Types and depth; the conditions are in selection.c. */
 #include "select/choice.h"
 
-#include <string.h>
+#include "base/path.h"
 
 static_assert(BW_WALK_FILES == 1 << BW_FILE_REGULAR &&
                   BW_WALK_DIRECTORIES == 1 << BW_FILE_DIRECTORY &&
@@ -16,33 +16,28 @@ struct bw_choice bw_choice_of(const struct bw_walk_options *options)
 {
     struct bw_choice choice = {.types = options->types ? options->types : BW_WALK_FILES,
                                .has_maxdepth = options->has_maxdepth,
-                               .maxdepth = options->maxdepth};
+                               .maxdepth = options->maxdepth,
+                               .mindepth = options->mindepth};
     if (options->selection && options->selection->count)
         choice.selection = options->selection;
-    choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.selection;
+    choice.is_plain = choice.types == BW_WALK_FILES && !choice.has_maxdepth && !choice.mindepth &&
+                      !choice.selection;
     return choice;
 }
 
-static unsigned count_slashes(const char *path, size_t length)
+void bw_choice_start(struct bw_choice *choice, const char *path, size_t length, bool single)
 {
-    unsigned slashes = 0;
-    for (const char *end = path + length; (path = memchr(path, '/', (size_t)(end - path))); path++)
-        slashes++;
-    return slashes;
-}
-
-void bw_choice_start(struct bw_choice *choice, const char *path, size_t length)
-{
-    choice->start_depth = count_slashes(path, length);
+    choice->start_depth = bw_path_names(path, length) + single;
 }
 
 unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length)
 {
-    return choice->has_maxdepth ? count_slashes(path, length) - choice->start_depth : 0;
+    const bool matters = choice->has_maxdepth || choice->mindepth;
+    return matters ? bw_path_names(path, length) - choice->start_depth : 0;
 }
 
-bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named)
+bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named, unsigned depth)
 {
-    return choice->types >> named->type & 1 &&
+    return choice->types >> named->type & 1 && depth >= choice->mindepth &&
            (!choice->selection || bw_selection_takes_name(choice->selection, named));
 }

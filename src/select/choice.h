@@ -17,8 +17,8 @@ struct bw_choice {
     unsigned types;                       /**< a bit for each BW_FILE_* */
     const struct bw_selection *selection; /**< NULL: none */
     bool has_maxdepth;
-    unsigned maxdepth;
-    unsigned start_depth; /**< slashes in the path of the start, which has one at its end */
+    unsigned maxdepth, mindepth;
+    unsigned start_depth; /**< how many names the path of the start has */
 };
 
 /** The type in an entry, or BW_FILE_UNKNOWN if there is no such type. */
@@ -30,10 +30,11 @@ static inline uint8_t bw_known_type(uint8_t type)
 /** The choice that the options make. */
 struct bw_choice bw_choice_of(const struct bw_walk_options *options);
 
-/** Sets the path of the directory that depth is counted from, '/' at both ends. */
-void bw_choice_start(struct bw_choice *choice, const char *path, size_t length);
+/** Sets the path of the directory that depth is counted from, '/' at both ends; with `single`, from
+ * an entry of it. */
+void bw_choice_start(struct bw_choice *choice, const char *path, size_t length, bool single);
 
-/** How deep below the start a directory lies, whose path has a '/' at both ends. */
+/** How deep below the start something lies; 0 if depth does not matter. */
 unsigned bw_choice_depth(const struct bw_choice *choice, const char *path, size_t length);
 
 /** Whether the entries of a directory at this depth are wanted. */
@@ -42,7 +43,9 @@ static inline bool bw_choice_enters(const struct bw_choice *choice, unsigned dep
     return !choice->has_maxdepth || depth < choice->maxdepth;
 }
 
-/** Whether an entry that is not excluded is listed, unless its inode is rejected later. */
-bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named);
+/** Whether an entry at this depth that is not excluded is listed, unless its inode is rejected
+ * later.
+ */
+bool bw_choice_lists(const struct bw_choice *choice, const struct bw_named *named, unsigned depth);
 
 #endif

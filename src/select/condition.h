@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A single condition of a selection: how its argument is read, and how a file is tested.
- * conditions.c has the table of them; selection.c joins them.
+ * conditions.c has the table of them; selection.c joins them, and judge.c decides.
  */
 #ifndef BW_SELECT_CONDITION_H
 #define BW_SELECT_CONDITION_H
@@ -16,7 +16,7 @@ struct bw_condition;
 struct bw_subject {
     const struct bw_selection *selection;
     const struct bw_named *named;      /**< for conditions on names */
-    const struct bw_walked_file *file; /**< for those on inodes; its inode is not NULL */
+    const struct bw_walked_file *file; /**< for those on inodes */
 };
 
 /** Reads the argument of a condition, or says what is wrong with it. */
@@ -25,12 +25,17 @@ typedef struct bw_error *bw_argument_reader(const char *argument, struct bw_cond
 typedef bool bw_condition_test(const struct bw_subject *subject,
                                const struct bw_condition *condition);
 
-/** How a condition takes part in a decision. */
+/** How a node of a selection takes part in a decision: a condition, or what joins conditions. */
 enum bw_condition_list {
-    BW_ANY_NAME, /**< of these one has to be met, if there are any */
+    BW_ANY_NAME, /**< of these one has to be met, if there are any; up to the next BW_AND */
+    BW_ANY_TYPE, /**< likewise */
     BW_NAMES,    /**< all of these */
-    BW_EXCLUDE,  /**< none of these */
-    BW_INODES,   /**< all of these, which need the inode */
+    BW_TYPES,    /**< likewise */
+    BW_INODES,   /**< likewise; they need the inode */
+    BW_EXCLUDE,  /**< none of these, wherever they stand */
+    BW_AND,      /**< no condition */
+    BW_SET,      /**< what is in it must be met, up to its end */
+    BW_GROUP,    /**< of the sets in it one has to be met */
 };
 
 /** A kind of condition, by the name it has on the command line. */
@@ -42,11 +47,14 @@ struct bw_condition_kind {
     size_t member; /**< of struct bw_inode: what is compared */
 };
 
+/** A node of a selection. What is in a group or set follows it. */
 struct bw_condition {
-    const struct bw_condition_kind *kind;
-    enum bw_condition_list list; /**< that of the kind; BW_NAMES for a negated name */
+    const struct bw_condition_kind *kind; /**< NULL: it is a node without an argument */
+    enum bw_condition_list list;          /**< that of the kind; BW_NAMES for a negated name */
     bool negated;
-    char *text; /**< a pattern, or the name of a user or group; owned */
+    size_t end;     /**< of a group or set: the first node that is not in it */
+    unsigned types; /**< a bit for each BW_FILE_* */
+    char *text;     /**< a pattern, or the name of a user or group; owned */
     size_t text_length;
     regex_t *regex; /**< owned */
     enum { BW_EQUAL, BW_MORE, BW_LESS } comparison;

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Selections: conditions joined to alternatives, of which a file must meet one. Names are decided
- * first. Where there is one alternative only, its conditions on names are not tested again when the
- * inode is known.
- */
+/* Building a selection: the operators, and names of users and groups; judge.c tests files. */
 #include "select/selection.h"
 
 #include <locale.h>
@@ -14,25 +10,35 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "btrfs-walk/people.h"
-#include "select/choice.h"
 #include "select/condition.h"
 
-/* Building. */
-
-/* The alternative that conditions are added to. */
-static struct bw_alternative *last_of(struct bw_selection *selection)
+/* Adds a node to the set, and so to all that it is in. */
+static struct bw_error *append(struct bw_selection *selection, const struct bw_condition *node)
 {
-    return &selection->alternatives[selection->alternative_count - 1];
+    if (!BW_ARRAY_RESERVE(selection->nodes, selection->node_count, selection->capacity))
+        return bw_error_no_memory();
+    selection->nodes[selection->node_count++] = *node;
+    for (unsigned i = 0; i <= selection->depth; i++)
+        selection->nodes[selection->open[i].group].end =
+            selection->nodes[selection->open[i].set].end = selection->node_count;
+    return NULL;
 }
 
-static struct bw_error *begin_alternative(struct bw_selection *selection)
+static struct bw_error *begin_set(struct bw_selection *selection)
 {
-    if (!BW_ARRAY_RESERVE(selection->alternatives, selection->alternative_count,
-                          selection->alternative_capacity))
-        return bw_error_no_memory();
-    selection->alternatives[selection->alternative_count++] =
-        (struct bw_alternative){.first = selection->count, .end = selection->count};
-    return NULL;
+    selection->open[selection->depth].set = selection->node_count;
+    return append(selection, &(struct bw_condition){.list = BW_SET});
+}
+
+/* At the level that the caller has chosen. */
+static struct bw_error *begin_group(struct bw_selection *selection)
+{
+    const size_t number = selection->node_count;
+    const struct bw_condition group = {.list = BW_GROUP, .negated = selection->negates};
+    selection->open[selection->depth].group = selection->open[selection->depth].set = number;
+    selection->negates = false;
+    BW_TRY(append(selection, &group));
+    return begin_set(selection);
 }
 
 struct bw_error *bw_selection_create(struct bw_selection **result)
@@ -41,11 +47,12 @@ struct bw_error *bw_selection_create(struct bw_selection **result)
     struct timespec now;
     if (!selection)
         return bw_error_no_memory();
-    struct bw_error *error = begin_alternative(selection);
+    struct bw_error *error = begin_group(selection);
     if (error) {
-        free(selection);
+        bw_selection_destroy(selection);
         return error;
     }
+    selection->is_flat = true;
     selection->default_types = BW_WALK_ALL;
     clock_gettime(CLOCK_REALTIME, &now);
     selection->now = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
@@ -58,29 +65,38 @@ void bw_selection_destroy(struct bw_selection *selection)
 {
     if (!selection)
         return;
-    for (size_t i = 0; i < selection->count; i++)
-        bw_condition_release(&selection->conditions[i]);
-    free(selection->conditions);
-    free(selection->alternatives);
+    for (size_t i = 0; i < selection->node_count; i++)
+        bw_condition_release(&selection->nodes[i]);
+    free(selection->nodes);
     if (selection->locale)
         freelocale(selection->locale);
     free(selection);
 }
 
-static bool is_begun(const struct bw_alternative *alternative)
+/* Operators. */
+
+/* Whether the set has something in it. */
+static bool is_begun(const struct bw_selection *selection)
 {
-    return alternative->end > alternative->first || alternative->types || alternative->not_types;
+    return selection->node_count > selection->open[selection->depth].set + 1;
 }
 
-/* What is wrong if an alternative ended here; NULL: nothing. */
-static struct bw_error *end_alternative(const struct bw_selection *selection)
+/* What is wrong if nothing more comes; NULL: nothing. */
+static struct bw_error *want_condition(const struct bw_selection *selection)
 {
-    const struct bw_alternative *last = &selection->alternatives[selection->alternative_count - 1];
     if (selection->negates)
         return bw_error_create(BW_ERROR_USAGE, "--not: no condition follows");
-    if (!is_begun(last))
-        return bw_error_create(BW_ERROR_USAGE, "--or stands between two conditions");
+    if (selection->pending)
+        return bw_error_create(BW_ERROR_USAGE, "%s stands between two conditions",
+                               selection->pending);
     return NULL;
+}
+
+static struct bw_error *join(struct bw_selection *selection, const char *operator)
+{
+    BW_TRY(want_condition(selection));
+    selection->pending = operator;
+    return is_begun(selection) ? NULL : want_condition(selection);
 }
 
 struct bw_error *bw_selection_not(struct bw_selection *selection)
@@ -91,34 +107,64 @@ struct bw_error *bw_selection_not(struct bw_selection *selection)
 
 struct bw_error *bw_selection_or(struct bw_selection *selection)
 {
-    BW_TRY(end_alternative(selection));
-    return begin_alternative(selection);
+    BW_TRY(join(selection, "--or"));
+    selection->is_flat = false;
+    return begin_set(selection);
 }
 
-void bw_selection_add_types(struct bw_selection *selection, unsigned types)
+struct bw_error *bw_selection_and(struct bw_selection *selection)
 {
-    struct bw_alternative *last = last_of(selection);
-    *(selection->negates ? &last->not_types : &last->types) |= types;
+    BW_TRY(join(selection, "--and"));
+    return append(selection, &(struct bw_condition){.list = BW_AND});
+}
+
+struct bw_error *bw_selection_open(struct bw_selection *selection)
+{
+    if (selection->depth + 1 == BW_MOST_GROUPS)
+        return bw_error_create(BW_ERROR_USAGE, "more than %u parentheses in each other",
+                               BW_MOST_GROUPS - 1);
+    selection->is_flat = false;
+    selection->pending = NULL;
+    selection->depth++;
+    return begin_group(selection);
+}
+
+struct bw_error *bw_selection_close(struct bw_selection *selection)
+{
+    if (!selection->depth)
+        return bw_error_create(BW_ERROR_USAGE, "a ')' has no '(' before it");
+    BW_TRY(want_condition(selection));
+    if (!is_begun(selection))
+        return bw_error_create(BW_ERROR_USAGE, "there is nothing between '(' and ')'");
+    selection->depth--;
+    return NULL;
+}
+
+/* Conditions. */
+
+static struct bw_error *add(struct bw_selection *selection, const struct bw_condition *condition)
+{
+    BW_TRY(append(selection, condition));
+    selection->count++;
+    selection->has_exclude |= condition->list == BW_EXCLUDE;
+    selection->has_inodes |= condition->list == BW_INODES;
     selection->negates = false;
+    selection->pending = NULL;
+    return NULL;
 }
 
-/* Which types an alternative selects. */
-static unsigned types_of(const struct bw_selection *selection,
-                         const struct bw_alternative *alternative)
+struct bw_error *bw_selection_add_types(struct bw_selection *selection, unsigned types)
 {
-    const unsigned types = alternative->types       ? alternative->types
-                           : alternative->not_types ? BW_WALK_ALL
-                                                    : selection->default_types;
-    return types & ~alternative->not_types;
+    const struct bw_condition condition = {.list = selection->negates ? BW_TYPES : BW_ANY_TYPE,
+                                           .negated = selection->negates,
+                                           .types = types};
+    return add(selection, &condition);
 }
 
 unsigned bw_selection_default_types(struct bw_selection *selection, unsigned types)
 {
-    unsigned all = 0;
     selection->default_types = types;
-    for (size_t i = 0; i < selection->alternative_count; i++)
-        all |= types_of(selection, &selection->alternatives[i]);
-    return all;
+    return bw_selection_types(selection);
 }
 
 static struct bw_error *read_argument(struct bw_condition *condition, const char *name,
@@ -129,19 +175,6 @@ static struct bw_error *read_argument(struct bw_condition *condition, const char
     return error && error->code == BW_ERROR_USAGE
                ? bw_error_prefix(error, "--%s '%s'", name, argument)
                : error;
-}
-
-static struct bw_error *add(struct bw_selection *selection, const struct bw_condition *condition)
-{
-    struct bw_alternative *last = last_of(selection);
-    if (!BW_ARRAY_RESERVE(selection->conditions, selection->count, selection->capacity))
-        return bw_error_no_memory();
-    selection->conditions[selection->count++] = *condition;
-    last->end = selection->count;
-    last->has_any_name |= condition->list == BW_ANY_NAME;
-    selection->negates = false;
-    selection->has[condition->list] = true;
-    return NULL;
 }
 
 struct bw_error *bw_selection_add(struct bw_selection *selection, const char *name,
@@ -163,6 +196,8 @@ struct bw_error *bw_selection_add(struct bw_selection *selection, const char *na
         bw_condition_release(&condition);
     return error;
 }
+
+/* Names of users and groups. */
 
 static struct bw_error *find_person(struct bw_condition *condition, const struct bw_people *people)
 {
@@ -187,130 +222,17 @@ struct bw_error *bw_selection_prepare(struct bw_selection *selection, struct bw_
 {
     struct bw_people *people = NULL;
     struct bw_error *error = NULL;
-    if (selection->negates || selection->alternative_count > 1)
-        BW_TRY(end_alternative(selection));
-    for (size_t i = 0; i < selection->count && !error; i++) {
-        if (!names_person(&selection->conditions[i]))
+    BW_TRY(want_condition(selection));
+    if (selection->depth)
+        return bw_error_create(BW_ERROR_USAGE, "a '(' has no ')' after it");
+    for (size_t i = 0; i < selection->node_count && !error; i++) {
+        if (!names_person(&selection->nodes[i]))
             continue;
         if (!people)
             error = bw_people_read(fs, from, &people);
         if (!error)
-            error = find_person(&selection->conditions[i], people);
+            error = find_person(&selection->nodes[i], people);
     }
     bw_people_destroy(people);
     return error;
-}
-
-/* Testing files. */
-
-/* Whether the conditions of an alternative are met that need no inode. */
-static bool meets_names(const struct bw_alternative *alternative, const struct bw_subject *subject)
-{
-    const struct bw_condition *conditions = subject->selection->conditions;
-    bool any_name = !alternative->has_any_name;
-    if (!(types_of(subject->selection, alternative) >> subject->named->type & 1))
-        return false;
-    for (size_t i = alternative->first; i < alternative->end; i++) {
-        const struct bw_condition *condition = &conditions[i];
-        if (condition->list == BW_NAMES &&
-            condition->kind->test(subject, condition) == condition->negated)
-            return false;
-        if (condition->list == BW_ANY_NAME && !any_name)
-            any_name = condition->kind->test(subject, condition);
-    }
-    return any_name;
-}
-
-/* Whether those are met that need one; none of them is if it is not known. */
-static bool meets_inodes(const struct bw_alternative *alternative, const struct bw_subject *subject)
-{
-    const struct bw_condition *conditions = subject->selection->conditions;
-    for (size_t i = alternative->first; i < alternative->end; i++) {
-        const struct bw_condition *condition = &conditions[i];
-        if (condition->list == BW_INODES &&
-            (!subject->file->inode ||
-             condition->kind->test(subject, condition) == condition->negated))
-            return false;
-    }
-    return true;
-}
-
-bool bw_selection_needs_inode(const struct bw_selection *selection)
-{
-    return selection->has[BW_INODES];
-}
-
-bool bw_selection_excludes(const struct bw_selection *selection, const struct bw_named *named)
-{
-    const struct bw_subject subject = {selection, named, NULL};
-    for (size_t i = 0; selection && selection->has[BW_EXCLUDE] && i < selection->count; i++)
-        if (selection->conditions[i].list == BW_EXCLUDE &&
-            selection->conditions[i].kind->test(&subject, &selection->conditions[i]))
-            return true;
-    return false;
-}
-
-bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named)
-{
-    const struct bw_subject subject = {selection, named, NULL};
-    size_t i = 0;
-    while (i < selection->alternative_count && !meets_names(&selection->alternatives[i], &subject))
-        i++;
-    return i < selection->alternative_count;
-}
-
-static struct bw_named name_of(const char *path, size_t length)
-{
-    const char *slash = memrchr(path, '/', length);
-    size_t before = slash && length > 1 ? (size_t)(slash + 1 - path) : 0;
-    return (struct bw_named){path, length, length - before, 0, 0};
-}
-
-bool bw_selection_takes_inode(const struct bw_selection *selection,
-                              const struct bw_walked_file *file)
-{
-    struct bw_subject subject = {selection, NULL, file};
-    if (selection->alternative_count == 1)
-        return meets_inodes(&selection->alternatives[0], &subject);
-    struct bw_named named = name_of(file->path, file->path_length);
-    named.number = file->number;
-    named.type = file->type;
-    subject.named = &named;
-    for (size_t i = 0; i < selection->alternative_count; i++)
-        if (meets_names(&selection->alternatives[i], &subject) &&
-            meets_inodes(&selection->alternatives[i], &subject))
-            return true;
-    return false;
-}
-
-/* The same for entries of the public headers. */
-
-static struct bw_named name_of_entry(const struct bw_entry *entry)
-{
-    struct bw_named named = name_of(entry->path, entry->path_length);
-    named.number = entry->place.inode;
-    named.type = bw_known_type(entry->place.type);
-    return named;
-}
-
-bool bw_selection_excludes_entry(const struct bw_selection *selection, const struct bw_entry *entry)
-{
-    const struct bw_named named = name_of_entry(entry);
-    return bw_selection_excludes(selection, &named);
-}
-
-bool bw_selection_accepts_name(const struct bw_selection *selection, const struct bw_entry *entry)
-{
-    const struct bw_named named = name_of_entry(entry);
-    return bw_selection_takes_name(selection, &named);
-}
-
-bool bw_selection_accepts_inode(const struct bw_selection *selection, const struct bw_entry *entry)
-{
-    const struct bw_walked_file file = {.path = entry->path,
-                                        .path_length = entry->path_length,
-                                        .number = entry->place.inode,
-                                        .type = bw_known_type(entry->place.type),
-                                        .inode = entry->inode};
-    return bw_selection_takes_inode(selection, &file);
 }

@@ -23,24 +23,26 @@ struct bw_named {
     uint8_t type;       /**< BW_FILE_*, less than 8 */
 };
 
-/** A set of conditions that a file must meet: a range in the array of all. */
-struct bw_alternative {
-    size_t first, end;
-    unsigned types;     /**< a bit for each BW_FILE_*; 0: none is named */
-    unsigned not_types; /**< and none of these */
-    bool has_any_name;  /**< there are conditions of which one must be met */
-};
+/** How many parentheses may stand in each other. */
+enum { BW_MOST_GROUPS = 64 };
 
+/** The nodes are a tree, written from its root: a group, in it sets, in these conditions and
+ * further groups. */
 struct bw_selection {
-    struct bw_condition *conditions;
-    size_t count, capacity;
-    struct bw_alternative *alternatives; /**< at least one */
-    size_t alternative_count, alternative_capacity;
-    unsigned default_types; /**< of alternatives without a type */
-    bool has[4];            /**< whether there are conditions of each list (condition.h) */
-    bool negates;           /**< the next condition is to be negated */
-    int64_t now;            /**< nanoseconds since 1970 */
-    locale_t locale;        /**< knows the case of all letters; 0: only those of ASCII are known */
+    struct bw_condition *nodes;
+    size_t node_count, capacity;
+    size_t count; /**< of conditions */
+    struct {
+        size_t group, set; /**< the last one of each level: its node */
+    } open[BW_MOST_GROUPS];
+    unsigned depth;         /**< of the level that conditions are added to */
+    unsigned default_types; /**< of files that meet a set without a type */
+    bool is_flat;           /**< one set only: names need not be tested again */
+    bool has_exclude, has_inodes;
+    const char *pending; /**< the operator that wants a condition after it; NULL: none */
+    bool negates;        /**< the next condition or group is to be negated */
+    int64_t now;         /**< nanoseconds since 1970 */
+    locale_t locale;     /**< knows the case of all letters; 0: only those of ASCII are known */
 };
 
 /** Whether an "exclude" matches; false if `selection` is NULL. */
@@ -50,9 +52,12 @@ bool bw_selection_excludes(const struct bw_selection *selection, const struct bw
  * others. */
 bool bw_selection_takes_name(const struct bw_selection *selection, const struct bw_named *named);
 
-/** Whether those are met that need one. False if there are any and the inode is not known. If there
- * are several alternatives, all is tested, and a NUL must follow the path. */
+/** Whether those are met that need one. False if there are any and the inode is not known. Where
+ * sets are joined, all is tested, and a NUL must follow the path. */
 bool bw_selection_takes_inode(const struct bw_selection *selection,
                               const struct bw_walked_file *file);
+
+/** The types that a selection can select, whatever the names and inodes. */
+unsigned bw_selection_types(const struct bw_selection *selection);
 
 #endif

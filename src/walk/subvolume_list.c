@@ -39,7 +39,9 @@ static struct bw_error *list(struct bw_subvolume_walk *walk, struct bw_buffer *p
                                    what->made_up ? BW_EMPTY_DIRECTORY : what->number,
                                    bw_known_type(what->type)};
     *taken = !bw_selection_excludes(walk->choice.selection, &named);
-    if (!*taken || walk->scope.silent || !bw_choice_lists(&walk->choice, &named))
+    if (!*taken || walk->scope.silent ||
+        !bw_choice_lists(&walk->choice, &named,
+                         bw_choice_depth(&walk->choice, named.path, named.path_length)))
         return NULL;
     return collect(walk, &named, what);
 }

@@ -224,7 +224,7 @@ void bw_sweep_take(struct bw_sweep *sweep, const struct bw_sweep_record *directo
     }
     if (enters && !found_directory(sweep, directory, entry))
         return;
-    if (scope->silent || !bw_choice_lists(choice, &named))
+    if (scope->silent || !bw_choice_lists(choice, &named, sweep->depth + 1))
         return;
     const struct bw_collected what = {
         .number = stale ? directory->inode : named.number, .type = named.type, .made_up = stale};

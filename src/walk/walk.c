@@ -147,7 +147,7 @@ static struct bw_error *visit_start(struct visit *visit, const struct start *sta
                               .inode = start->directory,
                               .prefix = start->path.data,
                               .prefix_length = start->path.length};
-    bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length);
+    bw_choice_start(&visit->walk.choice, top.prefix, top.prefix_length, start->single);
     BW_TRY(start->single ? visit_single(visit, &top, start) : visit_subvolume(visit, &top));
     return whole && !bw_subvolume_walk_lists(&visit->walk, BW_FILE_DIRECTORY)
                ? NULL

@@ -144,6 +144,18 @@ holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
 lists "either" $'/docs/second name of large.bin\n/docs/pipe\n/source/large.bin\n/kinds/fifo' \
     -size +15k -size -30k -or -type p "$plain"
 lists "not" $'/\n/docs' --maxdepth 1 -type f,d -not -name '[a-ce-z]*' --not --name data "$plain"
+lists "parentheses" $'/docs/second name of large.bin\n/source/large.bin\n/kinds/fifo' \
+    '(' -size +15k -o -name fifo ')' ! '(' -size +30k -o ! -name '*[eof]*' ')' -a -type f,p "$plain"
+lists "one dash: both" '' -name 'l*' -name '*txt' "$plain"
+lists "and no two types" '' -type f -type d "$plain"
+lists "two dashes: either, but with --and" /source/large.bin \
+    --name 'l*' --name s --and --name '*.bin' "$plain"
+lists "what is deep enough" $'/docs/letters\n/source/library' --type d --mindepth 2 --maxdepth 2 \
+    --path '/[ds]*' "$plain"
+expect "not the start" 0 - ls -R --mindepth 2 --maxdepth 2 -type d "$plain" source
+refused "a ')' has no '('" --name x ')'
+refused "nothing between" '(' ')'
+expect "a '(' that stays open" 2 "has no ')' after it" '(' -name x "$plain"
 expect "--or without what follows" 2 '--or stands between two conditions' --name x --or "$plain"
 
 # Against find(1), on a mount.
@@ -186,6 +198,8 @@ compare() {
     same ! -inum 2 -mmin -100000000 -newerct 2026-01-01 -- \
         --not --inum 2 --mmin -100000000 --newerct 2026-01-01
     same -maxdepth 2 -- --maxdepth 2
+    same -mindepth 2 -maxdepth 3 ! '(' -name 'm*' -o -size +1 ')' -- \
+        -mindepth 2 -maxdepth 3 ! '(' -name 'm*' -o -size +1 ')'
     same -uid 0 -gid 0 -- --uid 0 --gid 0
     same -newermt 2026-01-01 ! -inum 2 -- --newer 2026-01-01 --inum +2
     same -inum -300 -- --inum -300

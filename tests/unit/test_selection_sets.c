@@ -62,6 +62,92 @@ static void test_not(void **state)
     bw_selection_destroy(selection);
 }
 
+/* The same rules as find's: "not" before "and" before "or"; sets without a type have the default.
+ */
+static void test_parentheses(void **state)
+{
+    (void)state;
+    const struct bw_inode large = {.size = 5000}, small = {.size = 5};
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    expect_success(bw_selection_not(selection));
+    expect_success(bw_selection_open(selection)); /* ! ( a -o ( b -size +4k -type d ) ) */
+    expect_success(bw_selection_add(selection, "name", "a"));
+    expect_success(bw_selection_or(selection));
+    expect_success(bw_selection_open(selection));
+    expect_success(bw_selection_add(selection, "name", "b"));
+    expect_success(bw_selection_add(selection, "size", "+4k"));
+    expect_success(bw_selection_add_types(selection, BW_WALK_DIRECTORIES));
+    expect_success(bw_selection_close(selection));
+    expect_success(bw_selection_close(selection));
+    expect_success(bw_selection_prepare(selection, NULL, NULL));
+    assert_int_equal(bw_selection_default_types(selection, BW_WALK_FILES),
+                     BW_WALK_ALL & ~BW_WALK_DIRECTORIES);
+    assert_false(takes(selection, "/a", BW_FILE_REGULAR, &small));
+    assert_false(takes(selection, "/a", BW_FILE_FIFO, &small));
+    assert_true(takes(selection, "/b", BW_FILE_REGULAR, &large));
+    assert_true(takes(selection, "/b", BW_FILE_FIFO, &large));
+    assert_true(takes(selection, "/b", BW_FILE_REGULAR, NULL)); /* its name or type decides */
+    assert_false(takes(selection, "/b", BW_FILE_DIRECTORY, &small));
+    bw_selection_default_types(selection, BW_WALK_ALL);
+    assert_false(takes(selection, "/b", BW_FILE_DIRECTORY, &large));
+    assert_true(takes(selection, "/b", BW_FILE_DIRECTORY, &small));
+    assert_false(takes(selection, "/b", BW_FILE_DIRECTORY, NULL));
+    bw_selection_destroy(selection);
+}
+
+static void test_and(void **state)
+{
+    (void)state;
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    expect_success(bw_selection_add(selection, "name", "a*"));
+    expect_success(bw_selection_add(selection, "name", "b*"));
+    expect_success(bw_selection_and(selection));
+    expect_success(bw_selection_add(selection, "name", "*c"));
+    expect_success(bw_selection_add(selection, "name", "*d"));
+    assert_true(takes(selection, "/ac", BW_FILE_REGULAR, NULL));
+    assert_true(takes(selection, "/bd", BW_FILE_REGULAR, NULL));
+    assert_false(takes(selection, "/ab", BW_FILE_REGULAR, NULL));
+    assert_false(takes(selection, "/xd", BW_FILE_REGULAR, NULL));
+    bw_selection_destroy(selection);
+}
+
+/* Types of which nothing is left select nothing, not what is selected by default. */
+static void test_no_type(void **state)
+{
+    (void)state;
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    expect_success(bw_selection_add_types(selection, BW_WALK_FILES));
+    expect_success(bw_selection_and(selection));
+    expect_success(bw_selection_add_types(selection, BW_WALK_DIRECTORIES));
+    assert_int_equal(bw_selection_default_types(selection, BW_WALK_FILES), 0);
+    assert_false(takes(selection, "/a", BW_FILE_REGULAR, NULL));
+    assert_true(selection->count);
+    bw_selection_destroy(selection);
+}
+
+static void test_parentheses_alone(void **state)
+{
+    (void)state;
+    struct bw_selection *selection;
+    expect_success(bw_selection_create(&selection));
+    expect_error(bw_selection_close(selection), BW_ERROR_USAGE, "no '('");
+    for (unsigned i = 1; i < BW_MOST_GROUPS; i++)
+        expect_success(bw_selection_open(selection));
+    expect_error(bw_selection_open(selection), BW_ERROR_USAGE, "more than 63");
+    expect_error(bw_selection_close(selection), BW_ERROR_USAGE, "nothing between");
+    expect_success(bw_selection_add(selection, "name", "a"));
+    expect_error(bw_selection_prepare(selection, NULL, NULL), BW_ERROR_USAGE, "no ')'");
+    for (unsigned i = 1; i < BW_MOST_GROUPS; i++)
+        expect_success(bw_selection_close(selection));
+    expect_success(bw_selection_prepare(selection, NULL, NULL));
+    assert_true(takes(selection, "/a", BW_FILE_REGULAR, NULL));
+    assert_false(takes(selection, "/b", BW_FILE_REGULAR, NULL));
+    bw_selection_destroy(selection);
+}
+
 static void test_operators_without_conditions(void **state)
 {
     (void)state;
@@ -84,6 +170,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_alternatives),
         cmocka_unit_test(test_not),
+        cmocka_unit_test(test_parentheses),
+        cmocka_unit_test(test_and),
+        cmocka_unit_test(test_no_type),
+        cmocka_unit_test(test_parentheses_alone),
         cmocka_unit_test(test_operators_without_conditions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,28 +10,33 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Words with two dashes. They are constants, but getopt_long() changes no word. */
+/* Words with two dashes. They are constants, but getopt_long() changes no word. Three dashes: with
+ * one and with two dashes it does not mean quite the same (selection.c). */
 static const struct {
     const char *word, *option;
 } words[] = {
     {"!", "--not"},
+    {"(", "--open"},
+    {")", "--close"},
     {"-amin", "--amin"},
+    {"-and", "--and"},
     {"-atime", "--atime"},
     {"-cmin", "--cmin"},
     {"-ctime", "--ctime"},
     {"-empty", "--empty"},
     {"-gid", "--gid"},
     {"-group", "--group"},
-    {"-iname", "--iname"},
+    {"-iname", "---iname"},
     {"-inum", "--inum"},
     {"-ipath", "--ipath"},
     {"-iregex", "--iregex"},
     {"-iwholename", "--ipath"},
     {"-links", "--links"},
     {"-maxdepth", "--maxdepth"},
+    {"-mindepth", "--mindepth"},
     {"-mmin", "--mmin"},
     {"-mtime", "--mtime"},
-    {"-name", "--name"},
+    {"-name", "---name"},
     {"-newer", "--newer"},
     {"-newerBt", "--newerBt"},
     {"-newerat", "--newerat"},
@@ -44,7 +49,7 @@ static const struct {
     {"-print0", "--print0"},
     {"-regex", "--regex"},
     {"-size", "--size"},
-    {"-type", "--type"},
+    {"-type", "---type"},
     {"-uid", "--uid"},
     {"-user", "--user"},
     {"-wholename", "--wholename"},
@@ -57,13 +62,34 @@ static bool is_option(const char *name, const struct option *names)
     return names->name;
 }
 
-/* What a word stands for, if the command has that; else NULL. */
-static const char *option_of(const char *word, const struct option *names)
+static const char *find_word(const char *word)
 {
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i].word, word) == 0)
-            return is_option(words[i].option + 2, names) ? words[i].option : NULL;
+            return words[i].option;
     return NULL;
+}
+
+/* -o and -a are operators where the command has no such letter, or one whose argument cannot be the
+ * test that follows. */
+static const char *find_letter(const char *word, const char *next, const char *letters)
+{
+    const char *letter = strchr(letters, word[1]);
+    const bool is_free = !letter || (letter[1] == ':' && next && find_word(next));
+    return strcmp(word, "-o") == 0 && is_free   ? "--or"
+           : strcmp(word, "-a") == 0 && is_free ? "--and"
+                                                : NULL;
+}
+
+/* What a word stands for, if the command has that; else NULL. `next`: the word after it, or NULL.
+ */
+static const char *option_of(const char *word, const char *next, const char *letters,
+                             const struct option *names)
+{
+    const char *option = find_word(word);
+    if (!option && word[0] == '-' && word[1])
+        option = find_letter(word, next, letters);
+    return option && is_option(option + 2, names) ? option : NULL;
 }
 
 /* Whether the next word is the argument of the last of these short options. */
@@ -98,8 +124,8 @@ const char *cmd_find_advice(const char *word)
         {"-ok", "pipe -0 into 'xargs -0'"},
         {"-print", "paths are printed anyway"},
         {"-printf", "-o and --json print what is known of files"},
-        {"-mindepth", "--not --path / leaves out the start"},
         {"-prune", "--exclude leaves out directories with all that is in them"},
+        {"-regextype", "regular expressions are always posix-extended"},
         {"-xdev", "--subvol lists one subvolume alone"},
         {"-mount", "--subvol lists one subvolume alone"},
         {"-anewer", "times are compared with dates: --newerat"},
@@ -115,7 +141,7 @@ const char *cmd_find_words(int argc, char **argv, const char *letters, const str
 {
     const char *other = NULL;
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        const char *option = option_of(argv[i], names);
+        const char *option = option_of(argv[i], argv[i + 1], letters, names);
         if (option)
             argv[i] = (char *)(size_t)option;
         else if (!other && cmd_find_advice(argv[i]))

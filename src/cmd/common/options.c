@@ -270,15 +270,22 @@ struct shown {
     const char *argument;
 };
 
-/* Handles one option; SHOWED_NOTHING if the command goes on, else the exit status. */
+/* Handles one option, `name` being what it was called; SHOWED_NOTHING if the command goes on, else
+ * the exit status. */
 static int use_option(const struct command *command, const struct cmd_option_list *list,
-                      size_t number, const char *argument, struct shown *later)
+                      size_t number, const char *name, const char *argument, struct shown *later)
 {
     const struct cmd_option *option = list->items[number].option;
+    struct cmd_option other;
     /* getopt_long() knows no others. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (option->show && (!option->take || strcmp(argument, "help") == 0)) {
         *later = (struct shown){option, argument};
         return SHOWED_NOTHING;
+    }
+    if (name && option->also && strcmp(name, option->also) == 0) {
+        other = *option;
+        other.name = name;
+        option = &other;
     }
     BW_AUTO_ERROR struct bw_error *error =
         option->take(list->items[number].settings + option->offset, option, argument);
@@ -329,17 +336,18 @@ static int take_options(const struct command *command, int argc, char **argv,
     const struct cmd_option_list list = cmd_options_of(command, common, state);
     struct getopt_tables tables = {.letters = ""};
     struct shown later = {NULL, NULL};
-    int result, status = SHOWED_NOTHING;
+    int result, status = SHOWED_NOTHING, index = 0;
     fill_tables(&tables, &list);
     const char *of_find = cmd_find_words(argc, argv, tables.letters, tables.names);
     opterr = 0;
     while (status == SHOWED_NOTHING && (!later.option || later.option->take) &&
-           (result = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
+           (result = getopt_long(argc, argv, tables.letters, tables.names, &index)) != -1) {
         if (result == '?' || result == ':')
             return bad_option(command, &list, result, argv[optind - 1], of_find);
         size_t number =
             result < LONG_FORM ? cmd_find_letter(&list, result) : (size_t)(result - LONG_FORM);
-        status = use_option(command, &list, number, optarg, &later);
+        const char *name = result < LONG_FORM ? NULL : tables.names[index].name;
+        status = use_option(command, &list, number, name, optarg, &later);
     }
     return status == SHOWED_NOTHING && later.option
                ? show(command, common, state, later.option, later.argument)

@@ -12,35 +12,72 @@ static struct bw_error *ready(struct cmd_selection *selection)
     return selection->selection ? NULL : bw_selection_create(&selection->selection);
 }
 
+/* Of several names or types one has to be met, but where find has the same words with one dash,
+ * all. In parentheses, each is a condition by itself. */
+static struct bw_error *close_word(struct bw_selection *selection, struct bw_error *error)
+{
+    return error ? error : bw_selection_close(selection);
+}
+
 static struct bw_error *take_condition(void *target, const struct cmd_option *option,
                                        const char *argument)
 {
     struct cmd_selection *selection = target;
+    const bool of_find = *option->name == '-';
     BW_TRY(ready(selection));
-    return bw_selection_add(selection->selection, option->name, argument);
+    if (!of_find)
+        return bw_selection_add(selection->selection, option->name, argument);
+    BW_TRY(bw_selection_open(selection->selection));
+    return close_word(selection->selection,
+                      bw_selection_add(selection->selection, option->name + 1, argument));
 }
 
 /* From now on, types are conditions among others. */
+static struct bw_error *count_types(struct cmd_selection *selection)
+{
+    const unsigned types = selection->types;
+    BW_TRY(ready(selection));
+    selection->types = 0;
+    selection->has_operators = true;
+    return types ? bw_selection_add_types(selection->selection, types) : NULL;
+}
+
 static struct bw_error *take_operator(void *target, const struct cmd_option *option,
                                       const char *argument)
 {
+    static const struct {
+        const char *name;
+        struct bw_error *(*take)(struct bw_selection *selection);
+    } operators[] = {
+        {"not", bw_selection_not},   {"and", bw_selection_and},     {"or", bw_selection_or},
+        {"open", bw_selection_open}, {"close", bw_selection_close},
+    };
     struct cmd_selection *selection = target;
+    size_t i = 0;
     (void)argument;
-    BW_TRY(ready(selection));
-    if (selection->types)
-        bw_selection_add_types(selection->selection, selection->types);
-    selection->types = 0;
-    selection->has_operators = true;
-    return (strcmp(option->name, "or") == 0 ? bw_selection_or
-                                            : bw_selection_not)(selection->selection);
+    BW_TRY(count_types(selection));
+    while (strcmp(operators[i].name, option->name) != 0)
+        i++;
+    return operators[i].take(selection->selection);
+}
+
+static struct bw_error *add_types(struct cmd_selection *selection, unsigned types, bool of_find)
+{
+    if (of_find && selection->types)
+        BW_TRY(count_types(selection));
+    if (!selection->has_operators)
+        selection->types |= types;
+    if (!of_find || !selection->has_operators)
+        return selection->has_operators ? bw_selection_add_types(selection->selection, types)
+                                        : NULL;
+    BW_TRY(bw_selection_open(selection->selection));
+    return close_word(selection->selection, bw_selection_add_types(selection->selection, types));
 }
 
 static struct bw_error *take_types(void *target, const struct cmd_option *option, const char *list)
 {
     static const char letters[] = "fdcbpsl"; /* in the order of enum bw_walk_types */
-    struct cmd_selection *selection = target;
     unsigned types = 0;
-    (void)option;
     for (const char *next = list;; next += 2) {
         const char *letter = *next ? strchr(letters, *next) : NULL;
         if (!letter || (next[1] && next[1] != ','))
@@ -51,22 +88,19 @@ static struct bw_error *take_types(void *target, const struct cmd_option *option
         if (!next[1])
             break;
     }
-    if (selection->has_operators)
-        bw_selection_add_types(selection->selection, types);
-    else
-        selection->types |= types;
-    return NULL;
+    return add_types(target, types, *option->name == '-');
 }
 
-static struct bw_error *take_maxdepth(void *target, const struct cmd_option *option,
-                                      const char *argument)
+static struct bw_error *take_depth(void *target, const struct cmd_option *option,
+                                   const char *argument)
 {
     struct cmd_selection *selection = target;
+    const bool is_least = strcmp(option->name, "mindepth") == 0;
     uint64_t number;
     if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
         return cmd_bad_argument(option, argument, "a number");
-    selection->has_maxdepth = true;
-    selection->maxdepth = (unsigned)number;
+    selection->has_maxdepth |= !is_least;
+    *(is_least ? &selection->mindepth : &selection->maxdepth) = (unsigned)number;
     return NULL;
 }
 
@@ -75,9 +109,10 @@ static struct bw_error *take_maxdepth(void *target, const struct cmd_option *opt
 
 const struct cmd_option cmd_selection_options[] = {
     {0, "type", "LIST", "only these types: f,d,l,c,b,p,s (files, directories, links, ...)",
-     .take = take_types, .heading = "Filters"},
-    {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION},
-    {0, "iname", "GLOB", "the same, ignoring case", CONDITION},
+     .take = take_types, .also = "-type", .heading = "Filters"},
+    {0, "name", "GLOB", "only names that match (repeatable: any of them)", CONDITION,
+     .also = "-name"},
+    {0, "iname", "GLOB", "the same, ignoring case", CONDITION, .also = "-iname"},
     {0, "path", "GLOB", "only paths that match as a whole; '*' also matches '/'", CONDITION},
     {0, "wholename", "GLOB", "the same as --path", CONDITION},
     {0, "ipath", "GLOB", "the same, ignoring case", CONDITION},
@@ -115,10 +150,15 @@ const struct cmd_option cmd_selection_options[] = {
      CONDITION},
     {0, "links", "N", "only this number of hard links; +N: more, -N: fewer", CONDITION},
     {0, "inum", "N", "only this inode number; +N: greater, -N: less", CONDITION},
-    {0, "not", NULL, "only what does not meet the filter that follows", OPERATOR},
+    {0, "not", NULL, "only what does not meet the filter that follows; also '!'", OPERATOR},
+    {0, "and", NULL, "between two --name or --type: only what meets both", OPERATOR},
     {0, "or", NULL, "also what meets all filters that follow, up to another --or", OPERATOR},
+    {0, "open", NULL, "the filters from here to --close are one filter; also '('", OPERATOR},
+    {0, "close", NULL, "the end of what --open began; also ')'", OPERATOR},
+    {0, "mindepth", "N", "at least N directories below the start; 1: not the start itself",
+     .take = take_depth},
     {0, "maxdepth", "N", "at most N directories below the start; 0: only the start itself",
-     .take = take_maxdepth},
+     .take = take_depth},
     {0},
 };
 
@@ -137,6 +177,7 @@ void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
     options->selection = selection->selection;
     options->has_maxdepth = selection->has_maxdepth;
     options->maxdepth = selection->maxdepth;
+    options->mindepth = selection->mindepth;
     if (selection->has_operators)
         options->types = bw_selection_default_types(selection->selection, types);
     else if (selection->types)

@@ -22,14 +22,14 @@ extern const struct cmd_option cmd_selection_options[];
 /** What the options have set. All zeros selects what the command does by itself. */
 struct cmd_selection {
     struct bw_selection *selection;
-    unsigned types;     /**< without --not and --or; with them, they are part of the selection */
-    bool has_operators; /**< --not or --or was given */
+    unsigned types;     /**< without operators; with them, they are part of the selection */
+    bool has_operators; /**< --not, --or or the like was given */
     bool has_maxdepth;
-    unsigned maxdepth;
+    unsigned maxdepth, mindepth;
 };
 
 /** Puts all that was set into the options of a walk, which must not outlive the selection. Their
- * `types` stay as they are if --type was not given. `types`: where --or stands, what alternatives
+ * `types` stay as they are if --type was not given. `types`: with operators, what sets of filters
  * without a type select. */
 void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
                          struct bw_walk_options *options);

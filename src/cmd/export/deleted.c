@@ -88,6 +88,9 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
         .since = deleting->settings->since,
         .path = deleting->common->path_count ? deleting->common->paths[0] : NULL,
         .selection = selection->selection,
+        .has_maxdepth = selection->has_maxdepth,
+        .maxdepth = selection->maxdepth,
+        .mindepth = selection->mindepth,
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }

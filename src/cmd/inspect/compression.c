@@ -139,6 +139,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .selection = state->selection.selection,
         .has_maxdepth = state->selection.has_maxdepth,
         .maxdepth = state->selection.maxdepth,
+        .mindepth = state->selection.mindepth,
     };
     struct bw_compression_info info = {0};
     struct bw_compression_count *count;

@@ -105,6 +105,7 @@ static struct bw_error *list_path(struct du *du, const char *path)
         .maxdepth = du->state->summarize ? 0 : selection->maxdepth,
         .take = take,
         .context = du,
+        .mindepth = du->state->summarize ? 0 : selection->mindepth,
     };
     cmd_progress_expect_trees(du->listing->session.fs, true);
     struct bw_error *error = bw_du(du->listing->session.fs, &wanted);

@@ -189,6 +189,12 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
 }
 
+/* Entries are one level below the directory that is listed. */
+static bool is_deep_enough(const struct ls *ls, const struct waiting *directory)
+{
+    return (directory ? directory->depth + 1 : 0) >= ls->options->selection.mindepth;
+}
+
 /* With filters, directories are entered that are not printed, and a directory in which nothing is
  * selected has no heading. */
 static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
@@ -206,7 +212,7 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
         BW_TRY(enter_directories(ls, listing, directory));
     if (ls->options->selects)
         BW_TRY(ls_listing_select(listing, &ls->paths, ls->options, above));
-    if (!listing->count && (ls->options->selects || !directory))
+    if ((!listing->count && (ls->options->selects || !directory)) || !is_deep_enough(ls, directory))
         return NULL;
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
@@ -386,7 +392,8 @@ static struct bw_error *make_ready(struct ls_state *ls, struct bw_rows **rows)
     settle(ls);
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
-    ls->selects = selection->types || selection->has_maxdepth || selection->selection;
+    ls->selects =
+        selection->types || selection->has_maxdepth || selection->mindepth || selection->selection;
     if (ls->selects && !ls->recursive)
         return bw_error_create(BW_ERROR_USAGE, "filters need -R");
     if (selection->has_operators)

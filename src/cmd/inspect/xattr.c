@@ -337,7 +337,8 @@ static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_option
 static bool walks(const struct xattr_state *state)
 {
     const struct cmd_selection *selection = &state->selection;
-    return state->recursive || selection->selection || selection->types || selection->has_maxdepth;
+    return state->recursive || selection->selection || selection->types ||
+           selection->has_maxdepth || selection->mindepth;
 }
 
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
