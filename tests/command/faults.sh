@@ -109,10 +109,14 @@ for pair in "1 2" "1 3" "1 4" "2 3" "2 4" "3 4"; do
         --insert "debug/error-gen@device-$second,kind=raw,action=zero"
 done
 
-# A device without a superblock is as good as missing; the list is whole, but the user gave an image
-# for nothing.
+# Without a superblock, what is stored on a device proves which one it is.
 use raid1-2
 walk --insert debug/error-gen@device-1,kind=super
+is "a device without superblock: exit status" $? 1
+said "a device without superblock" 'damage: .*dev1.img is device 1: .*: injected I/O error'
+# If that cannot be read either, it is as good as missing; the list is whole, but the user gave an
+# image for nothing.
+walk --insert debug/error-gen@device-1,kind=super --insert debug/error-gen@device-1,kind=raw
 status=$?
 if [ "$status" -eq 1 ] && cmp -s "$WORK/want" "$WORK/have"; then
     pass
