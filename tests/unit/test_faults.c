@@ -165,7 +165,8 @@ static void test_raw_reads_of_a_device_fail(void **state)
     for_profiles(1, fail_raw_reads);
 }
 
-/* Without its superblock a device counts as missing; with an old one, as stale. */
+/* Without its superblock, and with nothing on it that could prove what it is, a device counts as
+ * missing; with an old one, as stale. */
 static void fail_superblock(const struct subject *subject)
 {
     static const char *const kinds[] = {"super", "any"};
@@ -177,6 +178,8 @@ static void fail_superblock(const struct subject *subject)
             bool stale = strcmp(action, "stale") == 0;
             insert_layer(&changes, "debug/error-gen@device-%u,kind=%s,action=%s", device + 1,
                          kinds[i % COUNT(kinds)], action);
+            if (!stale)
+                insert_layer(&changes, "debug/error-gen@device-%u,kind=raw,action=eio", device + 1);
             expect_identical(subject, 0, &changes, 1, &log);
             assert_int_equal(report_log_count(&log, "is not used: no superblock"), !stale);
             assert_int_equal(report_log_count(&log, "is missing: the file system is degraded"),
