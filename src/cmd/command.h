@@ -107,6 +107,7 @@ struct cmd_common {
     struct cmd_probe_settings probes;
     const char *statedump;       /**< file for it; NULL: there is none */
     struct bw_reporter listener; /**< also receives all messages; its function may be NULL */
+    bool lists_states;           /**< the command searches older states itself */
     bool lists_partitions; /**< the command lists those of disks, also if it cannot open them */
     /** Whether a message of the library is printed; NULL: it is. For commands that tell by
      * themselves what is damaged. */

@@ -141,6 +141,23 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
+/* A commit writes a backup root and the generation at once: a newer backup is of a later one. */
+static void report_newer_backup(struct bw_fs *fs)
+{
+    const struct bw_superblock *super = &fs->superblock;
+    uint64_t newest = 0;
+    for (size_t i = 0; i < BW_BACKUP_ROOTS; i++)
+        if (super->backup_roots[i].tree_root.bytenr &&
+            super->backup_roots[i].tree_root.generation > newest)
+            newest = super->backup_roots[i].tree_root.generation;
+    if (newest > super->generation && !fs->choice.generation && !fs->choice.tree_root)
+        bw_fs_report(fs, BW_WARNING,
+                     bw_error_create(BW_ERROR_CORRUPT,
+                                     "the superblock, of generation %" PRIu64
+                                     ", has a newer backup root: --generation %" PRIu64,
+                                     super->generation, newest));
+}
+
 /* What can be done if superblocks alone are lost. */
 static struct bw_error *add_advice(const struct bw_fs *fs, const struct bw_image *image,
                                    struct bw_error *error)
@@ -192,5 +209,6 @@ struct bw_error *bw_images_match(struct bw_fs *fs, struct bw_image_set *set)
             fs->superblock = set->images[i].superblock;
     drop_duplicates(fs, set);
     report_stale(fs, set);
+    report_newer_backup(fs);
     return NULL;
 }

@@ -87,6 +87,19 @@ python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and supe
 expect "a stale superblock" 0 'is older than what was committed: --generation 9' \
     roots -o generation,found,standing "$WORK/stale"
 is "the newest state is found" "$(rows | cut -d ';' -f 1)" '9 backup-0 scan committed'
+expect "its backup roots tell that as well" 0 'has a newer backup root: --generation 9' \
+    sum "$WORK/stale"
+holds "and are not used by themselves" cmp "$WORK/out" <("$PROGRAM" sum --generation 7 "$image")
+cp --sparse=always "$WORK/stale" "$WORK/newer"
+dd if="$image" of="$WORK/newer" bs=4096 count=1 skip=16384 seek=16384 conv=notrunc status=none
+expect "a newer copy of it" 0 'copy 0 .* has generation 7, another copy has 9' sum "$WORK/newer"
+holds "is taken" cmp "$WORK/out" <("$PROGRAM" sum "$image")
+cp --sparse=always "$WORK/stale" "$WORK/older"
+python3 "$ROOT/tests/support/change_item.py" "$WORK/older" super 2859 8 0 and super 3027 8 0 and \
+    super 3195 8 0 and super 3363 8 0 > /dev/null
+expect "if nothing in it tells" 0 - ls "$WORK/older"
+expect "a scan does" 0 'is older than what was committed: --generation 9' ls --scan "$WORK/older"
+expect "where there is nothing newer" 0 - ls --scan "$image"
 expect "and named" 0 - sum --generation 9 "$WORK/stale"
 holds "it has all files" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 expect "a state that is gone" 2 'no state of generation 5 is left' ls --generation 5 "$WORK/image"

@@ -101,7 +101,7 @@ const struct cmd_option cmd_image_options[] = {
      CMD_WORD(struct cmd_common, helpers, helper_modes)},
     {0, "scan", NULL,
      "if superblocks or roots of trees are lost, search the whole devices for what can stand in "
-     "for them",
+     "for them; if not, search metadata for a newer state than the superblock names",
      CMD_FLAG(struct cmd_common, scan)},
     {0, "graph", "FILE",
      "read through the graph in this volfile; also its images, unless IMAGE is given",

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/file_set.h"
+#include "btrfs-walk/past.h"
 #include "cmd/command.h"
 #include "cmd/common/partitions.h"
 #include "cmd/common/progress.h"
@@ -126,6 +127,24 @@ static struct bw_error *connect_to_servers(const struct cmd_common *common)
     return NULL;
 }
 
+/* With --scan, whether the superblock is older than what was committed, which is said. */
+static struct bw_error *look_for_newer(const struct cmd_common *common, struct bw_fs *fs)
+{
+    const struct bw_state_choice *state = &common->state;
+    const struct bw_past_options how = {.struct_size = sizeof how,
+                                        .scanning = BW_PAST_SCAN_ALWAYS,
+                                        .progress = cmd_progress_scan,
+                                        .only_list = true};
+    struct bw_past *past = NULL;
+    if (!common->scan || common->lists_states || state->generation || state->tree_root ||
+        state->backup || bw_fs_status(fs).damages)
+        return NULL;
+    struct bw_error *error = bw_past_open(fs, &how, &past);
+    cmd_progress_expect(0);
+    bw_past_close(past);
+    return error;
+}
+
 static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_session *session,
                                    struct bw_error *(*open_fs)(const struct bw_fs_options *options,
                                                                struct bw_fs **fs))
@@ -141,6 +160,11 @@ static struct bw_error *open_steps(const struct cmd_common *common, struct cmd_s
     options.reporter = (struct bw_reporter){cmd_tell, (void *)(uintptr_t)common};
     options.searched = cmd_progress_search;
     BW_TRY(open_fs(&options, &session->fs));
+    struct bw_error *error = open_fs == bw_fs_open ? look_for_newer(common, session->fs) : NULL;
+    if (error) {
+        bw_fs_close(BW_TAKE(session->fs));
+        return error;
+    }
     cmd_statedump_start(session->statedump, session->fs);
     cmd_progress_watch(session->fs, session->statedump);
     return NULL;

@@ -48,6 +48,7 @@ struct bw_error *cmd_index_begin(struct cmd_index *index, const struct cmd_commo
         .file = {.common = common, .name = settings->index, .descriptor = -1},
     };
     *result = *common;
+    result->lists_states = true;
     if (common->scan && settings->no_scan)
         return bw_error_create(BW_ERROR_USAGE, "--scan and --no-scan exclude each other");
     if (index->file.name) {
