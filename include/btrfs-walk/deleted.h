@@ -39,6 +39,10 @@ struct bw_deleted_options {
     bool has_maxdepth; /**< whether `maxdepth` is used */
     unsigned maxdepth; /**< how many directories below `path`, or the top, entries may be */
     unsigned mindepth; /**< and must be */
+    /** Told of each state that is about to be opened: its number, from 1 on, and of how many. May
+     * be NULL. */
+    void (*progress)(void *context, size_t number, size_t count);
+    void *context; /**< of `progress` */
 };
 
 /** A state that held something. */

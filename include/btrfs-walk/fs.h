@@ -133,6 +133,9 @@ uint64_t bw_fs_bytes_read(const struct bw_fs *fs);
  * reported. */
 uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes);
 
+/** The same of some trees, by their ids (not NULL); the root tree itself is not counted. */
+uint64_t bw_fs_tree_bytes_of(struct bw_fs *fs, const uint64_t *trees, size_t count);
+
 /** A copy of a superblock. Sizes are in bytes, addresses are logical. */
 struct bw_superblock_info {
     uint64_t offset;     /**< where it lies on its device */

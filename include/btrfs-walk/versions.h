@@ -52,6 +52,9 @@ struct bw_versions_options {
     bool all;         /**< each state is a version of its own, even if nothing differs */
     bw_version_taker *take;
     void *context;
+    /** Told of each state that is about to be opened: its number, from 1 on, and of how many. May
+     * be NULL. */
+    void (*progress)(void *context, size_t number, size_t count);
 };
 
 /**

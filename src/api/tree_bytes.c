@@ -7,12 +7,19 @@
 
 /* What is added up. */
 struct sum {
-    bool subvolumes; /* of these alone */
+    bool subvolumes;       /* of these alone */
+    const uint64_t *trees; /* or of these; NULL: of all */
+    size_t count;
     uint64_t bytes;
 };
 
 static bool is_wanted(const struct sum *sum, uint64_t id)
 {
+    for (size_t i = 0; i < sum->count; i++)
+        if (sum->trees[i] == id)
+            return true;
+    if (sum->trees)
+        return false;
     return !sum->subvolumes || id == BW_TOP_SUBVOLUME ||
            (id >= BW_FIRST_SUBVOLUME && id <= BW_LAST_SUBVOLUME);
 }
@@ -34,11 +41,20 @@ static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
     return NULL;
 }
 
-uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes)
+static uint64_t add_up(struct bw_fs *fs, struct sum sum)
 {
-    struct sum sum = {.subvolumes = subvolumes};
     const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = bw_scan_ignore_lost,
                                  .context = &sum};
     bw_error_free(bw_tree_scan(&fs->reader, &fs->root_tree, &scan));
     return sum.bytes < fs->superblock.bytes_used ? sum.bytes : fs->superblock.bytes_used;
+}
+
+uint64_t bw_fs_tree_bytes(struct bw_fs *fs, bool subvolumes)
+{
+    return add_up(fs, (struct sum){.subvolumes = subvolumes});
+}
+
+uint64_t bw_fs_tree_bytes_of(struct bw_fs *fs, const uint64_t *trees, size_t count)
+{
+    return add_up(fs, (struct sum){.trees = trees, .count = count});
 }

@@ -16,6 +16,8 @@ static struct bw_error *set_up(struct bw_deleted *deleted, const struct bw_delet
     BW_TRY(bw_older_init(&deleted->older, deleted->present, ours->images, ours->states,
                          ours->state_count));
     deleted->older.since = ours->since;
+    deleted->older.progress = ours->progress;
+    deleted->older.context = ours->context;
     return bw_diff_set_filter(ours->path, &deleted->path);
 }
 

@@ -37,6 +37,8 @@ struct bw_error *bw_older_next(struct bw_older *older, struct bw_fs **fs)
     *fs = NULL;
     while (!*fs && older->next < older->count) {
         older->images.state = older->states[older->next++];
+        if (older->progress)
+            older->progress(older->context, older->next, older->count);
         struct bw_error *error = bw_fs_open(&older->images, fs);
         if (error && error->code == BW_ERROR_NO_MEMORY)
             return error;

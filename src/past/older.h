@@ -14,6 +14,8 @@ struct bw_older {
     size_t count, next;
     uint64_t since;  /**< none before this generation */
     uint64_t bytenr; /**< of the root tree of the last one */
+    void (*progress)(void *context, size_t number, size_t count); /**< NULL: nobody is told */
+    void *context;
 };
 
 /** Starts with the states of an open file system. BW_ERROR_USAGE if `images` are wrong. */

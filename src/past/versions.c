@@ -201,6 +201,8 @@ struct bw_error *bw_versions(struct bw_fs *present, const struct bw_versions_opt
     if (!ours->take || !ours->path)
         return bw_error_create(BW_ERROR_USAGE, "no path is given, or nobody takes the versions");
     BW_TRY(bw_older_init(&searching.older, present, ours->images, ours->states, ours->state_count));
+    searching.older.progress = ours->progress;
+    searching.older.context = ours->context;
     struct bw_error *error = search(&searching);
     drop(&searching, &searching.newer);
     return error;

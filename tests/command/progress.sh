@@ -6,8 +6,11 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 have python3 || { skip "there is no Python"; finish; }
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain lost-leaf-directory || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain lost-leaf-directory gone \
+    subvolumes || exit 1
 image=$BUILD/fixtures/plain/dev1.img
+lived=$BUILD/fixtures/gone/dev1.img
+subvolumes=$BUILD/fixtures/subvolumes/dev1.img
 damaged=$BUILD/fixtures/lost-leaf-directory/dev1.img
 on_terminal=$ROOT/tests/support/on-terminal.py
 
@@ -35,6 +38,15 @@ shows tar "$size of $size, $size/s$left" 50ms tar "$image"
 shows extract "$size of $size, $size/s$left" 50ms extract -C "$WORK/new" "$image"
 shows check "$size of $size, [a-z]+, $size/s$left" 25ms check "$image"
 shows roots "$size of $size, scan, $size/s$left" 100ms roots "$image"
+shows tree-stats "$size of $size, $size/s$left" 50ms tree-stats "$image"
+shows cat "$size of $size, $size/s$left" 100ms cat "$image" \
+    source/large.bin docs/pipe top-file
+shows report "$size of $size, [a-z]+, $size/s$left" 10ms report -o "$WORK/report" "$image"
+shows diff "$size of $size, $size/s$left" 100ms diff "$subvolumes" home-read-only home
+shows deleted "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
+    20ms deleted "$lived"
+shows versions "($size, )?state [0-9]+ of [0-9]+(, $size/s)?$left" \
+    20ms versions "$lived" /top/kept/edited
 shows search "$size of $size, search, $size/s$left" 200ms --scan "$WORK/bare.img"
 mkdir "$WORK/new"
 "$on_terminal" signal "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=5s "$image" \
@@ -46,12 +58,15 @@ mkdir "$WORK/new"
 "$on_terminal" whole "$PROGRAM" -q --insert debug/delay-gen@device-1,delay=100ms "$image" \
     > "$WORK/quiet" &
 "$PROGRAM" "$damaged" > /dev/null 2> "$WORK/messages"
+"$on_terminal" "signal:btrfs-walk: $size of $size, $size/s$left" "$PROGRAM" tar \
+    --insert debug/delay-gen@device-1,delay=50ms "$image" > "$WORK/asked" 2>&1 &
 wait
 for ((i = 0; i < ${#shown[@]}; i += 2)); do
     holds "${shown[i]}: $(cat "$WORK/${shown[i]}")" \
         grep -qxE "${shown[i + 1]}" "$WORK/${shown[i]}"
 done
 holds "a signal: $(cat "$WORK/signal")" grep -qxE 'btrfs-walk: opening' "$WORK/signal"
+holds "a signal, with a total: $(cat "$WORK/asked")" grep -q ' of ' "$WORK/asked"
 holds "only the messages are left" cmp "$WORK/messages" "$WORK/whole"
 is "only the results are left" "$(cat "$WORK/both")" "$("$PROGRAM" ls "$image")"
 is "nothing with -q" "$(cat "$WORK/quiet")" ""

@@ -7,6 +7,7 @@
     tests/support/on-terminal.py REGEX COMMAND...   a line of progress that matches (the last one,
                                                     if none does); then the command is killed
     tests/support/on-terminal.py signal COMMAND...  no terminal: the first line after SIGUSR1
+    tests/support/on-terminal.py signal:REGEX COMMAND...  one of these lines that matches, likewise
 """
 import os
 import re
@@ -47,8 +48,18 @@ def blocks(child, number):
     return False
 
 
+def answer_like(child, terminal, regex):
+    """Asks again and again."""
+    while child.poll() is None:
+        child.send_signal(signal.SIGUSR1)
+        line = next(pieces(terminal), b"none").decode().rstrip("\n")
+        if re.fullmatch(regex, line):
+            break
+    return line
+
+
 def main(mode, *command):
-    terminal, other = os.pipe() if mode == "signal" else os.openpty()
+    terminal, other = os.pipe() if mode.startswith("signal") else os.openpty()
     child = subprocess.Popen(command, stderr=other,
                              stdout=other if mode == "both" else subprocess.DEVNULL)
     os.close(other)
@@ -56,11 +67,10 @@ def main(mode, *command):
         seen = b"".join(pieces(terminal)).replace(b"\r\n", b"\n")
         print(re.sub(rb"[^\n]*\r\x1b\[K", b"", seen).decode(), end="")
         sys.exit(child.wait())
-    if mode == "signal":
+    if mode.startswith("signal"):
         while not blocks(child, signal.SIGUSR1):
             pass
-        child.send_signal(signal.SIGUSR1)
-        print(next(pieces(terminal), b"none").decode(), end="")
+        print(answer_like(child, terminal, mode[7:] or ".*"))
     else:
         print(line_like(terminal, mode))
     child.kill()

@@ -34,12 +34,17 @@ static struct {
     _Atomic(const char *) what;
     atomic_bool counted; /* the command counts by itself */
     atomic_uint_fast64_t done, total, findings;
+    atomic_uint_fast64_t step, steps; /* 0: there are none */
+    pthread_mutex_t finding;          /* held by who looks for the total */
+    atomic_bool hurries;              /* another waits for it */
+    uint64_t (*find)(void *context);  /* under that lock */
+    void *find_context;
     atomic_uint_fast64_t before; /* bytes that were read when this part of the work began */
     atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
     bool shown;                  /* under the lock: the line is there */
     bool inside;                 /* under the lock: stdout has not ended its line */
     int64_t written;             /* under the lock: when stdout was last written to */
-} progress;
+} progress = {.finding = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now(void)
 {
@@ -86,8 +91,13 @@ static void append_size(struct bw_buffer *line, const char *before, uint64_t siz
 
 static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t total, int64_t elapsed)
 {
-    if (!done || done >= total || elapsed < SECOND)
-        return;
+    const uint64_t step = atomic_load(&progress.step), steps = atomic_load(&progress.steps);
+    if (!total && steps) {
+        done = step - 1;
+        total = steps;
+    }
+    if (!done || done >= total || done < total / 256 || elapsed < SECOND)
+        return; /* it is too early to tell */
     const double seconds = (double)elapsed / (double)SECOND;
     const uint64_t left = (uint64_t)((double)(total - done) / (double)done * seconds);
     if (left >= 3600)
@@ -97,26 +107,37 @@ static void append_time_left(struct bw_buffer *line, uint64_t done, uint64_t tot
         bw_buffer_format(line, ", %ju:%02ju left", (uintmax_t)left / 60, (uintmax_t)left % 60);
 }
 
+/* "metadata, 2 findings", or "state 3 of 17" */
+static void append_what(struct bw_buffer *line)
+{
+    const uint64_t findings = atomic_load(&progress.findings), steps = atomic_load(&progress.steps);
+    const char *what = atomic_load(&progress.what);
+    bw_buffer_format(line, "%s%s", what && line->length ? ", " : "", what ? what : "");
+    if (steps)
+        bw_buffer_format(line, " %ju of %ju", (uintmax_t)atomic_load(&progress.step),
+                         (uintmax_t)steps);
+    if (findings)
+        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, findings == 1 ? "" : "s");
+}
+
 /* "1.2G of 3.4G, metadata, 2 findings, 120M/s, 0:18 left" */
 static void append_line(struct bw_buffer *line)
 {
     const uint64_t done = bytes_done(), total = atomic_load(&progress.total);
-    const uint64_t findings = atomic_load(&progress.findings);
     const int64_t elapsed = now() - atomic_load(&progress.started);
-    const char *what = atomic_load(&progress.what);
-    if (!done && !total) {
+    if (!done && !total && !atomic_load(&progress.steps)) {
         bw_buffer_format(line, "%s", atomic_load(&progress.fs) ? "reading" : "opening");
         return;
     }
-    append_size(line, "", done, "");
+    if (done || total)
+        append_size(line, "", done, "");
     if (total >= done && total)
         append_size(line, " of ", total, "");
-    bw_buffer_format(line, "%s%s", what ? ", " : "", what ? what : "");
-    if (findings)
-        bw_buffer_format(line, ", %ju finding%s", (uintmax_t)findings, findings == 1 ? "" : "s");
-    append_size(line, ", ",
-                elapsed > 0 ? (uint64_t)((double)done * (double)SECOND / (double)elapsed) : 0,
-                "/s");
+    append_what(line);
+    if (done)
+        append_size(line, ", ",
+                    elapsed > 0 ? (uint64_t)((double)done * (double)SECOND / (double)elapsed) : 0,
+                    "/s");
     append_time_left(line, done, total, elapsed);
 }
 
@@ -151,9 +172,32 @@ static bool is_due(void)
 
 /* The thread. */
 
+/* Not under the lock of stderr, for damage may be met that is reported there. */
+static void find_total(void)
+{
+    pthread_mutex_lock(&progress.finding);
+    if (progress.find && !atomic_load(&progress.total))
+        atomic_store(&progress.total, progress.find(progress.find_context));
+    progress.find = NULL;
+    pthread_mutex_unlock(&progress.finding);
+}
+
+/* The thread finds no total from now on, nor is it about to. */
+static void set_find(uint64_t (*find)(void *context), void *context)
+{
+    atomic_store(&progress.hurries, true);
+    pthread_mutex_lock(&progress.finding);
+    progress.find = find;
+    progress.find_context = context;
+    atomic_store(&progress.hurries, false);
+    pthread_mutex_unlock(&progress.finding);
+}
+
 static void answer_signal(void)
 {
     struct cmd_statedump *statedump = atomic_load(&progress.statedump);
+    if (!statedump)
+        find_total();
     flockfile(stderr);
     clear();
     if (statedump)
@@ -175,6 +219,7 @@ static void *run(void *context)
         if (number > 0) {
             answer_signal();
         } else if (progress.terminal && errno == EAGAIN) {
+            find_total();
             flockfile(stderr);
             if (is_due())
                 write_line(true);
@@ -219,6 +264,7 @@ void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
 
 void cmd_progress_end(void)
 {
+    set_find(NULL, NULL);
     if (progress.running) {
         atomic_store(&progress.stopping, true);
         pthread_kill(progress.thread, SIGUSR1);
@@ -232,27 +278,57 @@ void cmd_progress_end(void)
 
 /* What commands count. */
 
-bool cmd_progress_is_shown(void)
+bool cmd_progress_hurries(void)
 {
-    return progress.terminal;
+    return atomic_load(&progress.hurries);
 }
 
 void cmd_progress_expect(uint64_t bytes)
 {
+    set_find(NULL, NULL);
     const struct bw_fs *fs = atomic_load(&progress.fs);
     atomic_store(&progress.what, NULL);
     atomic_store(&progress.counted, false);
     atomic_store(&progress.before, fs ? bw_fs_bytes_read(fs) : 0);
     atomic_store(&progress.done, 0);
     atomic_store(&progress.findings, 0);
+    atomic_store(&progress.steps, 0);
     atomic_store(&progress.total, bytes);
     atomic_store(&progress.started, now());
 }
 
+void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context)
+{
+    cmd_progress_expect(0);
+    set_find(find, context);
+}
+
+static uint64_t find_trees(void *fs)
+{
+    return bw_fs_tree_bytes(fs, false);
+}
+
+static uint64_t find_subvolumes(void *fs)
+{
+    return bw_fs_tree_bytes(fs, true);
+}
+
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes)
 {
-    if (cmd_progress_is_shown())
-        atomic_store(&progress.total, bw_fs_tree_bytes(fs, subvolumes));
+    cmd_progress_expect_later(subvolumes ? find_subvolumes : find_trees, fs);
+}
+
+void cmd_progress_step(const char *what, size_t number, size_t count)
+{
+    atomic_store(&progress.what, what);
+    atomic_store(&progress.step, number);
+    atomic_store(&progress.steps, count);
+}
+
+void cmd_progress_state(void *context, size_t number, size_t count)
+{
+    (void)context;
+    cmd_progress_step("state", number, count);
 }
 
 void cmd_progress_add(uint64_t bytes)

@@ -25,15 +25,23 @@ void cmd_progress_watch(const struct bw_fs *fs, struct cmd_statedump *statedump)
 /** Removes the line, and ends the thread. May be called again. */
 void cmd_progress_end(void);
 
-/** Whether the line is shown, so that it is worth while to find out how much there is to do. */
-bool cmd_progress_is_shown(void);
-
 /** A new part of the work begins, with so many bytes to be done in all; 0: nobody knows. */
 void cmd_progress_expect(uint64_t bytes);
 
-/** A command begins that reads all trees, or those of all subvolumes: finds out how much that is,
- * if the line is shown. */
+/** The same, but how many bytes is found out when a line is to be shown, by its thread: `find` may
+ * take its time, unless cmd_progress_hurries(). `context` must live until the next part begins. */
+void cmd_progress_expect_later(uint64_t (*find)(void *context), void *context);
+bool cmd_progress_hurries(void);
+
+/** A command begins that reads all trees, or those of all subvolumes. */
 void cmd_progress_expect_trees(struct bw_fs *fs, bool subvolumes);
+
+/** Several pieces of work come one after the other, and this is the next one: its number, from 1
+ * on, and what they are called. */
+void cmd_progress_step(const char *what, size_t number, size_t count);
+
+/** The same for older states, as bw_deleted_options.progress. */
+void cmd_progress_state(void *context, size_t number, size_t count);
 
 /** So many bytes more are done. Safe from any thread, and cheap. */
 void cmd_progress_add(uint64_t bytes);

@@ -10,6 +10,7 @@
 #include "base/map.h"
 #include "btrfs-walk/records.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/states.h"
 #include "cmd/export/extract.h"
 
@@ -91,6 +92,7 @@ static struct bw_error *begin(struct deleting *deleting, struct bw_fs *present)
         .has_maxdepth = selection->has_maxdepth,
         .maxdepth = selection->maxdepth,
         .mindepth = selection->mindepth,
+        .progress = cmd_progress_state,
     };
     return bw_deleted_open(present, &how, &deleting->deleted);
 }
@@ -148,6 +150,7 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
     struct deleting *deleting = context;
     (void)file;
     bw_left_take(&deleting->left, part);
+    cmd_progress_add(part->length);
     return NULL;
 }
 

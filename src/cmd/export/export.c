@@ -83,14 +83,17 @@ int cmd_export_open(const struct cmd_common *common, struct cmd_export_settings 
 static struct bw_error *count(void *context, const struct bw_entry *entry)
 {
     uint64_t *bytes = context;
+    if (cmd_progress_hurries())
+        return bw_error_create(BW_ERROR_STOPPED, "nobody asks any more");
     const struct bw_inode *inode = entry->inode;
     if (inode && S_ISREG(inode->mode)) /* what is allocated is read; holes are not */
         *bytes += inode->bytes < inode->size ? inode->bytes : inode->size;
     return NULL;
 }
 
-void cmd_export_expect(struct cmd_export *export)
+static uint64_t count_all(void *context)
 {
+    const struct cmd_export *export = context;
     const struct bw_starts *starts = &export->starts;
     struct bw_walk_options wanted = export->settings->walk;
     uint64_t bytes = 0;
@@ -98,11 +101,16 @@ void cmd_export_expect(struct cmd_export *export)
     wanted.visit = count;
     wanted.visit_inodes = true;
     wanted.context = &bytes;
-    for (size_t i = 0; cmd_progress_is_shown() && (i < starts->count || i == 0); i++) {
+    for (size_t i = 0; i < starts->count || i == 0; i++) {
         wanted.start = starts->count ? starts->paths[i] : NULL;
         bw_error_free(bw_walk(export->session.fs, &wanted, NULL));
     }
-    cmd_progress_expect(bytes);
+    return bytes;
+}
+
+void cmd_export_expect(struct cmd_export *export)
+{
+    cmd_progress_expect_later(count_all, export);
 }
 
 /* Adds a pass, of the types that --type has left of these. */

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "cmd/common/bad_ranges.h"
 #include "cmd/common/paths.h"
+#include "cmd/common/progress.h"
 #include "cmd/inspect/zeros.h"
 #include "btrfs-walk/stream.h"
 #include "export/feed.h"
@@ -83,16 +84,25 @@ static struct bw_error *find_file(struct cat *cat, const char *path, struct bw_s
     return NULL;
 }
 
-static void find_files(struct cat *cat)
+static uint64_t wanted_bytes(const struct bw_stream_file *file)
 {
+    const uint64_t size = file->data.size, rest = size > file->offset ? size - file->offset : 0;
+    return rest < file->length ? rest : file->length;
+}
+
+/* Returns how many bytes are wanted of all. */
+static uint64_t find_files(struct cat *cat)
+{
+    uint64_t bytes = 0;
     const struct cmd_common *common = cat->paths.common;
     for (size_t i = 0; i < common->path_count; i++) {
         struct bw_error *error = find_file(cat, common->paths[i], &cat->files[cat->count]);
         if (error)
             cmd_paths_miss(&cat->paths, error);
         else
-            cat->count++;
+            bytes += wanted_bytes(&cat->files[cat->count++]);
     }
+    return bytes;
 }
 
 static struct bw_error *next(void *context, struct bw_stream_file *file, bool *got)
@@ -108,6 +118,7 @@ static struct bw_error *take(void *context, const struct bw_stream_file *file,
                              const struct bw_data_part *part)
 {
     struct cat *cat = context;
+    cmd_progress_add(part->length);
     if (part->kind == BW_DATA_BAD) {
         if (cat->state->on_error == CMD_ON_ERROR_FAIL)
             return cmd_bad_error(file->user, part);
@@ -140,7 +151,7 @@ static struct bw_error *write_files(struct cat *cat)
     cat->files = calloc(cat->paths.common->path_count + 1, sizeof *cat->files);
     if (!cat->files)
         return bw_error_no_memory();
-    find_files(cat);
+    cmd_progress_expect(find_files(cat));
     struct bw_error *error = bw_stream_run(cat->paths.session.fs, &stream);
     /* A hole in front of what could not be read is part of the answer. */
     struct bw_error *last = cmd_end_zeros(&cat->zeros, &cat->paths.output);

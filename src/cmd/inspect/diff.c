@@ -13,6 +13,7 @@
 #include "btrfs-walk/records.h"
 #include "cmd/common/changes.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/states.h"
 
 struct diff_state {
@@ -219,6 +220,18 @@ static struct bw_error *find_sides(struct diffing *diffing, struct bw_diff_side 
                 : bw_error_no_memory();
 }
 
+/* Both trees are read at most; which contents are, turns out on the way. */
+static void expect(const struct bw_diff_side sides[2])
+{
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct bw_subvolume_info info = {0};
+        bw_error_free(bw_subvolume_get(sides[i].fs, sides[i].subvolume, &info));
+        bytes += info.bytes_used;
+    }
+    cmd_progress_expect(bytes);
+}
+
 static struct bw_error *compare(struct diffing *diffing)
 {
     const struct cmd_common *common = diffing->listing->common;
@@ -242,6 +255,7 @@ static struct bw_error *compare(struct diffing *diffing)
         diffing->listing->status = STATUS_PARTIAL;
         return NULL;
     }
+    expect(sides);
     BW_TRY(bw_diff(&sides[0], &sides[1], &how, &summary));
     for (unsigned i = 0; i < 2; i++)
         if (sides[i].fs != fs && bw_fs_status(sides[i].fs).damages)

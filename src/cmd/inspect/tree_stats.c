@@ -12,6 +12,7 @@
 #include "btrfs-walk/records.h"
 #include "btrfs-walk/tree.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 
 /* A tree that is asked for. */
 struct wanted {
@@ -237,6 +238,18 @@ static struct bw_error *read_tree(struct cmd_listing *listing, const struct want
     return NULL;
 }
 
+/* How much there is to read. */
+static struct bw_error *expect(struct bw_fs *fs, const struct wanted *trees, size_t count)
+{
+    BW_AUTO_FREE uint64_t *ids = calloc(count, sizeof *ids);
+    if (!ids)
+        return bw_error_no_memory();
+    for (size_t i = 0; i < count; i++)
+        ids[i] = trees[i].id;
+    cmd_progress_expect(bw_fs_tree_bytes_of(fs, ids, count));
+    return NULL;
+}
+
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
     static const struct wanted usual[] = {{BW_TREE_ROOT, "root"},
@@ -247,6 +260,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
     const struct wanted *trees = state->count ? state->trees : usual;
     size_t count = state->count ? state->count : sizeof usual / sizeof *usual;
     struct bw_tree_stats stats;
+    BW_TRY(expect(listing->session.fs, trees, count));
     for (size_t i = 0; i < count; i++) {
         bool known;
         BW_TRY(read_tree(listing, &trees[i], state->count, &stats, &known));

@@ -10,6 +10,7 @@
 #include "btrfs-walk/records.h"
 #include "cmd/common/changes.h"
 #include "cmd/common/listing.h"
+#include "cmd/common/progress.h"
 #include "cmd/common/states.h"
 
 struct versions_state {
@@ -103,6 +104,7 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .all = state->all,
         .take = take,
         .context = versions,
+        .progress = cmd_progress_state,
     };
     if (!error)
         error = bw_versions(listing->session.fs, &how);

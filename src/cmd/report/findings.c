@@ -5,7 +5,16 @@
 
 #include "base/cleanup.h"
 #include "cmd/check/check.h"
+#include "cmd/common/progress.h"
 #include "cmd/report/report.h"
+
+static bool show_progress(void *context, const struct bw_check_progress *progress)
+{
+    (void)context;
+    cmd_progress_set(progress->pass, progress->bytes, progress->expected,
+                     progress->counts[BW_FINDING_ERROR] + progress->counts[BW_FINDING_WARNING]);
+    return true;
+}
 
 static struct bw_error *list(struct cmd_listing *listing, void *context)
 {
@@ -18,8 +27,10 @@ static struct bw_error *list(struct cmd_listing *listing, void *context)
         .quick = report->settings->check == REPORT_CHECK_QUICK,
         .threads = report->settings->threads,
         .take = check_take,
+        .progress = show_progress,
         .context = &check,
     };
+    cmd_progress_expect(0);
     struct bw_error *error = bw_check(listing->session.fs, &wanted, &report->summary);
     listing->stream = check.stream;
     bw_buffer_free(&check.message);

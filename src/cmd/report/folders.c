@@ -11,6 +11,7 @@
 #include "base/escape.h"
 #include "base/utf8.h"
 #include "btrfs-walk/du.h"
+#include "cmd/common/progress.h"
 #include "cmd/report/report.h"
 #include "draw/markup.h"
 #include "draw/treemap.h"
@@ -181,6 +182,7 @@ struct bw_error *report_folders(struct report *report)
                                          .context = &all};
     for (size_t i = 0; i < sizeof all.waiting / sizeof *all.waiting; i++)
         all.waiting[i] = NONE;
+    cmd_progress_expect_trees(report->session.fs, true);
     struct bw_error *error = bw_du(report->session.fs, &wanted);
     if (!error && all.waiting[0] != NONE && all.folders[all.waiting[0]].bytes) {
         report_section(&report->body, "folders", "Directories");
