@@ -127,6 +127,33 @@ make_gone() {
 	tree_has 5 'ORPHAN ORPHAN_ITEM'
 }
 
+# States before a balance, which have chunks that were removed since; a path with two files, one
+# after the other, that are deleted; and a file which is another btrfs.
+make_past() {
+	live_store
+	devices 1 192M
+	format -m single
+	truncate -s 32M "$work/inner"
+	mkdir "$work/inside"
+	seq 100 > "$work/inside/planted"
+	quiet mkfs.btrfs -q --mixed --rootdir "$work/inside" "$work/inner"
+	attach
+	seq 3000 > "$mnt/stays"
+	seq 1000 > "$mnt/twice"
+	sync -f "$mnt"
+	rm "$mnt/twice"
+	seq 2000 > "$mnt/twice"
+	sync -f "$mnt"
+	rm "$mnt/twice"
+	cp --sparse=always "$work/inner" "$mnt/inner"
+	sync -f "$mnt"
+	quiet btrfs balance start -d "$mnt"
+	sync -f "$mnt"
+	copy_live
+	keep_copy
+	rm -r "$work/inner" "$work/inside"
+}
+
 # A deleted subvolume which the cleaner has not begun with, because a file in
 # it is open.
 make_deletion_pending() {
@@ -268,6 +295,7 @@ make_stale() {
 fixture log-tree 'changes made safe by fsync since the last commit' \
 	make_log_tree
 fixture gone 'files and a subvolume that older states have' make_gone
+fixture past 'states before a balance, and a file that is another btrfs' make_past
 fixture orphans 'deleted files which were still open' make_orphans
 fixture deletion-pending 'deleted subvolume, cleaning up not begun' \
 	make_deletion_pending

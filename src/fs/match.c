@@ -141,7 +141,8 @@ static void report_stale(struct bw_fs *fs, const struct bw_image_set *set)
     }
 }
 
-/* A commit writes a backup root and the generation at once: a newer backup is of a later one. */
+/* A commit writes the generation and a backup root at once, which may be that of the transaction
+ * after it, already under way: a backup that is even newer is from a later superblock. */
 static void report_newer_backup(struct bw_fs *fs)
 {
     const struct bw_superblock *super = &fs->superblock;
@@ -150,7 +151,8 @@ static void report_newer_backup(struct bw_fs *fs)
         if (super->backup_roots[i].tree_root.bytenr &&
             super->backup_roots[i].tree_root.generation > newest)
             newest = super->backup_roots[i].tree_root.generation;
-    if (newest > super->generation && !fs->choice.generation && !fs->choice.tree_root)
+    if (newest > super->generation && newest - super->generation > 1 && !fs->choice.generation &&
+        !fs->choice.tree_root)
         bw_fs_report(fs, BW_WARNING,
                      bw_error_create(BW_ERROR_CORRUPT,
                                      "the superblock, of generation %" PRIu64

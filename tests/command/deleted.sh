@@ -6,7 +6,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone past plain || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 recorded=$ROOT/fixtures/gone/gone
 out_is() { diff "$WORK/out" -; }
@@ -79,6 +79,11 @@ expect "unless zeros are wanted" 1 'top/large' deleted --extract "$WORK/zeros" -
 is "in its place, and not under its name" \
     "$(cmp -l "$WORK/zeros/top/large.~$((generation - 1))~" <(seq 20000) | wc -l)" 8192
 is "nothing else is there" "$(find "$WORK/zeros" -type f | wc -l)" 1
+
+# Two files had the same path, one after the other.
+expect "two files at one path" 0 - deleted --extract "$WORK/two" "$BUILD/fixtures/past/dev1.img"
+holds "the last one has its name" cmp "$WORK/two/twice" <(seq 2000)
+holds "the other one another" cmp "$WORK/two/twice.~7~" <(seq 1000)
 
 # Versions.
 expect "versions" 0 - versions -o left,size,changes "$image" /top/kept/edited

@@ -80,6 +80,20 @@ for generation in 6 7 8; do
     expect "check of $generation" 0 '0 errors, 0 warnings' check --data --generation \
         "$generation" "$WORK/image"
 done
+# A root tree with a generation that is far too high: nothing but itself says that it was committed.
+cp --sparse=always "$image" "$WORK/planted"
+dd if="$image" of="$WORK/planted" bs=16K skip=360 seek=831 count=1 conv=notrunc status=none
+python3 "$ROOT/tests/support/change_item.py" "$WORK/planted" \
+    at 13615104 1 5 132 0 block 48 8 13615104 and \
+    at 13615104 1 5 132 0 block 80 8 1152921504606846976
+expect "a planted root" 0 - roots -o "$columns" --raw "$WORK/planted"
+holds "is abandoned" grep -q '^1152921504606846976 scan abandoned' <(rows | tr ';' '\n')
+tail -n +2 "$WORK/out" > "$WORK/others"
+expect "without it" 0 - roots -o "$columns" --raw "$image"
+holds "the others are the same" cmp "$WORK/others" "$WORK/out"
+dd if=/dev/zero of="$WORK/planted" bs=16K seek=360 count=1 conv=notrunc status=none
+expect "it is no present state" 1 'the state of generation 9 is put together' sum "$WORK/planted"
+holds "which is found" cmp "$WORK/out" <("$PROGRAM" sum "$image")
 # A superblock that is older than what was committed.
 cp --sparse=always "$image" "$WORK/stale"
 python3 "$ROOT/tests/support/change_item.py" "$WORK/stale" super 72 8 7 and super 80 8 5636096 \

@@ -21,6 +21,16 @@ expect "an older chunk tree" 0 - ls --backup=0 --chunk-root=22024192 "$image"
 is "its entries" "$(entries)" "$before"
 expect "the present by its number" 0 - ls --generation=15 "$image"
 is "entries by the number" "$(entries)" "$now"
+# Its data lay in a chunk that a balance has removed since.
+past=$BUILD/fixtures/past/dev1.img
+expect "chunks of the present" 0 - chunks -o logical,type "$past"
+is "one of data" "$(grep Data "$WORK/out")" $'22020096\tData'
+expect "chunks of a state" 0 - chunks -o logical,type --tree-root=5455872 "$past"
+is "it has another one" "$(grep Data "$WORK/out")" $'13631488\tData'
+expect "data in that chunk" 0 - cat --tree-root=5455872 "$past" /stays
+is "are right" "$(cksum < "$WORK/out")" "$(seq 3000 | cksum)"
+expect "without that chunk tree" 1 'no chunk holds logical address 13' \
+    cat --tree-root=5455872 --chunk-root=1097728 "$past" /stays
 expect "check" 0 '0 errors, 0 warnings' check --backup=0 "$image"
 expect "no log of the present" 0 - ls --backup=1 "$BUILD/fixtures/log-tree/dev1.img"
 

@@ -71,6 +71,12 @@ images plain
 cat "$WORK/own" "${copies[0]}" "$WORK/own" > "$WORK/planted"
 copies=("$WORK/planted")
 all "a copy of itself, and another file system" subvolumes 'the root tree is lost' --scan
+images past # a file of it is another btrfs
+erase root chunk_root super
+all "another btrfs in a file" past 'no superblock: from tree blocks, it is device 1' --scan
+expect "which is one still" 1 'no superblock' cat --scan "${copies[0]}" /inner
+"$PROGRAM" cat --scan -q "${copies[0]}" /inner > "$WORK/inner"
+is "with its own files" "$("$PROGRAM" "$WORK/inner")" /planted
 images sectorsize-16k
 erase root chunk_root super
 all "the size of sectors is found" sectorsize-16k 'the root tree is lost' --scan
