@@ -52,7 +52,8 @@ struct hash_line {
     enum bw_hash_algorithm algorithm;
 };
 
-/* Hashes of one length cannot be told apart without a tag: 128 digits are BLAKE2b's, as ever. */
+/* Hashes of one length cannot be told apart without a tag: 128 digits are taken for BLAKE2b's,
+ * until bw_manifest_settle(). */
 static bool has_algorithm(size_t digits, enum bw_hash_algorithm *algorithm)
 {
     *algorithm = 0;
@@ -141,7 +142,10 @@ static struct bw_error *read_hash_line(struct reader *reader, char *line)
                                         .line = reader->line,
                                         .given = BW_MANIFEST_HASH,
                                         .hash = parts.hash,
-                                        .algorithm = parts.algorithm};
+                                        .algorithm = parts.algorithm,
+                                        .is_doubtful = parts.hash < parts.name &&
+                                                       parts.algorithm == BW_HASH_BLAKE2B};
+    reader->manifest->is_doubtful |= entry->is_doubtful;
     return NULL;
 }
 
@@ -322,6 +326,18 @@ static void choose_algorithm(struct bw_manifest *manifest)
     for (size_t i = 0; i < manifest->count; i++)
         if (manifest->entries[i].algorithm != manifest->algorithm)
             manifest->entries[i].given &= ~(unsigned)BW_MANIFEST_HASH;
+}
+
+void bw_manifest_settle(struct bw_manifest *manifest, enum bw_hash_algorithm algorithm)
+{
+    for (size_t i = 0; i < manifest->count; i++) {
+        struct bw_manifest_entry *entry = &manifest->entries[i];
+        if (!entry->is_doubtful)
+            continue;
+        entry->algorithm = algorithm;
+        entry->given |= BW_MANIFEST_HASH;
+    }
+    choose_algorithm(manifest);
 }
 
 struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest)

@@ -39,8 +39,9 @@ struct bw_manifest_entry {
     uint64_t major, minor;
     const char *link, *hash; /**< target of a symbolic link; hexadecimal digits */
     enum bw_hash_algorithm algorithm;
-    bool seen;   /**< for the caller */
-    char *owned; /**< the path, if it is not in the text as it is */
+    bool is_doubtful; /**< the hash may also be SHA-512: it has 128 digits, and no tag */
+    bool seen;        /**< for the caller */
+    char *owned;      /**< the path, if it is not in the text as it is */
 };
 
 /** A list. */
@@ -50,12 +51,16 @@ struct bw_manifest {
     size_t count, capacity;           /**< of them; ascending by path, each once */
     bool only_files;                  /**< regular files only: there is nothing but hashes */
     enum bw_hash_algorithm algorithm; /**< of the hashes that are kept */
+    bool is_doubtful;                 /**< some entry is: bw_manifest_settle() */
     struct bw_buffer ignored;         /**< keywords that are not compared, with commas */
 };
 
 /** Reads a list. BW_ERROR_USAGE, with the line, if it is none; BW_ERROR_SYSTEM. The caller frees
  * `manifest` in any case. */
 struct bw_error *bw_manifest_read(const char *file, struct bw_manifest *manifest);
+
+/** Decides what the hashes of entries are that are doubtful: BLAKE2b or SHA-512. */
+void bw_manifest_settle(struct bw_manifest *manifest, enum bw_hash_algorithm algorithm);
 
 /** Frees what it holds. */
 void bw_manifest_free(struct bw_manifest *manifest);

@@ -106,11 +106,18 @@ is "a report on a full disk" $? 8
 list() { "$PROGRAM" "$@" > "$WORK/list" 2> "$WORK/err"; }
 for image in "$plain" "$subvolumes" "$BUILD/fixtures/log-tree/dev1.img"; do
     for form in 'tar --format mtree' sum 'sum -0' 'sum --algorithm md5' 'sum --algorithm xxh64' \
-        'sum --algorithm blake2b'; do
+        'sum --algorithm blake2b' 'sum --algorithm sha512'; do
         list $form "$image"
         expect "$form of $image" 0 ' 0 errors' check --manifest "$WORK/list" "$image"
     done
 done
+list sum -a sha512 --name '0*.txt' "$plain"
+sed -i '2,$s/^./0/' "$WORK/list"
+expect "all but one have changed" 4 manifest-changed check --manifest "$WORK/list" "$plain"
+holds "by SHA-512" out_has 'sha512 is [0-9a-f]*, not 0'
+sed 's/^./0/' "$WORK/list" > "$WORK/B2SUMS"
+expect "all have: the name tells" 4 manifest-changed check --manifest "$WORK/B2SUMS" "$plain"
+holds "that it is BLAKE2b" out_has 'blake2b is '
 list tar --format mtree --subvol 257 "$subvolumes"
 expect "a subvolume" 0 ' 0 errors' check --manifest "$WORK/list" --subvol 257 "$subvolumes"
 sed -i -e 's|^\./home/docs/nested/|./|' -e 's|^\./home/docs/nested |. |' "$WORK/list"

@@ -143,6 +143,9 @@ bool check_reports_close(struct check *check, int status);
 
 /** Reads settings->manifest, and then compares the files with it; findings go to check_take(). */
 struct bw_error *check_read_list(struct check *check);
+
+/** Finds out what its hashes are where they look alike. `prefix`: what its paths lack. */
+struct bw_error *check_settle_hashes(struct check *check, struct bw_fs *fs, const char *prefix);
 struct bw_error *check_compare(struct check *check);
 
 #endif

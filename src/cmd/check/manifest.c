@@ -289,6 +289,17 @@ static struct bw_error *find_prefix(struct comparison *comparison,
     return NULL;
 }
 
+static struct bw_error *settle_hashes(struct comparison *comparison)
+{
+    const size_t length = comparison->prefix_length;
+    BW_AUTO_FREE char *prefix = strndup(comparison->prefix, length);
+    if (!prefix)
+        return bw_error_no_memory();
+    BW_TRY(check_settle_hashes(comparison->check, comparison->fs, prefix));
+    comparison->hashing.algorithm = comparison->check->list.algorithm;
+    return NULL;
+}
+
 static void missed(void *context, struct bw_error *error)
 {
     struct comparison *comparison = context;
@@ -318,6 +329,7 @@ static struct bw_error *compare_files(struct comparison *comparison)
                                      .finish = finish,
                                      .context = comparison};
     BW_TRY(find_prefix(comparison, &options.walk));
+    BW_TRY(settle_hashes(comparison));
     BW_TRY(bw_feed_create(comparison->fs, &options, &comparison->feed));
     BW_TRY(bw_stream_run(comparison->fs, &stream));
     return find_missing(comparison);

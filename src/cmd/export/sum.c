@@ -177,11 +177,10 @@ const struct command cmd_sum = {
         "A PATH is a file, or a directory with everything in it; without one, all files are\n"
         "hashed. It starts at the top-level subvolume (id 5), or at that of --subvol. Each line\n"
         "is a hash, two spaces and an absolute path, as 'sha256sum -c', 'b2sum -c', 'md5sum -c'\n"
-        "and 'xxh64sum -c' expect; so do 'check --manifest' and, with --tag, all of them. Files "
-        "that cannot be read completely are named on stderr and\n"
-        "get no line. Holes are hashed as zeros, which takes hours for a file of several TiB,\n"
-        "however little of it is stored; --size -2T leaves out files larger than one TiB. Files\n"
-        "with more than 16 TiB of holes are not hashed.\n",
+        "and 'xxh64sum -c' expect; so does 'check --manifest'. Files that cannot be read\n"
+        "completely are named on stderr and get no line. Holes are hashed as zeros, which takes\n"
+        "hours for a file of several TiB, however little of it is stored; --size -2T leaves out\n"
+        "files larger than one TiB. Files with more than 16 TiB of holes are not hashed.\n",
     .examples = "  btrfs-walk sum disk.img                           all files\n"
                 "  btrfs-walk sum disk.img /users/joe                 a folder\n"
                 "  btrfs-walk sum --subvol @ disk.img > before       to compare with another day\n"
