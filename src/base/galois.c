@@ -14,10 +14,11 @@ typedef uint64_t lanes __attribute__((vector_size(16)));
 
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 
-static lanes doubled(lanes x)
+/* By its address: not every processor returns such a vector in a register. */
+static void double_each(lanes *x)
 {
-    const lanes carries = x >> 7 & EACH_BYTE(1);
-    return (x << 1 & EACH_BYTE(0xfe)) ^ (((carries << 8) - carries) & EACH_BYTE(0x1d));
+    const lanes carries = *x >> 7 & EACH_BYTE(1);
+    *x = (*x << 1 & EACH_BYTE(0xfe)) ^ (((carries << 8) - carries) & EACH_BYTE(0x1d));
 }
 
 uint8_t bw_field_product(uint8_t a, uint8_t b)
@@ -64,7 +65,8 @@ void bw_field_parity_plain(unsigned data, unsigned parity, size_t length, void *
         for (unsigned i = data; i-- > 0;) {
             memcpy(&piece, (const uint8_t *)vectors[i] + at, sizeof piece);
             p ^= piece;
-            q = doubled(q) ^ piece;
+            double_each(&q);
+            q ^= piece;
         }
         memcpy((uint8_t *)vectors[data] + at, &p, sizeof p);
         if (parity == 2)

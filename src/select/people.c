@@ -40,7 +40,7 @@ static struct bw_error *take_part(void *context, const struct bw_data_part *part
     if (part->kind == BW_DATA_BAD)
         return bw_error_create(part->error->code, "%s", part->error->message);
     if (part->kind == BW_DATA_BYTES)
-        bw_buffer_append(text, part->bytes, part->length);
+        bw_buffer_append(text, part->bytes, (size_t)part->length);
     return NULL;
 }
 

@@ -23,11 +23,12 @@ if ! unshare -r chroot "$alone" /btrfs-walk --version > /dev/null 2>&1; then
 fi
 holds "it needs no other file" sh -c '! readelf -l "$1" | grep -q INTERP' - "$static"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain compressed-xxhash gone lost-leaf-first ||
-    exit 1
-for fixture in plain compressed-xxhash gone lost-leaf-first; do
+fixtures=(plain compressed-xxhash gone lost-leaf-first subvolumes)
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" "${fixtures[@]}" || exit 1
+for fixture in "${fixtures[@]}"; do
     cp --sparse=always "$BUILD/fixtures/$fixture/dev1.img" "$alone/$fixture.img"
 done
+"$PROGRAM" --blackbox "$alone/box" "$alone/plain.img" > /dev/null
 
 # Every command: an image is put at the place of @.
 lines=$WORK/lines
@@ -65,6 +66,11 @@ chunks @
 map @ 30408704
 tree-stats @
 dump -t fs @
+diff @ 256 260
+picture --color always @
+picture --format svg @
+report @
+blackbox box
 graph @
 xlators
 xlators storage/file
@@ -81,7 +87,7 @@ answers() {
     done < "$lines"
 }
 
-for image in plain.img compressed-xxhash.img gone.img lost-leaf-first.img; do
+for image in "${fixtures[@]/%/.img}"; do
     (cd "$alone" && answers "$PROGRAM") > "$WORK/want"
     answers unshare -r chroot "$alone" /btrfs-walk > "$WORK/have"
     holds "$image: the same answers" diff "$WORK/want" "$WORK/have"

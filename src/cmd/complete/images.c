@@ -16,15 +16,15 @@
 /* A server that does not answer would hold up the shell. */
 static bool is_local_file(const char *path)
 {
-    static const long remote[] = {NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
-                                  CIFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC,
-                                  CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC};
+    static const uint32_t remote[] = {NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC,  SMB2_SUPER_MAGIC,
+                                      CIFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC,
+                                      CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC};
     struct statfs system;
     struct stat file;
     if (statfs(path, &system) || stat(path, &file) || !S_ISREG(file.st_mode))
         return false;
     for (size_t i = 0; i < sizeof remote / sizeof *remote; i++)
-        if ((uint32_t)system.f_type == (uint32_t)remote[i])
+        if ((uint32_t)system.f_type == remote[i])
             return false;
     return true;
 }

@@ -25,7 +25,7 @@ static struct bw_error *take_components(void *target, const struct cmd_option *o
                                         const char *argument)
 {
     struct cmd_export_settings *settings = target;
-    unsigned long number;
+    uint64_t number;
     if (!cmd_parse_number(argument, 0, UINT_MAX, &number))
         return cmd_bad_argument(option, argument, "a number");
     settings->naming.components = (unsigned)number;

@@ -16,7 +16,7 @@ enum color_when { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 struct picture_state {
     const char *file;
     unsigned format, by, order_of_space, curve, color;
-    unsigned long order, size;
+    uint64_t order, size;
     bool has_order;
     uint64_t devid;
 };
