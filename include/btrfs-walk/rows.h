@@ -105,7 +105,8 @@ struct bw_rows_stream {
 struct bw_error *bw_rows_take(void *stream, const char *rows, size_t length);
 
 /** The bit of a member for bw_rows_write(), as in BW_MEMBER(fileinfo, size). */
-#define BW_MEMBER(record, member) (UINT64_C(1) << offsetof(struct bw_##record, member) / 8)
+#define BW_MEMBER(record, member) \
+    (UINT64_C(1) << offsetof(struct bw_##record, member) / sizeof(void *))
 
 /**
  * Writes one row. `record` points to the structure of the record that `stream->rows` is a choice

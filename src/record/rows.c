@@ -361,6 +361,13 @@ struct bw_error *bw_rows_take(void *context, const char *rows, size_t length)
     return stream->consume(stream->context, rows + comma, length - comma);
 }
 
+static size_t member_size(enum bw_member_type type)
+{
+    return type == BW_TYPE_TEXT    ? sizeof(const char *)
+           : type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes)
+                                   : sizeof(uint64_t);
+}
+
 /* The members that are there: neither absent nor unknown to the caller, whose structure may be that
  * of an older version. */
 static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_t absent)
@@ -368,8 +375,9 @@ static uint64_t present_members(const struct bw_rows *rows, size_t size, uint64_
     uint64_t present = 0;
     for (unsigned i = 0; i < rows->record->member_count; i++) {
         const struct bw_member *member = &rows->record->members[i];
-        size_t length = member->type >= BW_TYPE_BYTES ? sizeof(struct bw_bytes) : sizeof(uint64_t);
-        bool there = member->offset + length <= size && !(absent >> member->offset / 8 & 1);
+        size_t length = member_size(member->type);
+        bool there =
+            member->offset + length <= size && !(absent >> member->offset / sizeof(void *) & 1);
         present |= (uint64_t)there << i;
     }
     return present;
