@@ -153,9 +153,8 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
         return NULL;
     }
     struct bw_chunk_info info;
-    error = bw_chunk_describe(&chunk, &info);
-    if (!error)
-        error = iteration->take_chunk(iteration->context, &info);
+    BW_TRY(bw_chunk_describe(&chunk, &info));
+    error = iteration->take_chunk(iteration->context, &info);
     free((void *)(uintptr_t)info.stripes);
     return error;
 }

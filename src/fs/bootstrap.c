@@ -15,14 +15,14 @@
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info)
 {
     struct bw_stripe_info *stripes = calloc(chunk->stripe_count, sizeof *stripes);
+    if (!stripes)
+        return bw_error_no_memory();
     *info = (struct bw_chunk_info){.logical = chunk->logical,
                                    .length = chunk->length,
                                    .type = chunk->type,
                                    .profile = chunk->profile->name,
                                    .stripe_count = chunk->stripe_count,
                                    .stripes = stripes};
-    if (!stripes)
-        return bw_error_no_memory();
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
         stripes[i].devid = bw_get64(chunk->stripes[i].devid);
         stripes[i].offset = bw_get64(chunk->stripes[i].offset);

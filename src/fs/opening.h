@@ -41,7 +41,7 @@ struct bw_error *bw_bootstrap_state(struct bw_fs *fs);
 /** Fills the remap layer, if the file system has one. */
 struct bw_error *bw_bootstrap_remap(struct bw_fs *fs);
 
-/** What is known of a chunk. The stripes are the caller's, also after an error. */
+/** What is known of a chunk. The stripes are the caller's to free. */
 struct bw_error *bw_chunk_describe(const struct bw_chunk *chunk, struct bw_chunk_info *info);
 
 /** Which of the trees that only the superblock knows. */

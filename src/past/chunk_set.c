@@ -22,9 +22,8 @@ static struct bw_error *add_to_layout(struct bw_chunk_set *set, const struct bw_
     if (!error)
         return bw_error_create(BW_ERROR_CORRUPT, "there is a chunk already");
     bw_error_free(error);
-    error = bw_chunk_describe(chunk, &info);
-    if (!error)
-        error = bw_layout_add_chunk(&set->layout, &info);
+    BW_TRY(bw_chunk_describe(chunk, &info));
+    error = bw_layout_add_chunk(&set->layout, &info);
     free((void *)info.stripes);
     return error;
 }
