@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" differences subvolumes plain || exit 1
 image=$BUILD/fixtures/differences/dev1.img
 others=$BUILD/fixtures/subvolumes/dev1.img
 out_is() { diff "$WORK/out" "$1"; }
@@ -98,6 +98,10 @@ holds "the same changes" out_is "$WORK/changes"
 expect "another file system" 0 - diff --other "$others" "$image" first home
 is "is compared by paths" "$(count '^R')" 0
 holds "and has other files" out_has $'^\\+\tF\t/docs/letters/09.txt$'
+cp --sparse=always "$BUILD/fixtures/plain/dev1.img" "$WORK/copy"
+holds "the second of two attributes" change "$WORK/copy" 5 408 24 3260154230 set 40 1 112
+expect "is compared" 0 - diff --json --other "$WORK/copy" "$BUILD/fixtures/plain/dev1.img" / /
+holds "as the first one" out_has '"path":"/data/inline","changes":\["xattrs"\]'
 expect "a file that is no image" 2 'no btrfs' diff --other "$PROGRAM" "$image" first home
 "$PROGRAM" diff --other "$others" "$image" first home 2> "$WORK/err" 1<> "$others"
 is "nothing is written to the other image" $? 2

@@ -187,6 +187,7 @@ for word in '"generation":' '"name": "node-cache"' '"size": "6M"' '"chunks": [1-
     holds "the statedump has $word" grep -q "$word" "$WORK/dump"
 done
 if have python3; then holds "it is JSON" python3 -m json.tool "$WORK/dump"; fi
+is "the last byte is a newline" "$(tail -c 1 "$WORK/dump" | od -An -c | tr -d ' ')" '\n'
 cp "$plain" "$WORK/image"
 run --statedump "$WORK/image" "$WORK/image"
 ends "an image is no place for a statedump" 2

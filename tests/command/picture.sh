@@ -86,6 +86,7 @@ COLORTERM=truecolor expect "24-bit colours" 0 - picture --color always --order 1
 holds "two cells a character" out_has $'^(\033\\[[34]8;2;[0-9]+;[0-9]+;[0-9]+m)+▀'
 COLORTERM='' expect "256 colours" 0 - picture --color always --order 1 "$plain"
 holds "in two numbers" out_has $'^(\033\\[[34]8;5;[0-9]+m)+▀'
+holds "the nearest of the cube" out_has $'\033\\[38;5;214m.* Metadata'
 NO_COLOR=1 expect "no colours" 0 - picture "$plain"
 holds "are none" test -z "$(grep $'\033' "$WORK/out")"
 expect "the first of three devices" 0 - picture --devid 1 --order 2 "$fixtures"/raid5-3/dev?.img

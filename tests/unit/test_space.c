@@ -190,6 +190,22 @@ static void test_ranges_cover_devices(void **state)
     close_fixture(&fixture);
 }
 
+/* A device without a stripe, after those that have some. */
+static void test_last_device_is_empty(void **state)
+{
+    struct fixture fixture = make(&(struct iw_options){.device_count = 3});
+    struct bw_device_map *map;
+    (void)state;
+    open_fixture(&fixture);
+    expect_success(bw_device_map_open(fixture.fs, &map));
+    const struct bw_device_range *last = bw_device_map_range(map, bw_device_map_count(map) - 1);
+    assert_int_equal(last->devid, 3);
+    assert_int_equal(last->use, BW_USE_UNALLOCATED);
+    assert_int_equal(last->offset, 1 << 20);
+    bw_device_map_close(map);
+    close_fixture(&fixture);
+}
+
 /* Puts the only stripe of a data chunk at another offset. */
 static void move_stripe(struct iw_image *image, const struct iw_chunk *chunk, uint64_t offset)
 {
@@ -289,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_usage_adds_up),
         cmocka_unit_test(test_map_and_back),
         cmocka_unit_test(test_ranges_cover_devices),
+        cmocka_unit_test(test_last_device_is_empty),
         cmocka_unit_test(test_stripes_that_overlap),
         cmocka_unit_test(test_moved_range),
     };
