@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Chunks that have no item: from their extents on the devices, and their block groups. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "base/search.h"
 #include "format/disk_items.h"
-#include "past/stripe_order.h"
+#include "past/found_extents.h"
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts)
 {
@@ -15,6 +16,7 @@ void bw_chunk_facts_free(struct bw_chunk_facts *facts)
     bw_newest_free(&facts->devices);
     bw_newest_free(&facts->groups);
     free(facts->extents);
+    free(facts->seen);
     *facts = (struct bw_chunk_facts){0};
 }
 
@@ -112,7 +114,11 @@ static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
                                    .sub_stripes =
                                        bw_put16(chunk->profile->flag == BW_GROUP_RAID10 ? 2 : 1)};
     for (unsigned i = 0; i < chunk->count; i++) {
-        const struct bw_found_extent *extent = &chunk->extents[order[i] < 0 ? (int)i : order[i]];
+        if (order[i] < 0) {
+            stripes[i].devid = bw_put64(BW_UNKNOWN_DEVICE);
+            continue;
+        }
+        const struct bw_found_extent *extent = &chunk->extents[order[i]];
         stripes[i].devid = bw_put64(extent->devid);
         stripes[i].offset = bw_put64(extent->offset);
         bw_chunk_facts_uuid(chunk->scan, facts, extent->devid, stripes[i].device_uuid);
@@ -120,14 +126,46 @@ static struct bw_error *add_chunk(const struct bw_derived_chunk *chunk,
     return bw_chunk_set_add(set, &item, &added);
 }
 
-static void refuse(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const char *why)
+static void report(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const char *what)
 {
     if (fs)
         bw_fs_report(fs, BW_DAMAGE,
                      bw_error_create(
-                         BW_ERROR_CORRUPT, "chunk %" PRIu64 " (%s, %" PRIu64 " bytes) is lost: %s",
+                         BW_ERROR_CORRUPT, "chunk %" PRIu64 " (%s, %" PRIu64 " bytes of %s) %s",
                          chunk->logical, chunk->profile ? chunk->profile->name : "unknown profile",
-                         chunk->length, why));
+                         chunk->length, chunk->type & BW_GROUP_DATA ? "data" : "tree blocks",
+                         what));
+}
+
+/* Says how many stripes are not known. */
+static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chunk, const int *order)
+{
+    unsigned lost = 0;
+    for (unsigned i = 0; i < chunk->count; i++)
+        lost += order[i] < 0;
+    char text[128];
+    snprintf(text, sizeof text,
+             "has lost %u of its %u stripes: nothing tells where they are on the devices", lost,
+             chunk->count);
+    if (lost)
+        report(fs, chunk, text);
+}
+
+/* The extents, from what is stored in them. */
+static struct bw_error *search(struct bw_fs *fs, struct bw_derived_chunk *chunk,
+                               const struct bw_chunk_facts *facts, const char *why,
+                               struct bw_chunk_set *set)
+{
+    struct bw_found_extent found[BW_MOST_STRIPES];
+    int order[BW_MOST_STRIPES];
+    memset(order, -1, sizeof order);
+    if (!chunk->profile || !chunk->scan->is_whole ||
+        !bw_found_extents(chunk, facts, set, found, order)) {
+        report(fs, chunk, why);
+        return NULL;
+    }
+    report_stripes(fs, chunk, order);
+    return add_chunk(chunk, facts, order, set);
 }
 
 static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
@@ -136,12 +174,15 @@ static struct bw_error *derive(struct bw_fs *fs, struct bw_derived_chunk *chunk,
     int order[BW_MOST_STRIPES];
     memset(order, -1, sizeof order);
     if (!chunk->profile || !chunk->count || chunk->count > BW_MOST_STRIPES || !count_stripes(chunk))
-        refuse(fs, chunk, "its extents on the devices do not make it up");
-    else if (chunk->profile->striped && !bw_stripe_order_prove(chunk, set, order))
-        refuse(fs, chunk, "the order of its stripes cannot be proven");
-    else
-        return add_chunk(chunk, facts, order, set);
-    return NULL;
+        return search(fs, chunk, facts,
+                      "is lost: its extents on the devices are not known, or do not make it up",
+                      set);
+    if (!chunk->profile->striped)
+        for (unsigned i = 0; i < chunk->count; i++)
+            order[i] = (int)i;
+    else if (!bw_stripe_order_prove(chunk, set, order))
+        return search(fs, chunk, facts, "is lost: the order of its stripes cannot be proven", set);
+    return add_chunk(chunk, facts, order, set);
 }
 
 static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_scan *scan,
@@ -166,7 +207,7 @@ static struct bw_error *derive_group(struct bw_fs *fs, const struct bw_device_sc
            chunk.extents[chunk.count].chunk == chunk.logical)
         chunk.count++;
     BW_AUTO_ERROR struct bw_error *unknown = bw_layout_find(&set->layout, chunk.logical, 1, &piece);
-    return unknown && chunk.count ? derive(fs, &chunk, facts, set) : NULL;
+    return unknown ? derive(fs, &chunk, facts, set) : NULL;
 }
 
 /* The groups that have nothing but data, or all others. */

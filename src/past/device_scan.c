@@ -34,6 +34,15 @@ static struct bw_xlator *device_of(const struct bw_device_scan *scan, size_t ima
     return image < scan->image_count ? scan->images[image].storage : NULL;
 }
 
+size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid)
+{
+    size_t at = 0;
+    while (at < scan->image_count && (scan->images[at].role == BW_IMAGE_UNUSED ||
+                                      scan->images[at].superblock.device.devid != devid))
+        at++;
+    return at;
+}
+
 static int by_place(const void *left, const void *right)
 {
     const struct bw_device_range *a = left, *b = right;

@@ -40,8 +40,12 @@ struct bw_device_scan {
     uint32_t sectorsize;           /**< bytes of a checksum of data */
     struct bw_sighting *sightings; /**< result, in no order; freed with free() */
     size_t count, capacity;
+    bool is_whole;                /**< the devices were read from beginning to end */
     struct bw_found_index owners; /**< to be started with bw_found_init(): numbers of trees only */
 };
+
+/** The image of a device; image_count if there is none. */
+size_t bw_image_of_devid(const struct bw_device_scan *scan, uint64_t devid);
 
 /** Reads ranges of the devices, which may be anywhere and overlap: they are sorted, and no place is
  * read twice. BW_ERROR_NO_MEMORY; what cannot be read is passed over. */

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "format/disk_items.h"
+#include "past/found_extents.h"
 #include "past/trunk.h"
 
 /* Work for proofs, so that any number of planted chunks takes seconds: see stripe_order.c. A chunk
@@ -105,6 +106,7 @@ static struct bw_error *read_more(struct search *search, enum stage stage)
         BW_TRY(add_devices(search));
     if (stage == DEVICES && search->range_count)
         search->scan.count = 0;
+    search->scan.is_whole = stage == DEVICES && search->range_count;
     return bw_device_scan_run(&search->scan, search->ranges, search->range_count);
 }
 
@@ -224,6 +226,18 @@ static struct bw_error *is_complete(struct search *search, bool *complete)
     return NULL;
 }
 
+static bool has_found(const struct search *search)
+{
+    return search->known.items.count > search->system.items.count;
+}
+
+/* Names the chunks that leaves tell of which lie in none that is known. */
+static struct bw_error *refuse_all(struct search *search)
+{
+    BW_TRY(gather(search, true));
+    return compose(search, true);
+}
+
 static struct bw_error *find(struct search *search, bool *complete)
 {
     *complete = false;
@@ -236,10 +250,12 @@ static struct bw_error *find(struct search *search, bool *complete)
         BW_TRY(gather(search, stage == DEVICES));
         BW_TRY(compose(search, false));
         BW_TRY(gather(search, false));
+        if (search->scan.is_whole)
+            BW_TRY(bw_data_search(&search->scan, &search->facts, &search->known));
         BW_TRY(compose(search, stage == DEVICES));
         BW_TRY(is_complete(search, complete));
     }
-    return NULL;
+    return has_found(search) ? NULL : refuse_all(search);
 }
 
 /* The new tree. */
@@ -264,6 +280,8 @@ static struct bw_error *put_stripe_device(struct bw_tree_editor *tree, const str
 {
     for (unsigned i = 0; i < chunk->stripe_count; i++) {
         struct bw_device_identity device = {.devid = bw_get64(chunk->stripes[i].devid)};
+        if (device.devid == BW_UNKNOWN_DEVICE)
+            continue;
         memcpy(device.uuid, chunk->stripes[i].device_uuid, BW_UUID_SIZE);
         BW_TRY(put_device(tree, &device));
     }
@@ -349,7 +367,7 @@ struct bw_error *bw_trunk_find_chunks(struct bw_fs *fs, struct bw_error *why)
     struct bw_error *error = begin(&search);
     if (!error)
         error = find(&search, &complete);
-    if (!error && search.known.items.count <= search.system.items.count)
+    if (!error && !has_found(&search))
         error = bw_error_create(BW_ERROR_NOT_FOUND, "no chunk was found");
     if (!error)
         error = make_tree(&search, &tree);

@@ -23,6 +23,12 @@ struct bw_chunk_facts {
     struct bw_newest groups;         /**< block groups */
     struct bw_found_extent *extents; /**< of the device tree: ascending by chunk */
     size_t extent_count;
+    struct bw_data_place {
+        uint64_t address; /**< by its checksum */
+        uint64_t offset;
+        size_t image;
+    } * seen; /**< data that were seen on the devices */
+    size_t seen_count, seen_capacity;
 };
 
 void bw_chunk_facts_free(struct bw_chunk_facts *facts);

@@ -50,7 +50,8 @@ static struct bw_device_identity *note_device(struct search *search, uint64_t de
                                               const uint8_t uuid[BW_UUID_SIZE])
 {
     const size_t at = number_of(search, devid);
-    if (at == MOST_DEVICES || bw_image_of_device(search->fs, devid, uuid))
+    if (devid == BW_UNKNOWN_DEVICE || at == MOST_DEVICES ||
+        bw_image_of_device(search->fs, devid, uuid))
         return NULL;
     struct bw_device_identity *device = &search->missing[at];
     if (at == search->missing_count) {
@@ -238,7 +239,7 @@ static void claim(struct search *search, struct bw_image *image, size_t device, 
                                  "%s is device %" PRIu64
                                  ": blocks of it were found in %u places. It has no superblock",
                                  image->name, search->missing[device].devid, votes));
-    search->missing[device].devid = UINT64_MAX; /* taken */
+    search->missing[device].devid = BW_UNKNOWN_DEVICE; /* taken */
 }
 
 static void count_votes(struct search *search)
@@ -247,7 +248,7 @@ static void count_votes(struct search *search)
         const unsigned *votes = search->votes[i];
         size_t best = search->missing_count;
         for (size_t n = 0; n < search->missing_count; n++)
-            if (search->missing[n].devid != UINT64_MAX && votes[n] >= PROOF &&
+            if (search->missing[n].devid != BW_UNKNOWN_DEVICE && votes[n] >= PROOF &&
                 (best == search->missing_count || votes[n] > votes[best]))
                 best = n;
         if (best < search->missing_count)

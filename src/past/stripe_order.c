@@ -34,8 +34,7 @@ static bool is_inside(const struct bw_derived_chunk *chunk, uint64_t address)
     return address >= chunk->logical && address - chunk->logical < chunk->length;
 }
 
-/* Where an address belongs: its place in a stripe, and the first stripe that may hold it. */
-static unsigned stripe_of(const struct bw_derived_chunk *chunk, uint64_t address, uint64_t *place)
+unsigned bw_stripe_of(const struct bw_derived_chunk *chunk, uint64_t address, uint64_t *place)
 {
     const uint64_t offset = address - chunk->logical, number = offset / BW_STRIPE_LENGTH;
     const uint64_t row = number / chunk->columns, column = number % chunk->columns;
@@ -91,7 +90,7 @@ static void ask_blocks(struct ballot *ballot)
         if (!is_inside(chunk, sighting->bytenr))
             continue;
         const unsigned extent = extent_of(chunk, sighting);
-        const unsigned stripe = stripe_of(chunk, sighting->bytenr, &place);
+        const unsigned stripe = bw_stripe_of(chunk, sighting->bytenr, &place);
         if (extent < chunk->count && sighting->offset - chunk->extents[extent].offset == place)
             ballot->votes[extent][stripe]++;
     }
@@ -99,27 +98,19 @@ static void ask_blocks(struct ballot *ballot)
 
 /* The votes of data. */
 
-static size_t image_of(const struct bw_device_scan *scan, uint64_t devid)
-{
-    size_t at = 0;
-    while (at < scan->image_count && (scan->images[at].role == BW_IMAGE_UNUSED ||
-                                      scan->images[at].superblock.device.devid != devid))
-        at++;
-    return at;
-}
-
 /* Whether the sector at a place of an extent has a checksum. */
 static bool has_checksum(const struct bw_derived_chunk *chunk, unsigned extent, uint64_t place,
                          const uint8_t *checksum)
 {
-    return bw_device_scan_has(chunk->scan, image_of(chunk->scan, chunk->extents[extent].devid),
+    return bw_device_scan_has(chunk->scan,
+                              bw_image_of_devid(chunk->scan, chunk->extents[extent].devid),
                               chunk->extents[extent].offset + place, checksum);
 }
 
 static void ask_sector(struct ballot *ballot, uint64_t address, const uint8_t *checksum)
 {
     uint64_t place;
-    const unsigned stripe = stripe_of(ballot->chunk, address, &place);
+    const unsigned stripe = bw_stripe_of(ballot->chunk, address, &place);
     ballot->sectors++;
     for (unsigned extent = 0; extent < ballot->chunk->count; extent++)
         if (may_work(ballot->chunk, READ))
@@ -183,11 +174,12 @@ static void ask_data(struct ballot *ballot)
 
 /* The count. */
 
-/* Gives an extent the next free stripe of those that are alike; false if all are taken. */
-static bool take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
-                        int *order)
+bool bw_take_stripe(const struct bw_derived_chunk *chunk, unsigned extent, unsigned first,
+                    int order[BW_MOST_STRIPES])
 {
-    const unsigned alike = chunk->profile->parity_stripes ? 1 : chunk->profile->copies;
+    const unsigned alike = !chunk->profile->striped         ? chunk->count
+                           : chunk->profile->parity_stripes ? 1
+                                                            : chunk->profile->copies;
     for (unsigned stripe = first; stripe < first + alike; stripe++)
         if (order[stripe] < 0) {
             order[stripe] = (int)extent;
@@ -206,7 +198,7 @@ static bool count_votes(const struct ballot *ballot, int *order)
         if (stripe == count) {
             left++;
             last = extent;
-        } else if (!take_stripe(ballot->chunk, extent, stripe, order)) {
+        } else if (!bw_take_stripe(ballot->chunk, extent, stripe, order)) {
             return false;
         }
     }

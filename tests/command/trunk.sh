@@ -102,6 +102,17 @@ holds "has them all" cmp "$WORK/out" \
     <("$PROGRAM" sum "${sound[0]}" -d "${sound[1]}" -d "${sound[2]}")
 dd if=/dev/zero of="${copies[2]}" bs=1M count=96 conv=notrunc status=none
 expect "one has no superblock" 1 'data-raid0-3-2 is not used: no superblock' "${copies[@]}"
+# Nothing says where chunks are: the tree blocks in them tell, and of one with data, nothing does.
+images raid0-2
+python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
+all "neither a chunk tree nor a device tree" raid0-2 \
+    'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its extents'
+is "chunks that were found" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
+    $'38797312\t1:30408704,2:9437184'
+images data-raid0-3
+python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
+expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is lost: its' \
+    "${copies[@]}"
 # Neither superblock nor any leaf of the chunk tree: only extents tell the striped devices apart.
 images raid10-4
 erase super

@@ -86,6 +86,8 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
 
 static struct bw_error *missing(const struct bw_layout_stripe *stripe)
 {
+    if (stripe->devid == BW_UNKNOWN_DEVICE)
+        return bw_error_create(BW_ERROR_MISSING_DEVICE, "nothing tells where its stripe is");
     return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", stripe->devid);
 }
 

@@ -13,6 +13,9 @@
 
 enum { BW_NO_CHILD = UINT32_MAX };
 
+/** The number of the device of a stripe of which nobody knows where it is. */
+#define BW_UNKNOWN_DEVICE 0
+
 /** One stripe of a chunk: a range of a device. */
 struct bw_layout_stripe {
     uint64_t devid;
