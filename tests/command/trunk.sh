@@ -109,6 +109,11 @@ all "neither a chunk tree nor a device tree" raid0-2 \
     'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its extents'
 is "chunks that were found" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
     $'38797312\t1:30408704,2:9437184'
+images data-clones
+"$PROGRAM" sum "${copies[0]}" > "$WORK/sums"
+python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
+expect "data are found by their checksums" 1 'the chunk tree is lost' sum "${copies[0]}"
+holds "all of them" cmp "$WORK/out" "$WORK/sums"
 images data-raid0-3
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 expect "too few tree blocks" 2 'chunk 38731776 \(RAID0, .* of tree blocks\) is lost: its' \
