@@ -107,7 +107,7 @@ images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
 all "neither a chunk tree nor a device tree" raid0-2 \
     'chunk 105906176 \(RAID0, 134217728 bytes of data\) is lost: its extents'
-is "chunks that were found" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
+is "chunks" "$("$PROGRAM" chunks -q -o logical,stripes "${copies[@]}" | tail -n 1)" \
     $'38797312\t1:30408704,2:9437184'
 images data-clones
 "$PROGRAM" sum "${copies[0]}" > "$WORK/sums"
