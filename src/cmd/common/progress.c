@@ -21,7 +21,7 @@
 /* The line has no more columns than any terminal. */
 enum { LINE_ROOM = 128, COLUMNS = 79 };
 
-/* The program has one. What the thread and others share is atomic, or under the lock of stderr. */
+/* The program has one. What the thread and others share is atomic. */
 static struct {
     pthread_t thread;
     bool running;         /* there is a thread */
@@ -41,9 +41,9 @@ static struct {
     void *find_context;
     atomic_uint_fast64_t before; /* bytes that were read when this part of the work began */
     atomic_int_fast64_t started; /* when this part of the work began: nanoseconds, monotonic */
-    bool shown;                  /* under the lock: the line is there */
-    bool inside;                 /* under the lock: stdout has not ended its line */
-    int64_t written;             /* under the lock: when stdout was last written to */
+    atomic_bool shown;           /* the line is there */
+    atomic_bool inside;          /* stdout has not ended its line */
+    atomic_int_fast64_t written; /* when stdout was last written to */
 } progress = {.finding = PTHREAD_MUTEX_INITIALIZER};
 
 static int64_t now(void)

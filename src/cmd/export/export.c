@@ -206,6 +206,7 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
     cmd_export_stop(export);
+    cmd_progress_expect(0); /* from now on, nobody counts what is to be done */
     bw_starts_free(&export->starts);
     if (error)
         cmd_export_miss(export, error);
