@@ -156,6 +156,7 @@ struct bw_wanted_inode {
     bool found;            /**< result: whether `inode` holds anything */
     bool has_acl;          /**< result: it has an access or default ACL, if that was asked for */
     struct bw_inode inode; /**< result */
+    bool no_compression;   /**< result: it has no property of compression, if `acls` was set */
 };
 
 /**

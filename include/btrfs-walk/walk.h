@@ -27,6 +27,7 @@ struct bw_entry {
     size_t path_length;
     struct bw_place place;        /**< what it is */
     const struct bw_inode *inode; /**< NULL if it was not asked for, or is lost (and reported) */
+    bool no_compression; /**< for bw_rows_write_entry(): the property is known to be absent */
 };
 
 /** Receives an entry. An error that it returns ends the walk and becomes the result of bw_walk();

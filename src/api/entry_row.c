@@ -50,7 +50,7 @@ struct bw_error *bw_rows_write_entry(struct bw_rows_stream *stream, struct bw_fs
         file.user = bw_people_user(people, file.inode->uid);
         file.group = bw_people_group(people, file.inode->gid);
     }
-    if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION &&
+    if (bw_rows_needs(stream->rows) & BW_FILE_NEEDS_COMPRESSION && !entry->no_compression &&
         file.number != BW_EMPTY_DIRECTORY)
         error = find_compression(&query, entry, &file);
     if (!error)

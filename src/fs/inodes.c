@@ -223,7 +223,7 @@ void bw_inode_query_free(struct bw_inode_query *query)
 struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subvolume,
                                struct bw_wanted_inode *wanted, size_t count, bool acls)
 {
-    struct bw_inode_query query = {.fs = fs, .acls = acls};
+    struct bw_inode_query query = {.fs = fs, .acls = acls, .compression = acls};
     BW_AUTO_FREE struct bw_inode_attributes *attributes = calloc(count + 1, sizeof *attributes);
     if (!attributes)
         return bw_error_no_memory();
@@ -234,6 +234,7 @@ struct bw_error *bw_inodes_get(struct bw_fs *fs, const struct bw_subvolume *subv
         wanted[i].found = attributes[i].inode_state == BW_ITEM_FOUND;
         wanted[i].inode = attributes[i].inode;
         wanted[i].has_acl = attributes[i].has_acl;
+        wanted[i].no_compression = acls && attributes[i].compression_state == BW_ITEM_MISSING;
     }
     bw_inode_query_free(&query);
     return error;

@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" people subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" people subvolumes data-shapes || exit 1
 image=$BUILD/fixtures/people/dev1.img
 export TZ=UTC LC_ALL=C.UTF-8
 unset LS_COLORS NO_COLOR
@@ -101,4 +101,14 @@ LS_COLORS=nonsense expect "colours that make no sense" 2 'LS_COLORS makes no sen
 # A subvolume all of which lies in others.
 expect "nothing but subvolumes" 0 'note: nothing to list .*; 3 others lie in it' --subvol 5 "$image"
 expect "quietly" 0 - -q --subvol 5 "$image"
+expect "to hash, too" 0 'note: nothing to list .*; 3 others lie in it' sum --subvol 5 "$image"
+
+# Directories that are named come after files, in the order of files.
+expect "three directories and a file" 0 - ls "$image" @home/bob @home/ada @home/bob/README @/srv
+is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob/README,@/srv:,@home/ada:,@home/bob:'
+expect "turned round" 0 - ls -r "$image" @home/bob @home/ada @/srv
+is "sorted" "$(grep / "$WORK/out" | paste -sd,)" '@home/bob:,@home/ada:,@/srv:'
+holds "properties in rows of ls are those of walk" cmp \
+    <("$PROGRAM" ls -R --type f --json "$BUILD/fixtures/data-shapes/dev1.img" | sort) \
+    <("$PROGRAM" --json "$BUILD/fixtures/data-shapes/dev1.img" | sort)
 finish

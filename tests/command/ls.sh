@@ -22,8 +22,8 @@ holds "nothing" out_is ''
 expect "a file" 0 - ls "$plain" /top-file
 holds "its path as it was given" out_is /top-file
 expect "two directories and a file" 0 - ls "$plain" youngest /empty docs/../top-file
-holds "the file first, then both with headings" out_is \
-    $'docs/../top-file\n\nyoungest:\n'"$("$PROGRAM" ls "$plain" youngest)"$'\n\n/empty:'
+holds "the file first, then both with headings, in the order of ls" out_is \
+    $'docs/../top-file\n\n/empty:\n\nyoungest:\n'"$("$PROGRAM" ls "$plain" youngest)"
 expect "a path that is not there, and one that is" 1 \
     'btrfs-walk: /none: no such file or directory' ls "$plain" /none /top-file
 holds "the other is answered" out_is /top-file

@@ -2,7 +2,9 @@
 /* From the options of the filters to a selection. */
 #include "cmd/common/selection.h"
 
+#include <inttypes.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
@@ -188,4 +190,21 @@ void cmd_selection_free(void *settings)
 {
     struct cmd_selection *selection = settings;
     bw_selection_destroy(selection->selection);
+}
+
+void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume)
+{
+    const struct bw_subvolume *named, *next = NULL;
+    struct bw_subvolume_info info;
+    uint64_t count = 0;
+    BW_AUTO_ERROR struct bw_error *error = bw_subvolume_by_name(fs, subvolume, &named);
+    while (!error && (next = bw_subvolume_next(fs, next))) {
+        error = bw_subvolume_get(fs, next, &info);
+        count += !error && info.parent == bw_subvolume_id(named);
+    }
+    if (count && !error && !common->quiet)
+        fprintf(stderr,
+                "btrfs-walk: note: nothing to list in this subvolume alone; %" PRIu64
+                " others lie in it, and --subvol names one of them\n",
+                count);
 }

@@ -28,6 +28,13 @@ struct cmd_selection {
     unsigned maxdepth, mindepth;
 };
 
+/** Whether any filter was given. */
+static inline bool cmd_selection_is_set(const struct cmd_selection *selection)
+{
+    return selection->selection || selection->types || selection->has_maxdepth ||
+           selection->mindepth;
+}
+
 /** Puts all that was set into the options of a walk, which must not outlive the selection. Their
  * `types` stay as they are if --type was not given. `types`: with operators, what sets of filters
  * without a type select. */
@@ -39,6 +46,10 @@ void cmd_selection_apply(const struct cmd_selection *selection, unsigned types,
  * subvolume; errors as of bw_selection_prepare(). */
 struct bw_error *cmd_selection_prepare(const struct cmd_selection *selection, struct bw_fs *fs,
                                        const char *subvolume);
+
+/** A subvolume alone has nothing that was to be listed, which is a surprise if all of it lies in
+ * subvolumes below: says so, unless -q was given. */
+void cmd_tell_of_nested(const struct cmd_common *common, struct bw_fs *fs, const char *subvolume);
 
 /** Frees what the options have made; for CMD_SELECTION(). */
 void cmd_selection_free(void *selection);

@@ -151,6 +151,7 @@ struct bw_error *cmd_export_next(struct cmd_export *export, struct bw_stream_fil
     struct bw_feed_item *item;
     BW_TRY(bw_feed_next(export->feed, &item));
     *got = item;
+    export->found_any |= item != NULL;
     if (item)
         *file = bw_feed_stream_file(item);
     return NULL;
@@ -205,6 +206,10 @@ void cmd_export_miss_item(struct cmd_export *export, struct bw_feed_item *item)
 
 int cmd_export_close(struct cmd_export *export, struct bw_error *error)
 {
+    const char *subvolume = export->settings->walk.subvolume;
+    if (!error && subvolume && !export->found_any && !export->starts.count &&
+        !export->settings->walk.selection)
+        cmd_tell_of_nested(export->common, export->session.fs, subvolume);
     cmd_export_stop(export);
     cmd_progress_expect(0); /* from now on, nobody counts what is to be done */
     bw_starts_free(&export->starts);

@@ -48,6 +48,7 @@ struct cmd_export {
     void *bring_context;
     struct bw_feed *feed;
     atomic_int status; /**< so far; grows */
+    bool found_any;    /**< there was a file */
 };
 
 /** Opens the image. On failure says why and returns the exit status; otherwise STATUS_OK, and

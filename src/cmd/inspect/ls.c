@@ -128,13 +128,8 @@ static bool enters(const struct ls *ls, unsigned depth)
 
 static char *name_below(const char *name, size_t length)
 {
-    char *below = malloc(1 + length + 1);
-    if (!below)
-        return NULL;
-    below[0] = '/';
-    memcpy(below + 1, name, length);
-    below[1 + length] = '\0';
-    return below;
+    char *below;
+    return asprintf(&below, "/%.*s", (int)length, name) < 0 ? NULL : below;
 }
 
 /* What is pushed last is listed next. */
@@ -189,21 +184,14 @@ static struct bw_error *write_listing(struct ls *ls, struct ls_listing *listing,
     return text.length ? cmd_write(&ls->paths.output, text.data, text.length) : NULL;
 }
 
-/* Entries are one level below the directory that is listed. */
-static bool is_deep_enough(const struct ls *ls, const struct waiting *directory)
-{
-    return (directory ? directory->depth + 1 : 0) >= ls->options->selection.mindepth;
-}
-
 /* With filters, directories are entered that are not printed, and a directory in which nothing is
  * selected has no heading. */
 static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listing,
                                          const struct waiting *directory)
 {
     const char *above = directory ? ls->path.data : "";
-    if (ls_sorts_inodes(ls->options))
-        BW_TRY(ls_listing_fill(listing, &ls->paths, false));
-    ls_listing_sort(listing, ls->options);
+    const unsigned depth = directory ? directory->depth + 1 : 0;
+    BW_TRY(ls_listing_sort(listing, &ls->paths, ls->options));
     if (ls->options->selects) {
         ls_listing_remove_dots(listing);
         BW_TRY(ls_listing_exclude(listing, &ls->paths, ls->options, above));
@@ -212,7 +200,8 @@ static struct bw_error *select_and_write(struct ls *ls, struct ls_listing *listi
         BW_TRY(enter_directories(ls, listing, directory));
     if (ls->options->selects)
         BW_TRY(ls_listing_select(listing, &ls->paths, ls->options, above));
-    if ((!listing->count && (ls->options->selects || !directory)) || !is_deep_enough(ls, directory))
+    if ((!listing->count && (ls->options->selects || !directory)) ||
+        depth < ls->options->selection.mindepth)
         return NULL;
     return write_listing(ls, listing, directory ? ls->path.data : NULL);
 }
@@ -281,12 +270,26 @@ static struct bw_error *wait_for_named(struct ls *ls, const char *path,
     return wait_for(ls, 0, strdup(path), place, &parent, 0);
 }
 
-/* Files given as PATH, and with -d all that is, come first, together; then the directories in their
- * order. */
-static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
-                                 struct ls_listing *files)
+/* Directories given as PATH are listed in the order of files. */
+static struct bw_error *wait_for_directories(struct ls *ls, struct ls_listing *directories)
 {
-    for (size_t i = count; i-- > 0;) {
+    BW_TRY(ls_listing_sort(directories, &ls->paths, ls->options));
+    for (size_t i = directories->count; i-- > 0;) {
+        const struct ls_entry *entry = &directories->entries[i];
+        BW_AUTO_FREE char *path =
+            strndup(directories->bytes.data + entry->name, entry->name_length);
+        if (!path)
+            return bw_error_no_memory();
+        BW_TRY(wait_for_named(ls, path, &entry->place));
+    }
+    return NULL;
+}
+
+/* Files given as PATH, and with -d all that is, come first, together; then the directories. */
+static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t count,
+                                 struct ls_listing *files, struct ls_listing *directories)
+{
+    for (size_t i = 0; i < count; i++) {
         struct bw_place place;
         struct bw_error *error = find(ls, names[i], &place);
         if (error && error->code == BW_ERROR_NO_MEMORY)
@@ -296,23 +299,24 @@ static struct bw_error *sort_out(struct ls *ls, const char *const *names, size_t
         else if (place.type != BW_FILE_DIRECTORY || ls->options->itself)
             BW_TRY(ls_listing_add(files, names[i], strlen(names[i]), &place));
         else if (enters(ls, 0))
-            BW_TRY(wait_for_named(ls, names[i], &place));
+            BW_TRY(ls_listing_add(directories, names[i], strlen(names[i]), &place));
     }
-    return NULL;
+    return wait_for_directories(ls, directories);
 }
 
 static struct bw_error *list_all(struct ls *ls)
 {
     static const char *const top[] = {"/"};
     const struct cmd_common *common = ls->paths.common;
-    struct ls_listing files = {0};
-    ls->headings = ls->options->recursive || common->path_count > 1;
-    struct bw_error *error = common->path_count
-                                 ? sort_out(ls, common->paths, common->path_count, &files)
-                                 : sort_out(ls, top, 1, &files);
+    const size_t count = common->path_count;
+    struct ls_listing files = {0}, directories = {0};
+    ls->headings = ls->options->recursive || count > 1;
+    struct bw_error *error =
+        sort_out(ls, count ? common->paths : top, count ? count : 1, &files, &directories);
     if (!error)
         error = select_and_write(ls, &files, NULL);
     ls_listing_free(&files);
+    ls_listing_free(&directories);
     return error ? error : list_waiting(ls);
 }
 
@@ -392,8 +396,7 @@ static struct bw_error *make_ready(struct ls_state *ls, struct bw_rows **rows)
     settle(ls);
     if (ls->color == AUTO && (!terminal || (no_color && *no_color)))
         ls->color = NEVER;
-    ls->selects =
-        selection->types || selection->has_maxdepth || selection->mindepth || selection->selection;
+    ls->selects = cmd_selection_is_set(selection);
     if (ls->selects && !ls->recursive)
         return bw_error_create(BW_ERROR_USAGE, "filters need -R");
     if (selection->has_operators)

@@ -86,7 +86,7 @@ struct ls_entry {
     size_t name, name_length; /**< in the listing's bytes */
     struct bw_place place;
     struct bw_inode inode;
-    bool has_inode, has_acl;
+    bool has_inode, has_acl, no_compression;
     bool is_dots;                 /**< "." or "..": not to be entered */
     size_t target, target_length; /**< of a link, in the listing's bytes; length 0: none, or lost */
     uint32_t target_mode;         /**< of what a link leads to; 0: nothing, or not asked for */
@@ -113,12 +113,10 @@ struct bw_error *ls_listing_read(struct ls_listing *listing, struct cmd_paths *p
                                  const struct ls_state *options, const struct bw_place *directory,
                                  const struct bw_place *parent);
 
-/** Sorts as the options say; names byte by byte. Inodes must have been read if ls_sorts_inodes().
- */
-void ls_listing_sort(struct ls_listing *listing, const struct ls_state *options);
-
-/** Whether the order depends on inodes. */
-bool ls_sorts_inodes(const struct ls_state *options);
+/** Sorts as the options say; names byte by byte. Reads the inodes if the order depends on them.
+ * Fails only if memory runs out. */
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options);
 
 /** Which time of an inode is shown. */
 const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time time);

@@ -96,6 +96,7 @@ static void take_inode(struct ls_entry *entry, const struct bw_wanted_inode *wan
     entry->inode = wanted->inode;
     entry->has_inode = true;
     entry->has_acl = wanted->has_acl;
+    entry->no_compression = wanted->no_compression;
 }
 
 static struct bw_error *read_together(struct ls_listing *listing, struct bw_fs *fs)
@@ -213,7 +214,8 @@ struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_pa
         if (path.failed)
             return bw_error_no_memory();
         const struct bw_entry named = {path.data, path.length - 1, entry->place,
-                                       entry->has_inode ? &entry->inode : NULL};
+                                       entry->has_inode ? &entry->inode : NULL,
+                                       entry->no_compression};
         BW_TRY(take(context, entry, &named));
     }
     return NULL;

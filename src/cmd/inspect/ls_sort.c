@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "cmd/inspect/ls.h"
 
 struct sorting {
@@ -17,11 +18,6 @@ const struct timespec *ls_time_of(const struct bw_inode *inode, enum ls_time tim
            : time == LS_CTIME ? &inode->ctime
            : time == LS_OTIME ? &inode->otime
                               : &inode->mtime;
-}
-
-bool ls_sorts_inodes(const struct ls_state *options)
-{
-    return options->order == LS_BY_SIZE || options->order == LS_BY_TIME;
 }
 
 static int compare_bytes(const char *left, size_t left_length, const char *right,
@@ -72,9 +68,13 @@ static int compare(const void *a, const void *b, void *context)
     return sorting->options->reverse ? -order : order;
 }
 
-void ls_listing_sort(struct ls_listing *listing, const struct ls_state *options)
+struct bw_error *ls_listing_sort(struct ls_listing *listing, struct cmd_paths *paths,
+                                 const struct ls_state *options)
 {
     struct sorting sorting = {listing, options};
+    if (options->order == LS_BY_SIZE || options->order == LS_BY_TIME)
+        BW_TRY(ls_listing_fill(listing, paths, false));
     if (listing->count && options->order != LS_UNSORTED)
         qsort_r(listing->entries, listing->count, sizeof *listing->entries, compare, &sorting);
+    return NULL;
 }

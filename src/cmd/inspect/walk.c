@@ -92,26 +92,6 @@ static void print_summary(const struct bw_fs *fs, const struct bw_walk_summary *
             bw_fs_bytes_read(fs), seconds);
 }
 
-/* A subvolume that lists nothing is a surprise if all of it lies in subvolumes below. */
-static void tell_of_nested(const struct cmd_common *common, struct bw_fs *fs,
-                           const struct walk_state *walk)
-{
-    const struct bw_subvolume *named, *next = NULL;
-    struct bw_subvolume_info info;
-    uint64_t count = 0;
-    BW_AUTO_ERROR struct bw_error *error =
-        bw_subvolume_by_name(fs, walk->options.subvolume, &named);
-    while (!error && (next = bw_subvolume_next(fs, next))) {
-        error = bw_subvolume_get(fs, next, &info);
-        count += !error && info.parent == bw_subvolume_id(named);
-    }
-    if (count && !error && !common->quiet)
-        fprintf(stderr,
-                "btrfs-walk: note: nothing to list in this subvolume alone; %" PRIu64
-                " others lie in it, and --subvol names one of them\n",
-                count);
-}
-
 /* Wrong usage that only the image shows: a --subvol that it does not have. */
 static bool is_usage(const struct bw_error *error)
 {
@@ -146,7 +126,7 @@ static int walk_image(const struct cmd_common *common, struct walk_state *walk)
         return status;
     struct bw_error *error = walk_to_stdout(session.fs, walk, &summary);
     if (!error && walk->options.subvolume && !summary.files && !walk->options.selection)
-        tell_of_nested(common, session.fs, walk);
+        cmd_tell_of_nested(common, session.fs, walk->options.subvolume);
     if (walk->summary)
         print_summary(session.fs, &summary, seconds_since(&start));
     status = cmd_close(common, &session);

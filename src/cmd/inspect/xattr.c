@@ -336,9 +336,7 @@ static struct bw_error *walk_path(struct walk *walk, const struct bw_walk_option
 /* Filters select among what is in a directory; without -R that is the PATH alone. */
 static bool walks(const struct xattr_state *state)
 {
-    const struct cmd_selection *selection = &state->selection;
-    return state->recursive || selection->selection || selection->types ||
-           selection->has_maxdepth || selection->mindepth;
+    return state->recursive || cmd_selection_is_set(&state->selection);
 }
 
 static struct bw_error *answer_path(void *context, struct cmd_paths *paths, const char *path,
