@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Levenshtein's distance, over one row. */
+/* Damerau's distance. */
 #include "base/nearest.h"
 
 #include <string.h>
@@ -11,21 +11,26 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters have to be put in, left out or changed; both words have at most LONGEST. */
+/* How many letters have to be put in, left out or changed, or two that are side by side swapped;
+ * both words have at most LONGEST. */
 static size_t distance(const char *from, size_t from_length, const char *to, size_t to_length)
 {
-    size_t row[LONGEST + 1];
-    for (size_t j = 0; j <= to_length; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= from_length; i++) {
-        size_t diagonal = row[0]++;
+    size_t rows[3][LONGEST + 1]; /* the last three, in turn */
+    for (size_t i = 0; i <= from_length; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+        row[0] = i;
         for (size_t j = 1; j <= to_length; j++) {
-            size_t changed = diagonal + (from[i - 1] != to[j - 1]);
-            diagonal = row[j];
-            row[j] = least(changed, least(row[j], row[j - 1]) + 1);
+            row[j] = j;
+            if (!i)
+                continue;
+            row[j] =
+                least(above[j - 1] + (from[i - 1] != to[j - 1]), least(above[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
         }
     }
-    return row[to_length];
+    return rows[from_length % 3][to_length];
 }
 
 /* About a third of the letters may be wrong, and three at most: beyond that it is another word. */

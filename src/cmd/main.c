@@ -61,13 +61,34 @@ static bool is_unknown_word(const char *argument)
            access(argument, F_OK) != 0 && errno == ENOENT;
 }
 
+/* What other programs call what this one does. */
+static const char *word_for(const char *word)
+{
+    static const struct {
+        const char *theirs, *ours;
+    } others[] = {
+        {"find", "walk"},          {"help", "--help"},
+        {"version", "--version"},  {"getfattr", "xattr"},
+        {"sha256sum", "sum"},      {"restore", "extract"},
+        {"scrub", "check --data"}, {"heatmap", "picture --by heatmap"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].theirs, word) == 0)
+            return others[i].ours;
+    return NULL;
+}
+
 static int unknown_word(const char *word)
 {
     BW_AUTO_BUFFER struct bw_buffer line = {0};
     bw_escape_words(&line, word);
     bw_buffer_format(&line, " is neither a command nor a file");
     struct cmd_suggestion suggestion = {.message = &line, .word = word, .prefix = ""};
-    for (size_t i = 0; cmd_table[i]; i++)
+    const char *other = word_for(word);
+    if (other)
+        bw_buffer_format(&line, "; did you mean '%s'", other);
+    suggestion.count = other != NULL;
+    for (size_t i = 0; !other && cmd_table[i]; i++)
         cmd_suggest(&suggestion, cmd_table[i]->name);
     fprintf(stderr, "btrfs-walk: %.*s%s\nTry 'btrfs-walk --help'.\n", (int)line.length,
             line.data ? line.data : "", suggestion.count ? "?" : "");

@@ -80,6 +80,9 @@ for word in sta 'st at' sum-; do
     expect "a misspelt command: $word" 2 \
         ' is neither a command nor a file; did you mean .*(stat|sum)' "$word" "$plain"
 done
+expect "letters that are swapped" 2 "did you mean 'stat'" satt "$plain"
+expect "the word of another program" 2 "did you mean 'walk'\?$" find "$plain"
+expect "an option before the command" 2 'the command comes before all options: ls' -q ls "$plain"
 expect "several commands" 2 "did you mean .*'xattr'.* or 'xlators'.*\?$" x "$plain"
 expect "a word like none" 2 ' is neither a command nor a file$' nonsense "$plain"
 expect "a word of control characters" 2 '^btrfs-walk: .033 is neither' $'\033'

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/escape.h"
@@ -368,12 +369,25 @@ static int run_sorted(const struct command *command, struct cmd_common *common, 
     return status;
 }
 
+/* Options that stand before a command make an image of it. */
+static const char *misplaced_command(const struct command *command, const char *word)
+{
+    if (command != cmd_table[0] || access(word, F_OK) == 0)
+        return NULL;
+    for (size_t i = 1; cmd_table[i]; i++)
+        if (strcmp(cmd_table[i]->name, word) == 0)
+            return word;
+    return NULL;
+}
+
 static int run_on_operands(const struct command *command, struct cmd_common *common, void *state,
                            char **given, size_t count)
 {
     struct cmd_operands operands = {0};
     if (!count && !command->needs_no_image && !common->graph.file)
         return usage_error(command, "no image given", NULL);
+    if (count && misplaced_command(command, given[0]))
+        return usage_error(command, "the command comes before all options", given[0]);
     struct bw_error *error = cmd_take_operands(command, common, given, count, &operands);
     int status = error              ? cmd_fail(common, error)
                  : operands.nothing ? STATUS_OK
