@@ -97,6 +97,10 @@ expect "everything" 0 - dump "$plain"
 text=$(grep -c '^	\(item\|key\)' "$WORK/out")
 expect "everything as JSON" 0 - dump --json "$plain"
 is "an object for each item and pointer" "$(wc -l < "$WORK/out")" "$text"
+expect "checksums as JSON" 0 - dump --json --csum-items -t csum "$plain"
+holds "one for each sector" \
+    out_has '"length":24576,"checksums":\[("1fb26aa4",){4}"df06ec11","f437cf12"\]'
+expect "everything as JSON, again" 0 - dump --json "$plain"
 if have jq; then
     holds "all is JSON" jq -e . "$WORK/out"
     is "names" "$(jq -r 'select(.key.type == "INODE_REF") | .item.names[]?.name // empty' \

@@ -62,6 +62,8 @@ for by in fill age owner heatmap; do
     holds "is well-formed, too" well_formed "$WORK/$by.svg"
 done
 holds "ages have generations" grep -qE '>newest: generation [0-9]+<' "$WORK/age.svg"
+expect "ages" 0 - picture --by age --order 2 "$plain"
+holds "end with the last transaction" out_has '^9 newest: generation 8$'
 expect "the owners of subvolumes" 0 - picture --by owner "$fixtures/subvolumes/dev1.img"
 holds "are named" out_has '^[0-9a] /.* \(id [0-9]+\), '
 holds "and so are the trees of the file system" out_has '^9 trees of the file system, '
