@@ -23,6 +23,8 @@ for line in 'removed	/docs/letters/01.txt	-' 'added	/volume/docs/letters/logged-
 done
 expect "values" 0 - log -o attribute,before,after "$WORK/letters"
 holds "before and after" out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
+expect "subvolumes with a log" 0 - subvolumes --json "$WORK/letters"
+holds "keep their generation" out_has '^{"id":256,"generation":7,'
 expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before \
     "$WORK/letters"
 holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
