@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* src/base/time_style: the styles of ls, recent and older times, formats with %N, odd times. */
+#include "support/walk_helpers.h"
+
+#include "base/time_style.h"
+
+static void expect_time(const char *name, struct timespec time, const char *want)
+{
+    struct bw_time_style style;
+    struct bw_buffer text = {0};
+    assert_true(bw_time_style_parse(name, &style));
+    style.now = 1700000000;
+    bw_time_style_append(&style, &time, &text);
+    bw_buffer_append_byte(&text, '\0');
+    assert_false(text.failed);
+    assert_string_equal(text.data, want);
+    bw_buffer_free(&text);
+}
+
+static void test_styles(void **state)
+{
+    (void)state;
+    const struct timespec recent = {1699999999, 5}, older = {1600000000, 123456789};
+    const struct timespec future = {1700000001, 0};
+    expect_time("full-iso", older, "2020-09-13 12:26:40.123456789 +0000");
+    expect_time("long-iso", older, "2020-09-13 12:26");
+    expect_time("iso", older, "2020-09-13 ");
+    expect_time("iso", recent, "11-14 22:13");
+    expect_time("iso", future, "2023-11-14 ");
+    expect_time("+%s.%N", older, "1600000000.123456789");
+    expect_time("+%s.%N", recent, "1699999999.000000005");
+    expect_time("+%%N%N%", recent, "%N000000005%");
+    expect_time("+old\nnew", older, "old");
+    expect_time("+old\nnew", recent, "new");
+    expect_time("+", recent, "");
+}
+
+static void test_odd_times(void **state)
+{
+    (void)state;
+    expect_time("+%Y", (struct timespec){-1, 0}, "1969");
+    expect_time("+%Y", (struct timespec){INT64_MAX, 0}, "9223372036854775807");
+    expect_time("full-iso", (struct timespec){-1, 500000000},
+                "1969-12-31 23:59:59.500000000 +0000");
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct bw_time_style style;
+    assert_false(bw_time_style_parse("", &style));
+    assert_false(bw_time_style_parse("ISO", &style));
+    assert_false(bw_time_style_parse("locale", &style));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_styles),
+        cmocka_unit_test(test_odd_times),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
