@@ -151,17 +151,19 @@ static void report_stripes(struct bw_fs *fs, const struct bw_derived_chunk *chun
         report(fs, chunk, text);
 }
 
-/* The extents, from what is stored in them. */
+/* The extents, from what is stored in them. A group without any, where others have some, is most
+ * likely one of an older state, that was removed. */
 static struct bw_error *search(struct bw_fs *fs, struct bw_derived_chunk *chunk,
                                const struct bw_chunk_facts *facts, const char *why,
                                struct bw_chunk_set *set)
 {
     struct bw_found_extent found[BW_MOST_STRIPES];
     int order[BW_MOST_STRIPES];
+    const bool is_old = !chunk->count && facts->extent_count;
     memset(order, -1, sizeof order);
     if (!chunk->profile || !chunk->scan->is_whole ||
         !bw_found_extents(chunk, facts, set, found, order)) {
-        report(fs, chunk, why);
+        report(is_old ? NULL : fs, chunk, why);
         return NULL;
     }
     report_stripes(fs, chunk, order);
