@@ -153,7 +153,7 @@ reads "in hexadecimal" plain --offset 0x200000 gpt.img
 { dd if=/dev/zero bs=1M count=1 status=none; cat two.img; } |
     dd of=late.img bs=1M conv=sparse status=none
 reads "a disk at an offset" subvolumes --offset 1M --partition 2 late.img
-expect "no number" 2 'invalid argument of --image-offset: 1x' --offset 1x gpt.img
+expect "no number" 2 'invalid argument of --offset: 1x' --offset 1x gpt.img
 expect "too large a number" 2 '99E .allowed: bytes below 16E' --offset 99E gpt.img
 expect "after the end" 2 'the window begins at .* after the end' --offset 1T gpt.img
 expect "cat has an option of that name" 0 - cat --offset 1 "$plain" \

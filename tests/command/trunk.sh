@@ -89,7 +89,8 @@ whole=("${copies[@]}")
 copies=("${whole[0]}")
 erase super
 copies=("${whole[@]}")
-status=0 all "a device without a superblock, with half of the trees" raid0-2 'is device 2: blocks of it'
+status=0 all "a device without a superblock, with half of the trees" raid0-2 \
+    'is device 2: blocks of it'
 is "it is not missing" "$("$PROGRAM" devices -q -o state "${copies[@]}" | uniq)" present
 images data-raid0-3 # on the third device, all but data are lost
 dd if=/dev/zero of="${copies[2]}" bs=64K count=613 conv=notrunc status=none
