@@ -157,7 +157,7 @@ holds "a good run: silent" [ ! -s "$WORK/err" ]
 ends_with 0 "its box" "$PROGRAM" blackbox "$box"
 says "its box: the end" \
     'box: btrfs-walk [0-9.]+, process [0-9]+, begun [0-9]{4}-[0-9-]+ [0-9:]+ UTC, ended '\
-'normally after 0\.[0-9]{9} seconds$' "$WORK/err"
+'normally after [0-9]+\.[0-9]{9} seconds$' "$WORK/err"
 holds "its box: one line" [ "$(wc -l < "$WORK/err")" -eq 1 ]
 events=$(wc -l < "$WORK/out")
 holds "its box: in order" sort -c -k1,1n "$WORK/out"
