@@ -11,8 +11,8 @@ images=$BUILD/fixtures fixtures=(empty quota-groups compressed nodesize-4k)
 "$ROOT/scripts/unpack-fixtures" "$images" "${fixtures[@]}" || exit 1
 
 mkdir "$WORK/packed" "$WORK/found"
-if "$tool" pack "$WORK/none" 8 "$images"/empty/dev1.img -- / 2>&1 |
-    grep 'no memory for the devices' > /dev/null; then
+if grep -q 'no memory for the devices' \
+    < <("$tool" pack "$WORK/none" 8 "$images/empty/dev1.img" -- / 2>&1); then
     skip "too few addresses for the devices" # 32 bits
     finish
 fi

@@ -10,6 +10,10 @@ prefix=$stage/usr/local
 (cd "$ROOT" && make install BUILD="$BUILD" DESTDIR="$stage") > "$WORK/log" 2>&1 ||
     { cat "$WORK/log"; fail "make install"; finish; }
 pass
+if [ -n "${PKG_CONFIG_SYSROOT_DIR:-}" ]; then
+    skip "pkg-config puts the system of another machine before its answers"
+    finish
+fi
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain raid1-2 || exit 1
 image=$BUILD/fixtures/plain/dev1.img
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
