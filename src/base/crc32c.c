@@ -44,6 +44,7 @@ uint32_t bw_crc32c(uint32_t seed, const void *bytes, size_t length)
             BYTES_64(192, __VA_ARGS__)                                                   \
     }
 
+/* The first byte of each table has no bits. NOLINTBEGIN(misc-redundant-expression) */
 static const uint32_t tables[8][256] = {
     SLICE(0xf26b8303, 0xe13b70f7, 0xc79a971f, 0x8ad958cf, 0x105ec76f, 0x20bd8ede, 0x417b1dbc,
           0x82f63b78),
@@ -62,6 +63,7 @@ static const uint32_t tables[8][256] = {
     SLICE(0x493c7d27, 0x9278fa4e, 0x211d826d, 0x423b04da, 0x847609b4, 0x0d006599, 0x1a00cb32,
           0x34019664),
 };
+/* NOLINTEND(misc-redundant-expression) */
 
 uint32_t bw_crc32c_tables(uint32_t seed, const void *bytes, size_t length)
 {

@@ -73,7 +73,8 @@ bool bw_parse_size(const char **text, uint64_t *bytes)
         return false;
     const size_t length = strspn(*text, "EPTGMKiBeptgmkb");
     const struct bw_unit *unit = bw_size_units;
-    while (unit->name && (strlen(unit->name) != length || strncasecmp(unit->name, *text, length)))
+    while (unit->name &&
+           (strlen(unit->name) != length || strncasecmp(unit->name, *text, length) != 0))
         unit++;
     *text += length;
     return unit->name && !__builtin_mul_overflow(*bytes, unit->factor, bytes);

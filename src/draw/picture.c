@@ -258,7 +258,7 @@ struct bw_color bw_picture_color(const struct bw_picture *picture, size_t area,
 unsigned bw_picture_columns(const struct bw_picture *picture)
 {
     unsigned columns = 1;
-    while (columns * columns < picture->info->area_count)
+    while ((size_t)columns * columns < picture->info->area_count)
         columns++;
     return columns;
 }

@@ -118,7 +118,7 @@ static struct bw_error *walk_to_stdout(struct bw_fs *fs, struct walk_state *walk
 static int walk_image(const struct cmd_common *common, struct walk_state *walk)
 {
     struct cmd_session session;
-    struct bw_walk_summary summary;
+    struct bw_walk_summary summary = {0};
     struct timespec start;
     clock_gettime(CLOCK_MONOTONIC, &start);
     int status = cmd_open(common, &session);
