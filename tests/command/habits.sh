@@ -46,6 +46,8 @@ expect "an owner without a name" 0 - -name README -o user,path "$image"
 holds "has none" out_is $'-\t/@home/bob/README'
 expect "a user who is not there" 2 "--user 'eve': /@/etc/passwd has no such name" --user eve \
     "$image"
+expect "the summary of no walk" 2 '^0 files, 0 directories, 0 subvolumes, 0 lost' --summary \
+    --user eve "$image"
 expect "no names at all" 2 "--user 'ada': /etc/passwd has no such name" --user ada \
     "$BUILD/fixtures/subvolumes/dev1.img"
 expect "a subvolume without its own" 0 - --subvol @home --user bob "$image"
