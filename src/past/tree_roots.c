@@ -36,6 +36,7 @@ static bool is_higher(const struct bw_root_pointer *a, const struct bw_root_poin
 {
     if (by_level && a->level != b->level)
         return a->level > b->level;
+    /* Both are there. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     if (a->generation != b->generation)
         return a->generation > b->generation;
     return a->level != b->level ? a->level > b->level : a->bytenr > b->bytenr;

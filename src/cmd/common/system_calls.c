@@ -175,10 +175,10 @@ static const char *const folder[] = {
 };
 
 /* Of one that reads from servers: over connections that are there. It waits for the helpers that it
- * has started. */
+ * has started. recv and send are calls of their own on i386, by way of socketcall(2). */
 static const char *const talk[] = {
-    "getpeername", "getsockname", "getsockopt", "recvfrom", "recvmsg",
-    "sendmsg",     "sendto",      "shutdown",   "wait4",    NULL,
+    "getpeername", "getsockname", "getsockopt", "recv",     "recvfrom", "recvmsg",
+    "send",        "sendmsg",     "sendto",     "shutdown", "wait4",    NULL,
 };
 
 /* And over new ones, if these are lost; finding a server is part of that. */
