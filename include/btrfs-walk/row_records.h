@@ -88,7 +88,7 @@ struct bw_subvolinfo {
     uint64_t flags; /**< BTRFS_ROOT_SUBVOL_* flags */
     uint64_t bytes_used; /**< size of its tree blocks, those it shares included */
     uint64_t level; /**< level of its root block */
-    uint64_t root; /**< logical address of its root block */
+    uint64_t root; /**< logical address of its root block; 0: replaying the log has made it */
     uint64_t last_snapshot; /**< transaction of the newest snapshot of it */
     uint64_t directory; /**< inode of the directory in its parent that it is in */
 };

@@ -53,7 +53,8 @@ struct bw_subvolume_info {
     uint8_t uuid[BW_UUID_SIZE];              /**< all zeros if it has none */
     uint8_t parent_uuid[BW_UUID_SIZE];       /**< of what it is a snapshot of; zeros: of nothing */
     uint8_t received_uuid[BW_UUID_SIZE];     /**< of what it was received from; zeros: of nothing */
-    uint64_t root;                           /**< logical address of its root block */
+    uint64_t root;                           /**< logical address of its root block; 0: replaying
+                                                  the log has made it */
     uint8_t level;                           /**< of its root block */
     bool read_only, is_snapshot, is_deleted; /**< deleted ones may be gone in part */
     bool is_default;                         /**< the one that is mounted by default */

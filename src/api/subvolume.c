@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "btree/find_leaf.h"
+#include "btree/memory.h"
 #include "format/items.h"
 #include "fs/fs.h"
 #include "fs/subvolume_paths.h"
@@ -89,6 +90,12 @@ static struct bw_error *take_root_item(const struct bw_item *item, struct bw_sub
     return NULL;
 }
 
+/* Blocks that replaying the log has made are nowhere on the devices. */
+static uint64_t place_of(const struct bw_root_pointer *root)
+{
+    return root->bytenr < BW_MEMORY_START ? root->bytenr : 0;
+}
+
 static struct bw_subvolume_info remembered(const struct bw_fs *fs,
                                            const struct bw_subvolume *subvolume)
 {
@@ -100,7 +107,7 @@ static struct bw_subvolume_info remembered(const struct bw_fs *fs,
         .name = bw_subvolume_name(table, subvolume),
         .name_length = subvolume->name_length,
         .generation = subvolume->tree.root.generation,
-        .root = subvolume->tree.root.bytenr,
+        .root = place_of(&subvolume->tree.root),
         .level = subvolume->tree.root.level,
         .is_snapshot = subvolume->is_snapshot,
         .is_deleted = subvolume->deleted,

@@ -25,6 +25,7 @@ expect "values" 0 - log -o attribute,before,after "$WORK/letters"
 holds "before and after" out_has $'^mtime\t1795230496.877496610\t1795230497.029496607$'
 expect "subvolumes with a log" 0 - subvolumes --json "$WORK/letters"
 holds "keep their generation" out_has '^{"id":256,"generation":7,'
+holds "no root block of theirs is on the devices" out_has '"level":1,"root":0,'
 expect "--log=ignore does not matter to it" 0 - log --log=ignore -o change,path,before \
     "$WORK/letters"
 holds "the same changes" out_has '^removed	/docs/letters/01.txt	-$'
