@@ -53,10 +53,13 @@ make_insufficient() {
 	about "devices-from: $1"
 	about "missing: ${*:2}"
 	about 'stderr: missing'
-	# Some of the tree of chunks or of roots is among what is missing, so there
-	# is nothing to open; a sprout without its seed lacks only leaves, and
-	# half of a RAID0 has enough to put a root tree together.
-	if [[ $1 == sprout || $1 == raid0-2 ]]; then about 'exit: 1'; else about 'exit: 2'; fi
+	# Some of the tree of chunks or of roots is among what is missing.  Half of
+	# RAID0 and RAID10 has enough to put trees together; a sprout without its
+	# seed lacks only leaves.
+	case $1 in
+	sprout | raid0-2 | raid10-4) about 'exit: 1' ;;
+	*) about 'exit: 2' ;;
+	esac
 	about 'subset: yes'
 	unpack "$1"
 	whole "$1" > "$out/paths0"

@@ -96,7 +96,7 @@ static void test_members(void **state)
         {"block-*", "foo == 1", "blockinfo has no member 'foo'"},
         {"block-*", "lvel == 1", "blockinfo has no member 'lvel'; did you mean 'level'?"},
         {"block-*", "levell", "blockinfo has no member 'levell'; did you mean 'level'?"},
-        {"block-*", "levle", "blockinfo has no member 'levle'"},
+        {"block-*", "levle", "blockinfo has no member 'levle'; did you mean 'level'?"},
         {"block-*", "levex", "blockinfo has no member 'levex'; did you mean 'level'?"},
         {"block-*", "gen > 1", "blockinfo has no member 'gen'"},
         {"block-*", "prob == x", "blockinfo has no member 'prob'; did you mean 'probe'?"},
