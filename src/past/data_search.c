@@ -67,7 +67,7 @@ static struct bw_error *take_item(struct search *search, const struct bw_item *i
     const uint64_t begin = item->key.offset - group->key.objectid;
     const uint64_t skipped = (BW_STRIPE_LENGTH - begin % BW_STRIPE_LENGTH) % BW_STRIPE_LENGTH;
     const size_t step = BW_STRIPE_LENGTH / sectorsize;
-    for (size_t at = skipped / sectorsize; (at + 1) * size <= item->size; at += step) {
+    for (size_t at = (size_t)skipped / sectorsize; (at + 1) * size <= item->size; at += step) {
         if (search->count == MOST_SAMPLES)
             return NULL;
         if (!BW_ARRAY_RESERVE(search->samples, search->count, search->capacity))
