@@ -26,7 +26,7 @@ PKG_CONFIG ?= pkg-config
 STATIC   ?= 0
 exists    = $(if $(shell $(PKG_CONFIG) --exists '$(1)' && echo 1),1,0)
 
-# Without libnbd, images are read from files only.
+# Without libnbd, images are read from files only. It is loaded when it is needed, and not linked.
 NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
 
 # libisal is not on all machines, and seldom there to be linked statically. Without it, checksums
@@ -34,7 +34,7 @@ NBD      ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libnbd >= 1.8))
 ISAL     ?= $(if $(filter 1,$(STATIC)),0,$(call exists,libisal))
 
 PACKAGES := uuid blkid libxxhash libgcrypt libzstd zlib lzo2 \
-    $(if $(filter 1,$(ISAL)),libisal) $(if $(filter 1,$(NBD)),libnbd)
+    $(if $(filter 1,$(ISAL)),libisal)
 WARNINGS := -Wall -Wextra -Wshadow -Wvla -Wconversion -Wstrict-prototypes \
     -Wmissing-prototypes -Wpointer-arith
 CFLAGS   ?= -O2 -g
@@ -78,6 +78,9 @@ ifeq ($(filter clean help uninstall,$(MAKECMDGOALS)),)
   endif
   override CFLAGS += $(shell $(PKG_CONFIG) --cflags $(PACKAGES))
   LIBRARIES := $(shell $(PKG_CONFIG) --libs $(if $(filter 1,$(STATIC)),--static) $(PACKAGES)) -ldl
+  ifeq ($(NBD),1)
+    override CFLAGS += $(shell $(PKG_CONFIG) --cflags libnbd)
+  endif
   ifeq ($(SECCOMP),1)
     PROGRAM_LIBRARIES := $(shell $(PKG_CONFIG) --libs libseccomp)
   endif
@@ -100,7 +103,9 @@ LIBRARY_SOURCES := $(filter-out src/cmd/% src/export/% src/draw/% src/mount/%,\
 PROGRAM_SOURCES := $(filter-out $(NEED_FUSE),$(shell find src/cmd -name '*.c' | sort))
 SUPPORT_SOURCES := $(wildcard tests/support/*.c)
 COMMAND_TESTS   ?= $(wildcard tests/command/*.sh)
-TEST_SOURCES    := $(filter-out $(NEED_FUSE),$(wildcard tests/unit/test_*.c))
+WITHOUT         := $(NEED_FUSE) $(if $(filter 0,$(NBD)),tests/unit/test_storage_nbd.c) \
+    $(if $(filter 1,$(STATIC)),tests/unit/test_plugin.c)
+TEST_SOURCES    := $(filter-out $(WITHOUT),$(wildcard tests/unit/test_*.c))
 
 objects = $(patsubst %.c,$(BUILD)/%.o,$(1))
 LIBRARY_OBJECTS := $(call objects,$(LIBRARY_SOURCES))

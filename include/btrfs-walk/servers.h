@@ -47,7 +47,8 @@ void bw_servers_destroy(struct bw_servers *servers);
  *
  * Errors: BW_ERROR_SYSTEM if there is no such server, or the helper cannot serve the image;
  * BW_ERROR_USAGE if the image takes data from other files and the mode does not allow that, if an
- * address needs a helper that is not there, or if the program was built without libnbd.
+ * address needs a helper that is not there, or if the program was built without libnbd. That is
+ * loaded when it is first needed.
  */
 struct bw_error *bw_servers_open(struct bw_servers *servers, const char *image, bool *served);
 

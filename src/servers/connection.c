@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <libnbd.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "servers/helper.h"
+#include "servers/libnbd.h"
 #include "servers/line.h"
 
 const bool bw_connection_is_built = true;
@@ -34,6 +34,7 @@ enum {
 };
 
 struct bw_connection {
+    struct bw_libnbd nbd;
     char *name, *uri;
     struct bw_helper *helper;
     unsigned timeout, attempts;
@@ -72,21 +73,22 @@ static struct bw_error *connect_first(struct bw_connection *connection)
 {
     struct bw_connection_facts facts;
     struct nbd_handle *line;
-    const char *why = bw_line_begin(connection->uri, socket_of(connection), &line);
+    const struct bw_libnbd *nbd = &connection->nbd;
+    const char *why = bw_line_begin(nbd, connection->uri, socket_of(connection), &line);
     if (!why)
-        why = bw_line_await(line, connection->helper ? 0 : connection->timeout);
+        why = bw_line_await(nbd, line, connection->helper ? 0 : connection->timeout);
     if (!why)
-        why = bw_line_facts(line, &facts);
+        why = bw_line_facts(nbd, line, &facts);
     if (!why && connection->epoch && facts.size != connection->facts.size)
         why = "the image has another size now";
     if (why) {
         struct bw_error *error = describe_failure(connection, why);
-        nbd_close(line);
+        nbd->close(line);
         return error;
     }
     connection->lines[0] = line;
     connection->line_count = 1;
-    connection->line_limit = !connection->helper && nbd_can_multi_conn(line) > 0 ? LINES : 1;
+    connection->line_limit = !connection->helper && nbd->can_multi_conn(line) > 0 ? LINES : 1;
     if (!connection->epoch)
         connection->facts = facts; /* which others may know by now */
     connection->epoch++;
@@ -98,8 +100,8 @@ static struct bw_error *connect_first(struct bw_connection *connection)
 static void begin_line(struct bw_connection *connection)
 {
     struct nbd_handle *line;
-    if (bw_line_begin(connection->uri, NULL, &line)) {
-        nbd_close(line);
+    if (bw_line_begin(&connection->nbd, connection->uri, NULL, &line)) {
+        connection->nbd.close(line);
         connection->line_limit = connection->line_count;
         return;
     }
@@ -108,7 +110,7 @@ static void begin_line(struct bw_connection *connection)
 
 static void drop_line(struct bw_connection *connection, unsigned number)
 {
-    nbd_close(connection->lines[number]);
+    connection->nbd.close(connection->lines[number]);
     connection->lines[number] = connection->lines[--connection->line_count];
     connection->line_limit = connection->line_count;
 }
@@ -116,7 +118,7 @@ static void drop_line(struct bw_connection *connection, unsigned number)
 static void close_lines(struct bw_connection *connection)
 {
     while (connection->line_count)
-        nbd_close(connection->lines[--connection->line_count]);
+        connection->nbd.close(connection->lines[--connection->line_count]);
 }
 
 struct bw_error *bw_connection_open(const struct bw_connection_target *target,
@@ -136,7 +138,9 @@ struct bw_error *bw_connection_open(const struct bw_connection_target *target,
     struct bw_error *error =
         !connection->name || (target->uri && !connection->uri) ? bw_error_no_memory()
         : connection->wake < 0 ? bw_error_from_errno(errno, "cannot connect to %s", target->name)
-                               : connect_first(connection);
+                               : bw_libnbd_load(&connection->nbd);
+    if (!error)
+        error = connect_first(connection);
     if (error)
         bw_connection_close(connection);
     else
@@ -149,7 +153,7 @@ void bw_connection_close(struct bw_connection *connection)
     if (!connection)
         return;
     for (unsigned i = 0; i < connection->line_count; i++)
-        nbd_aio_disconnect(connection->lines[i], 0);
+        connection->nbd.aio_disconnect(connection->lines[i], 0);
     close_lines(connection);
     if (connection->wake >= 0)
         close(connection->wake);
@@ -260,12 +264,13 @@ static int answered(void *context, int *problem)
 /* The line that has least to do. */
 static struct nbd_handle *choose_line(const struct bw_connection *connection)
 {
+    const struct bw_libnbd *nbd = &connection->nbd;
     struct nbd_handle *chosen = connection->lines[0];
-    int least = nbd_aio_in_flight(chosen);
+    int least = nbd->aio_in_flight(chosen);
     for (unsigned i = 1; i < connection->line_count; i++) {
         struct nbd_handle *line = connection->lines[i];
-        int count = nbd_aio_in_flight(line);
-        bool is_ready = nbd_aio_is_ready(line) || nbd_aio_is_processing(line);
+        int count = nbd->aio_in_flight(line);
+        bool is_ready = nbd->aio_is_ready(line) || nbd->aio_is_processing(line);
         if (is_ready && count < least) {
             chosen = line;
             least = count;
@@ -277,11 +282,12 @@ static struct nbd_handle *choose_line(const struct bw_connection *connection)
 /* False if the line has ended. */
 static bool send_read(struct nbd_handle *line, struct bw_connection_read *read)
 {
+    const struct bw_libnbd *nbd = &read->call->connection->nbd;
     const nbd_completion_callback callback = {.callback = answered, .user_data = read};
-    if (nbd_aio_pread(line, read->buffer, read->length, read->offset, callback, 0) >= 0)
+    if (nbd->aio_pread(line, read->buffer, read->length, read->offset, callback, 0) >= 0)
         return true;
-    int problem = nbd_get_errno() ? nbd_get_errno() : EIO;
-    if (nbd_aio_is_dead(line) || nbd_aio_is_closed(line))
+    int problem = nbd->get_errno() ? nbd->get_errno() : EIO;
+    if (nbd->aio_is_dead(line) || nbd->aio_is_closed(line))
         return false;
     answered(read, &problem);
     return true;
@@ -292,7 +298,7 @@ static void send_reads(struct bw_connection *connection, struct bw_connection_re
 {
     for (size_t i = 0; i < count; i++)
         if (!reads[i].done && !send_read(choose_line(connection), &reads[i])) {
-            lose(connection, bw_line_error());
+            lose(connection, bw_line_error(&connection->nbd));
             return;
         }
     while (connection->line_count < connection->line_limit &&
@@ -304,12 +310,13 @@ static void send_reads(struct bw_connection *connection, struct bw_connection_re
 /* What has come on a line. */
 static void take_event(struct bw_connection *connection, unsigned number, int ready)
 {
+    const struct bw_libnbd *nbd = &connection->nbd;
     struct nbd_handle *line = connection->lines[number];
-    bool was_ready = number == 0 || nbd_aio_is_ready(line) || nbd_aio_is_processing(line);
-    if (bw_line_advance(line, ready))
+    bool was_ready = number == 0 || nbd->aio_is_ready(line) || nbd->aio_is_processing(line);
+    if (bw_line_advance(nbd, line, ready))
         return;
     if (was_ready)
-        lose(connection, bw_line_error());
+        lose(connection, bw_line_error(nbd));
     else
         drop_line(connection, number);
 }
@@ -321,7 +328,7 @@ static void poll_once(struct bw_connection *connection)
     const unsigned lines = connection->line_count;
     uint64_t event;
     for (unsigned i = 0; i < lines; i++)
-        wanted[1 + i] = bw_line_poll(connection->lines[i]);
+        wanted[1 + i] = bw_line_poll(&connection->nbd, connection->lines[i]);
     connection->polling = true;
     pthread_mutex_unlock(&connection->lock);
     int count = poll(wanted, 1 + lines, (int)connection->timeout);

@@ -24,8 +24,6 @@
 
 #include "base/cleanup.h"
 
-extern char **environ;
-
 /* Where the helper finds its socket, and where the keeper and it have their ends of pipes. */
 enum { LISTENING = 3, LIFE = 4, FIRST_UNUSED = 5 };
 enum { MESSAGE = 400 /* bytes of what a helper says that are shown */ };
@@ -162,7 +160,6 @@ static struct bw_error *make_environment(struct bw_helper *helper)
     for (size_t i = 0; i < count; i++)
         if (strncmp(environ[i], "LISTEN_", strlen("LISTEN_")) != 0)
             helper->environment[kept++] = environ[i];
-    strcpy(helper->process, "LISTEN_PID=");
     helper->environment[kept++] = "LISTEN_FDS=1";
     helper->environment[kept++] = helper->process;
     return NULL;
@@ -202,7 +199,8 @@ struct bw_error *bw_helper_start(const char *path, const char *const *arguments,
     struct bw_helper *helper = calloc(1, sizeof *helper);
     if (!helper)
         return bw_error_no_memory();
-    helper->listening = helper->life = helper->messages = -1;
+    *helper =
+        (struct bw_helper){.listening = -1, .life = -1, .messages = -1, .process = "LISTEN_PID="};
     helper->program = strdup(arguments[0]);
     struct bw_error *error = helper->program ? make_socket(helper) : bw_error_no_memory();
     if (!error)

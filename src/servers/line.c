@@ -5,9 +5,10 @@
 #ifdef BW_NBD
 
 #include <errno.h>
-#include <libnbd.h>
 #include <string.h>
 #include <time.h>
+
+#include "servers/libnbd.h"
 
 enum {
     USUAL_MAXIMUM = 32 << 20, /* of a server that names none, as the protocol has it */
@@ -16,9 +17,9 @@ enum {
 };
 
 /* Without the name of the function. */
-const char *bw_line_error(void)
+const char *bw_line_error(const struct bw_libnbd *nbd)
 {
-    const char *text = nbd_get_error();
+    const char *text = nbd->get_error();
     if (!text)
         return "the server has closed the connection";
     size_t function = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
@@ -27,33 +28,34 @@ const char *bw_line_error(void)
                : text;
 }
 
-const char *bw_line_begin(const char *uri, const char *socket, struct nbd_handle **handle)
+const char *bw_line_begin(const struct bw_libnbd *nbd, const char *uri, const char *socket,
+                          struct nbd_handle **handle)
 {
-    *handle = nbd_create();
+    *handle = nbd->create();
     if (!*handle)
-        return bw_line_error();
-    nbd_set_uri_allow_local_file(*handle, true); /* the user has written it */
-    int result = uri ? nbd_aio_connect_uri(*handle, uri) : nbd_aio_connect_unix(*handle, socket);
-    return result ? bw_line_error() : NULL;
+        return bw_line_error(nbd);
+    nbd->set_uri_allow_local_file(*handle, true); /* the user has written it */
+    int result = uri ? nbd->aio_connect_uri(*handle, uri) : nbd->aio_connect_unix(*handle, socket);
+    return result ? bw_line_error(nbd) : NULL;
 }
 
-struct pollfd bw_line_poll(struct nbd_handle *handle)
+struct pollfd bw_line_poll(const struct bw_libnbd *nbd, struct nbd_handle *handle)
 {
-    unsigned direction = nbd_aio_get_direction(handle);
+    unsigned direction = nbd->aio_get_direction(handle);
     int events = (direction & LIBNBD_AIO_DIRECTION_READ ? POLLIN : 0) |
                  (direction & LIBNBD_AIO_DIRECTION_WRITE ? POLLOUT : 0);
-    return (struct pollfd){.fd = nbd_aio_get_fd(handle), .events = (short)events};
+    return (struct pollfd){.fd = nbd->aio_get_fd(handle), .events = (short)events};
 }
 
-bool bw_line_advance(struct nbd_handle *handle, int ready)
+bool bw_line_advance(const struct bw_libnbd *nbd, struct nbd_handle *handle, int ready)
 {
-    unsigned direction = nbd_aio_get_direction(handle);
+    unsigned direction = nbd->aio_get_direction(handle);
     int result = 0;
     if ((ready & (POLLIN | POLLHUP | POLLERR)) && (direction & LIBNBD_AIO_DIRECTION_READ))
-        result = nbd_aio_notify_read(handle);
+        result = nbd->aio_notify_read(handle);
     else if ((ready & (POLLOUT | POLLHUP | POLLERR)) && (direction & LIBNBD_AIO_DIRECTION_WRITE))
-        result = nbd_aio_notify_write(handle);
-    return result == 0 && !nbd_aio_is_dead(handle) && !nbd_aio_is_closed(handle);
+        result = nbd->aio_notify_write(handle);
+    return result == 0 && !nbd->aio_is_dead(handle) && !nbd->aio_is_closed(handle);
 }
 
 static uint64_t now(void)
@@ -63,27 +65,28 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
 }
 
-const char *bw_line_await(struct nbd_handle *handle, unsigned timeout)
+const char *bw_line_await(const struct bw_libnbd *nbd, struct nbd_handle *handle, unsigned timeout)
 {
     const uint64_t end = now() + timeout;
-    while (!nbd_aio_is_ready(handle)) {
-        struct pollfd wanted = bw_line_poll(handle);
+    while (!nbd->aio_is_ready(handle)) {
+        struct pollfd wanted = bw_line_poll(nbd, handle);
         uint64_t time = now();
         if (timeout && time >= end)
             return "the server does not answer";
         int count = poll(&wanted, 1, timeout ? (int)(end - time) : -1);
         if (count < 0 && errno != EINTR)
             return strerror(errno);
-        if (count > 0 && !bw_line_advance(handle, wanted.revents))
-            return bw_line_error();
+        if (count > 0 && !bw_line_advance(nbd, handle, wanted.revents))
+            return bw_line_error(nbd);
     }
     return NULL;
 }
 
-const char *bw_line_facts(struct nbd_handle *handle, struct bw_connection_facts *facts)
+const char *bw_line_facts(const struct bw_libnbd *nbd, struct nbd_handle *handle,
+                          struct bw_connection_facts *facts)
 {
-    int64_t size = nbd_get_size(handle), least = nbd_get_block_size(handle, LIBNBD_SIZE_MINIMUM),
-            most = nbd_get_block_size(handle, LIBNBD_SIZE_MAXIMUM);
+    int64_t size = nbd->get_size(handle), least = nbd->get_block_size(handle, LIBNBD_SIZE_MINIMUM),
+            most = nbd->get_block_size(handle, LIBNBD_SIZE_MAXIMUM);
     *facts = (struct bw_connection_facts){.size = (uint64_t)size, .minimum = 1};
     if (size < 0)
         return "the server does not say how large the image is";

@@ -18,11 +18,20 @@ chmod +x alone
 expect "a container without its helper" 2 'it is a qcow2 image: .*convert' --helpers=off container
 PROGRAM=$WORK/alone expect "a helper that is not installed" 2 \
     'it is a qcow2 image: .*convert' container
-if ! grep -q libnbd <(ldd "$PROGRAM"); then
+if ! grep -q NBD=1 "$BUILD/features"; then
     expect "an address" 2 'nbd://localhost/ cannot be read: .* built without libnbd' \
         nbd://localhost/
     skip "built without libnbd"
     finish
+fi
+mkdir unloadable
+echo "no library" > unloadable/libnbd.so.0
+if grep -q RPATH < <(readelf -d "$PROGRAM" 2> /dev/null); then
+    skip "libnbd that cannot be loaded: the program has a path of its own to libraries"
+else
+    LD_LIBRARY_PATH=$WORK/unloadable expect "libnbd that cannot be loaded" 2 \
+        'this takes libnbd: .*libnbd\.so\.0: ' 'nbd+unix:///?socket=/nowhere'
+    LD_LIBRARY_PATH=$WORK/unloadable expect "nor has to be, for a file" 0 - "$plain"
 fi
 expect "no server" 2 'cannot connect to nbd\+unix:///\?socket=/nowhere: ' \
     'nbd+unix:///?socket=/nowhere'

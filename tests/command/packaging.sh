@@ -18,6 +18,16 @@ is "the list of changes begins with it, and its date" \
 is "the manual" "$(grep -ohF "btrfs\\-walk $version" "$BUILD/man/btrfs-walk.1" | head -n 1)" \
     "btrfs\\-walk $version"
 
+# What is loaded at the start takes most of it. Packaging tools learn from a note what else may be.
+if grep -q NBD=1 "$BUILD/features" && have ldd readelf; then
+    is "libraries that are loaded only if they are needed" \
+        "$(ldd "$PROGRAM" | grep -E 'lib(nbd|gnutls|xml2|stdc)')" ""
+    holds "a note tells of them" grep -q '"soname":\["libnbd.so.0"\]' \
+        <(readelf -p .note.dlopen "$PROGRAM")
+else
+    skip "libraries at the start: no ldd or readelf, or built without libnbd"
+fi
+
 if have git && git rev-parse HEAD > /dev/null 2>&1; then
     for folder in one two; do
         make -s dist BUILD="$WORK/$folder" > /dev/null 2>&1

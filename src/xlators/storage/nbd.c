@@ -259,6 +259,7 @@ static void read_slice(const struct bw_frame *frame, struct bw_xlator *xlator,
     find_runs(&batch, &read_count, &bytes);
     if (!batch.run_count)
         return;
+    /* A run is one read at least. NOLINTNEXTLINE(clang-analyzer-optin.portability.UnixAPI) */
     BW_AUTO_FREE struct bw_connection_read *reads = calloc(read_count, sizeof *reads);
     BW_AUTO_FREE uint8_t *memory = malloc(bytes + 1);
     for (size_t i = 0; (!reads || !memory) && i < batch.count; i++)
