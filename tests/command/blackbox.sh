@@ -19,7 +19,7 @@ box=$WORK/box
 ends_with() {
     local want=$1 what=$2 status
     shift 2
-    timeout 60 "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
+    command timeout $((60 * ${SLOWNESS:-1})) "$@" > "$WORK/out" 2> "$WORK/err" < /dev/null &
     wait $! 2> /dev/null # which says nothing of signals
     status=$?
     without_emulator "$WORK/err"
@@ -105,6 +105,7 @@ for name in KILL TERM SEGV BUS ABRT ILL FPE; do
 done
 
 # Without a file, and without --probe: coarse events, in memory.
+: > "$WORK/run.err" # or what the last run has said is taken for what this one says
 "$PROGRAM" --probe fop-wind "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
 process=$!
 for ((tries = 0; tries < 400; tries++)); do

@@ -17,7 +17,7 @@ cat > "$WORK/run.py" << 'END'
 import os, subprocess, sys
 
 PROGRAM, IMAGES = sys.argv[1:]
-SECONDS, MEBIBYTES = 300, 256
+SECONDS, MEBIBYTES = 300 * int(os.environ.get('SLOWNESS', 1)), 256
 COMMANDS = [
     'walk', 'walk -o size,mtime,path', 'walk --json', 'ls -lR', 'ls -R -i',
     'sum --algorithm xxh64', 'tar', 'tar --format mtree', 'bodyfile',

@@ -43,6 +43,14 @@ else
     expect "a PNG without libpng" 3 'libpng' picture -o "$WORK/none.png" "$plain"
 fi
 
+if have_terminal; then
+    script -qec "stty cols 32 rows 60; '$PROGRAM' picture '$plain'" /dev/null < /dev/null \
+        > "$WORK/out"
+    holds "a terminal is filled" out_has 'cells of 128.00KiB'
+else
+    skip "a terminal: script(1) is not installed"
+fi
+
 # SVG: the same every time, well-formed, without anything from elsewhere.
 expect "a picture as SVG" 0 - picture -o "$WORK/a.svg" "$plain"
 holds "stdout stays empty" [ ! -s "$WORK/out" ]
@@ -51,6 +59,8 @@ holds "the same bytes" cmp "$WORK/out" "$WORK/a.svg"
 holds "says what it shows" grep -qF '<desc id="map-desc">104.00MiB of 128.00MiB are allocated. Data,
  476.00KiB of 24.00MiB used. Metadata, 832.00KiB of 64.00MiB used.' <(tr '\n' ' ' < "$WORK/a.svg" |
     sed 's/Data, /Data,\n /')
+holds "is as high as its rows" grep -qF 'viewBox="-24 -24 432 526"' "$WORK/a.svg"
+holds "brings its style" grep -qF '<style>' "$WORK/a.svg"
 holds "is small" [ "$(wc -c < "$WORK/a.svg")" -lt 20000 ]
 well_formed() { python3 -c 'import sys, xml.dom.minidom
 xml.dom.minidom.parse(sys.argv[1])' "$1"; }

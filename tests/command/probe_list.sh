@@ -25,6 +25,9 @@ if [ -c /dev/full ]; then
     list long > /dev/full 2> "$WORK/err"
     holds "a full disk is noticed" [ $? -eq 1 -a -s "$WORK/err" ]
 fi
+holds "what a probe knows and what not" grep -qE \
+    ' struct bw_imageinfo \*, arg1 size, arg2 index, arg3 error \(0\), .* \(0\)$' \
+    "$WORK/long"
 if have python3; then
     holds "the JSON is JSON" python3 -m json.tool "$WORK/json" "$WORK/pretty"
 else

@@ -27,6 +27,9 @@ holds "stdout stays empty" [ ! -s "$WORK/out" ]
 holds "the same bytes on stdout" cmp "$WORK/again.html" "$WORK/page.html"
 holds "without a label" text_has 'A btrfs file system'
 holds "sound" text_has 'no errors found'
+for folder in 'data, 644.00KiB, 7 files' 'docs, 20.00KiB, 9 files'; do
+    holds "folders have names" grep -qF "<title>$folder</title>" "$WORK/page.html"
+done
 holds "and small" [ "$(wc -c < "$WORK/page.html")" -lt 100000 ]
 
 # The numbers of the commands.

@@ -19,6 +19,7 @@
 #include "fuzz/edits.h"
 #include "fuzz/targets.h"
 #include "fuzz/tool.h"
+#include "support/walk_helpers.h"
 
 enum { INPUTS = 600, SECONDS_AT_MOST = 120, SECONDS_EACH = 5 };
 
@@ -187,6 +188,6 @@ int main(int argument_count, char **arguments)
     };
     if (argument_count > 2)
         return tool(argument_count - 1, arguments + 1);
-    alarm(SECONDS_AT_MOST);
+    limit_seconds(SECONDS_AT_MOST);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

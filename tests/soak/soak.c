@@ -15,13 +15,14 @@
 #include <unistd.h>
 
 #include "soak/round.h"
+#include "support/walk_helpers.h"
 
 enum { SECONDS_EACH = 60, ROUNDS = 400 };
 
 /* A round that takes so long hangs; the alarm ends it. */
 static int run_limited(uint64_t seed, bool verbose)
 {
-    alarm(SECONDS_EACH);
+    limit_seconds(SECONDS_EACH);
     return run_round(seed, verbose) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -12,8 +12,8 @@ static void change(uint8_t *bytes, uint32_t size, const struct item_change *chan
         const size_t length = changes[i].text ? strlen(changes[i].text) : changes[i].width;
         assert_true(changes[i].at + length <= size);
         for (size_t k = 0; k < length; k++)
-            bytes[changes[i].at + k] = changes[i].text ? (uint8_t)changes[i].text[k]
-                                                       : (uint8_t)(changes[i].value >> 8 * k);
+            bytes[changes[i].at + k] = (uint8_t)(changes[i].text ? (uint64_t)changes[i].text[k]
+                                                                 : changes[i].value >> 8 * k);
     }
 }
 

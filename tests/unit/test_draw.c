@@ -114,7 +114,7 @@ static void test_treemap(void **state)
 {
     /* The example of the paper that describes the method. */
     static const double paper[] = {6, 6, 4, 3, 2, 2, 1}, uneven[] = {1000, 1, 0, -5, 0.001},
-                        nothing[] = {0, 0};
+                        nothing[] = {0, 0}, giant[] = {1e18, 1};
     struct bw_box boxes[7];
     (void)state;
     bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 6, 4}, boxes);
@@ -127,6 +127,8 @@ static void test_treemap(void **state)
     check_layout(uneven, 5, (struct bw_box){10, 20, 300, 5});
     bw_treemap_layout(nothing, 2, (struct bw_box){1, 2, 3, 4}, boxes);
     assert_true(boxes[0].width == 0 && boxes[1].height == 0);
+    bw_treemap_layout(giant, 2, (struct bw_box){0, 0, 3, 4}, boxes);
+    assert_true(boxes[1].width <= 3 && boxes[1].height <= 4); /* nothing is left for it */
     bw_treemap_layout(paper, 7, (struct bw_box){0, 0, 0, 0}, boxes);
     assert_true(boxes[6].width == 0);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The answers to FUSE requests. The test takes the place of the kernel, at the other end of a
  * socket: neither /dev/fuse nor privileges are needed. */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/fuse.h>
 #include <pthread.h>
@@ -221,6 +222,7 @@ static void test_listing(void **state)
         assert_int_equal(ask_read(served, FUSE_READDIR, FUSE_ROOT_ID, handle, offsets[i], 64), 0);
         snprintf(name, sizeof name, "file-%d", (int)offsets[i] - 2);
         assert_int_equal(entry->off, offsets[i] + 1);
+        assert_int_equal(entry->type, offsets[i] > 1 ? DT_REG : DT_DIR);
         assert_memory_equal(entry->name, offsets[i] > 1 ? name : "..", entry->namelen);
     }
     assert_int_equal(ask_read(served, FUSE_READDIR, FUSE_ROOT_ID, handle, 99999, 64), 0);

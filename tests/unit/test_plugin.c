@@ -90,6 +90,9 @@ static void test_names(void **state)
     const struct bw_xlator_class *again = NULL;
     expect_success(bw_registry_find(registry, "toys/rot13", &again));
     assert_ptr_equal(again, type);
+    *names = '\0';
+    expect_success(bw_registry_each(registry, note_name, names));
+    assert_string_equal(names, "test/logical toys/rot13 ");
     expect_error(bw_registry_find(registry, "toys/rot14", &type), BW_ERROR_USAGE,
                  "unknown type toys/rot14");
     expect_error(bw_registry_find(registry, "plugin/toys/rot13", &type), BW_ERROR_USAGE,
