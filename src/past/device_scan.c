@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/pool.h"
+#include "base/search.h"
 #include "format/disk_items.h"
 #include "graph/wind.h"
 
@@ -16,14 +17,21 @@ enum {
     WINDOW = PIECE + BW_MAX_NODESIZE, /* a block may begin in a piece and end behind it */
 };
 
-/* The scan under way: its ranges in pieces. */
+/* A part of a device that is stored, and is read in pieces. */
+struct stretch {
+    struct bw_device_range range;
+    size_t first; /* pieces of the stretches before it */
+};
+
+/* The scan under way. */
 struct run {
     struct bw_device_scan *scan;
-    struct bw_device_range *pieces;
+    struct stretch *stretches;
     size_t count, capacity;
+    size_t pieces;     /* of all stretches */
     uint8_t **buffers; /* one for each worker */
     unsigned workers;
-    uint64_t bytes;            /* of all pieces */
+    uint64_t bytes;            /* of all stretches */
     atomic_uint_fast64_t done; /* bytes of those that were looked at */
     pthread_mutex_t lock;
     bool no_memory;
@@ -71,7 +79,23 @@ static size_t merge(struct bw_device_range *ranges, size_t count)
     return kept;
 }
 
-/* Cuts a range into pieces, and leaves out what is not stored. */
+/* Adds a piece: to the stretch that ends where it begins, or as a new one. */
+static bool add_piece(struct run *run, size_t image, uint64_t at, uint64_t length)
+{
+    struct bw_device_range *last = run->count ? &run->stretches[run->count - 1].range : NULL;
+    if (last && last->image == image && last->offset + last->length == at &&
+        last->length % PIECE == 0)
+        last->length += length;
+    else if (BW_ARRAY_RESERVE(run->stretches, run->count, run->capacity))
+        run->stretches[run->count++] = (struct stretch){{image, at, length}, run->pieces};
+    else
+        return false;
+    run->pieces++;
+    run->bytes += length;
+    return true;
+}
+
+/* Adds what is stored of a range. */
 static bool add_range(struct run *run, const struct bw_device_range *range)
 {
     struct bw_xlator *device = device_of(run->scan, range->image);
@@ -86,12 +110,20 @@ static bool add_range(struct run *run, const struct bw_device_range *range)
         if (next >= end)
             break;
         at += (next - at) / BW_MIN_SECTORSIZE * BW_MIN_SECTORSIZE;
-        if (!BW_ARRAY_RESERVE(run->pieces, run->count, run->capacity))
+        if (!add_piece(run, range->image, at, end - at < PIECE ? end - at : PIECE))
             return false;
-        run->pieces[run->count++] =
-            (struct bw_device_range){range->image, at, end - at < PIECE ? end - at : PIECE};
     }
     return true;
+}
+
+static struct bw_device_range piece_of(const struct run *run, size_t number)
+{
+    const size_t after = BW_FIRST_INDEX(i, run->count, run->stretches[i].first > number);
+    const struct stretch *stretch = &run->stretches[after - 1];
+    const uint64_t begin = (uint64_t)(number - stretch->first) * PIECE;
+    const uint64_t left = stretch->range.length - begin;
+    return (struct bw_device_range){stretch->range.image, stretch->range.offset + begin,
+                                    left < PIECE ? left : PIECE};
 }
 
 static bool is_known(const struct bw_found_identity *identity, const uint8_t *bytes)
@@ -180,23 +212,23 @@ static void tell(struct run *run, uint64_t bytes)
 static void scan_piece(void *context, unsigned worker, size_t task)
 {
     struct run *run = context;
-    const struct bw_device_range *piece = &run->pieces[task];
-    const uint64_t left = bw_xlator_size(device_of(run->scan, piece->image)) - piece->offset;
+    const struct bw_device_range piece = piece_of(run, task);
+    const uint64_t left = bw_xlator_size(device_of(run->scan, piece.image)) - piece.offset;
     const uint32_t length = left < WINDOW ? (uint32_t)left : WINDOW;
     uint8_t *buffer = run->buffers[worker];
     BW_AUTO_ERROR struct bw_error *error =
-        bw_device_scan_bytes(run->scan, piece->image, piece->offset, length, buffer);
+        bw_device_scan_bytes(run->scan, piece.image, piece.offset, length, buffer);
     /* Around a bad place, sector by sector. */
     for (uint32_t at = 0; error && at < length; at += BW_MIN_SECTORSIZE) {
         const uint32_t rest = length - at;
         BW_AUTO_ERROR struct bw_error *bad =
-            bw_device_scan_bytes(run->scan, piece->image, piece->offset + at,
+            bw_device_scan_bytes(run->scan, piece.image, piece.offset + at,
                                  rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE, buffer + at);
         if (bad)
             memset(buffer + at, 0, rest < BW_MIN_SECTORSIZE ? rest : BW_MIN_SECTORSIZE);
     }
-    look(run, piece, buffer, length);
-    tell(run, piece->length);
+    look(run, &piece, buffer, length);
+    tell(run, piece.length);
 }
 
 static bool make_buffers(struct run *run)
@@ -220,15 +252,13 @@ struct bw_error *bw_device_scan_run(struct bw_device_scan *scan, struct bw_devic
     count = merge(ranges, count);
     for (size_t i = 0; ready && i < count; i++)
         ready = add_range(&run, &ranges[i]);
-    for (size_t i = 0; i < run.count; i++)
-        run.bytes += run.pieces[i].length;
     if (ready)
-        bw_pool_run(pool, run.count, scan_piece, &run);
+        bw_pool_run(pool, run.pieces, scan_piece, &run);
     bw_pool_destroy(pool);
     for (unsigned i = 0; run.buffers && i < run.workers; i++)
         free(run.buffers[i]);
     free(run.buffers);
-    free(run.pieces);
+    free(run.stretches);
     return !ready || run.no_memory ? bw_error_no_memory() : NULL;
 }
 

@@ -136,7 +136,7 @@ static unsigned find_columns(struct trial *trial, struct bw_derived_chunk *chunk
         set_columns(chunk, columns);
         if (chunk->count > BW_MOST_STRIPES || chunk->count < chunk->profile->minimum_stripes ||
             (chunk->profile->striped && chunk->count > devices) ||
-            chunk->length % (columns * BW_STRIPE_LENGTH) ||
+            chunk->length % ((uint64_t)columns * BW_STRIPE_LENGTH) ||
             !try_columns(trial, chunk, facts, columns))
             continue;
         second = trial->score > score ? score : trial->score > second ? trial->score : second;

@@ -140,8 +140,8 @@ static void test_too_large(void **state)
 {
     (void)state;
     struct bench *bench = make_parts();
-    bench->fakes[0].size = UINT64_MAX - 10;
-    expect_error(try_concat(bench), BW_ERROR_USAGE, "more than 2^64 bytes");
+    bench->fakes[0].size = INT64_MAX - 10;
+    expect_error(try_concat(bench), BW_ERROR_USAGE, "more than 2^63 bytes");
     free_bench(bench);
 }
 

@@ -127,6 +127,11 @@ static void test_plain(void **state)
     expect_nothing(bench, 10599, 2, "the dump does not have the block at 10599");
     expect_nothing(bench, 21200, 1, "does not have");
     expect_nothing(bench, UINT64_MAX, 1, "does not have");
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 0), 10000);
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 10599), 10599);
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 10600), 20000);
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 20600), 20600);
+    assert_true(bw_xlator_next_stored(bench->dump, 21200) == UINT64_MAX);
     assert_int_equal(bench->log.counts[BW_WARNING], 0);
     free_bench(bench);
 }
@@ -148,6 +153,10 @@ static void test_compressed(void **state)
     assert_int_equal(both[10], 3);
     expect_nothing(bench, 1099999, 2, "does not have");
     expect_nothing(bench, 1200000, 1, "does not have");
+    /* How long a compressed piece is, nobody knows before. */
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 999999), 1000000);
+    assert_int_equal(bw_xlator_next_stored(bench->dump, 1200000), 1200000);
+    assert_true(bw_xlator_next_stored(bench->dump, 20000000) == UINT64_MAX);
     free_bench(bench);
 }
 
@@ -191,6 +200,19 @@ static void test_cut(void **state)
     free_bench(bench);
 }
 
+/* Whoever reads it piece by piece must come to an end. */
+static void test_far_away(void **state)
+{
+    (void)state;
+    struct bench *bench = make_bench();
+    add_cluster(bench, 1);
+    add_packed(bench, 1000, 1, 2000);
+    add_packed(bench, UINT64_MAX - 5000, 1, 2000);
+    expect_success(open_dump(bench));
+    assert_true(bw_xlator_size(bench->dump) == INT64_MAX);
+    free_bench(bench);
+}
+
 static void check_header(size_t offset, uint8_t byte, enum bw_error_code code, const char *message)
 {
     struct bench *bench = make_bench();
@@ -223,7 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plain),      cmocka_unit_test(test_compressed),
         cmocka_unit_test(test_bad_pieces), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_headers),    cmocka_unit_test(test_far_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,8 @@ static struct bw_error *init(struct bw_xlator *xlator)
         return bw_error_no_memory();
     for (size_t i = 0; i < concat->count; i++) {
         uint64_t length = bw_xlator_size(bw_xlator_child(xlator, i));
-        if (length > UINT64_MAX - end)
-            return bw_error_create(BW_ERROR_USAGE, "the parts have more than 2^64 bytes together");
+        if (length > INT64_MAX - end)
+            return bw_error_create(BW_ERROR_USAGE, "the parts have more than 2^63 bytes together");
         concat->ends[i] = end += length;
     }
     return NULL;

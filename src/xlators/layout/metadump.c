@@ -50,14 +50,29 @@ static void fini(struct bw_xlator *xlator)
     pthread_mutex_destroy(&dump->lock);
 }
 
-/* Up to the end of what the last piece can hold. */
+/* Up to the end of what the last piece can hold; never more than a file can have, so that what
+ * reads a device piece by piece comes to an end. */
 static uint64_t size(struct bw_xlator *xlator)
 {
     const struct metadump *dump = bw_xlator_private(xlator);
     const struct bw_metadump_piece *last =
         dump->index.count ? &dump->index.pieces[dump->index.count - 1] : NULL;
     const uint64_t room = last && last->compressed ? BW_METADUMP_PIECE : last ? last->stored : 0;
-    return !last ? 0 : last->logical > UINT64_MAX - room ? UINT64_MAX : last->logical + room;
+    return !last ? 0 : last->logical > INT64_MAX - room ? INT64_MAX : last->logical + room;
+}
+
+/* Between pieces there is nothing. Those of the dump of a large file system lie far apart. */
+static uint64_t next_stored(struct bw_xlator *xlator, uint64_t address)
+{
+    const struct bw_metadump_index *index = &((struct metadump *)bw_xlator_private(xlator))->index;
+    const struct bw_metadump_piece *piece = bw_metadump_find(index, address);
+    const struct bw_metadump_piece *next = piece ? piece + 1 : index->pieces;
+    const uint32_t room = !piece              ? 0
+                          : piece->compressed ? bw_metadump_room(index, piece)
+                                              : piece->stored;
+    if (piece && address - piece->logical < room)
+        return address;
+    return next < index->pieces + index->count ? next->logical : UINT64_MAX;
 }
 
 static struct bw_error *not_there(const struct bw_request *request)
@@ -267,5 +282,6 @@ const struct bw_xlator_class bw_layout_metadump_class = {
                    .read = read_requests,
                    .advise = advise,
                    .size = size,
+                   .next_stored = next_stored,
                    .dump = show},
 };
