@@ -20,6 +20,7 @@ void bw_found_free(struct bw_found_index *index)
 {
     free(index->blocks);
     free(index->owners);
+    free(index->starts);
     bw_map_free(&index->owner_numbers);
     pthread_mutex_destroy(&index->lock);
 }
@@ -148,6 +149,7 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
         bw_array_grown(index->blocks, index->count + count, &index->capacity, sizeof *blocks);
     if (!grown)
         index->no_memory = true;
+    index->parts = 0;
     if (grown) {
         index->blocks = grown;
         const size_t at = place_of(index, &blocks[0]);
@@ -162,6 +164,44 @@ void bw_found_add(struct bw_found_index *index, const struct bw_found_block *blo
     pthread_mutex_unlock(&index->lock);
 }
 
+/* Divides the addresses into parts, so that a search begins among few blocks if they lie evenly.
+ * Without memory, it begins among all of them. */
+static void divide(struct bw_found_index *index)
+{
+    enum { BLOCKS_OF_A_PART = 8 };
+    const uint64_t lowest = index->count ? index->blocks[0].bytenr : 0;
+    const uint64_t span = index->count ? index->blocks[index->count - 1].bytenr - lowest : 0;
+    unsigned shift = 0;
+    free(index->starts);
+    index->starts = NULL;
+    index->parts = 0;
+    while (span >> shift > index->count / BLOCKS_OF_A_PART + 1)
+        shift++;
+    const size_t parts = (size_t)(span >> shift) + 1;
+    if (index->count <= UINT32_MAX)
+        index->starts = malloc((parts + 1) * sizeof *index->starts);
+    if (!index->starts)
+        return;
+    index->parts = parts;
+    index->part_shift = shift;
+    for (size_t part = 0, at = 0; part <= parts; part++) {
+        while (at < index->count && (index->blocks[at].bytenr - lowest) >> shift < part)
+            at++;
+        index->starts[part] = (uint32_t)at;
+    }
+}
+
+static void sort(struct bw_found_index *index)
+{
+    size_t kept = 0;
+    qsort(index->blocks, index->count, sizeof *index->blocks, compare);
+    for (size_t i = 0; i < index->count; i++)
+        if (!kept || compare(&index->blocks[kept - 1], &index->blocks[i]) != 0)
+            index->blocks[kept++] = index->blocks[i];
+    index->count = kept;
+    index->unsorted = false;
+}
+
 void bw_found_sort(struct bw_found_index *index)
 {
     struct bw_found_block *fitting =
@@ -170,22 +210,24 @@ void bw_found_sort(struct bw_found_index *index)
         index->blocks = fitting;
         index->capacity = index->count;
     }
-    if (!index->unsorted)
-        return;
-    qsort(index->blocks, index->count, sizeof *index->blocks, compare);
-    size_t kept = 0;
-    for (size_t i = 0; i < index->count; i++)
-        if (!kept || compare(&index->blocks[kept - 1], &index->blocks[i]) != 0)
-            index->blocks[kept++] = index->blocks[i];
-    index->count = kept;
-    index->unsorted = false;
+    if (index->unsorted)
+        sort(index);
+    divide(index);
 }
 
 const struct bw_found_block *bw_found_find(const struct bw_found_index *index, uint64_t bytenr,
                                            uint64_t generation)
 {
     const struct bw_found_block wanted = {.bytenr = bytenr, .generation = generation};
-    const size_t at = BW_FIRST_INDEX(i, index->count, compare(&index->blocks[i], &wanted) >= 0);
-    return at < index->count && compare(&index->blocks[at], &wanted) == 0 ? &index->blocks[at]
-                                                                          : NULL;
+    const struct bw_found_block *blocks = index->blocks;
+    size_t count = index->count;
+    if (count && index->parts) {
+        const uint64_t part = (bytenr - blocks->bytenr) >> index->part_shift;
+        if (bytenr < blocks->bytenr || part >= index->parts)
+            return NULL;
+        count = index->starts[part + 1] - index->starts[part];
+        blocks += index->starts[part];
+    }
+    const size_t at = BW_FIRST_INDEX(i, count, compare(&blocks[i], &wanted) >= 0);
+    return at < count && compare(&blocks[at], &wanted) == 0 ? &blocks[at] : NULL;
 }

@@ -31,6 +31,9 @@ struct bw_found_index {
     uint64_t *owners; /**< ids of trees */
     size_t owner_count, owner_capacity;
     struct bw_map owner_numbers; /**< from an id to its place in `owners` */
+    uint32_t *starts;            /**< once sorted: the first block of each part of the addresses */
+    size_t parts;                /**< all of the same length, which is a power of two */
+    unsigned part_shift;
     bool unsorted;
     atomic_bool no_memory; /**< it ran out: blocks are missing here */
     pthread_mutex_t lock;

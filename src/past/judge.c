@@ -142,23 +142,24 @@ static struct bw_loss judge_absent(struct bw_judge *judge, const struct bw_block
 
 /* Nodes. */
 
-static struct bw_loss judge_pointer(struct bw_judge *judge, const struct bw_block_pointer *pointer,
-                                    bool *readable)
+/* What an address and a generation promise; NULL if it is not in the index. */
+static const struct bw_found_block *promised(const struct bw_judge *judge,
+                                             const struct bw_block_pointer *pointer)
 {
-    const struct bw_found_block *block =
-        bw_found_find(judge->index, pointer->bytenr, pointer->expectation.generation);
+    return bw_found_find(judge->index, pointer->bytenr, pointer->expectation.generation);
+}
+
+static struct bw_loss judge_pointer(struct bw_judge *judge, const struct bw_block_pointer *pointer,
+                                    const struct bw_found_block *block, bool *readable)
+{
     *readable = block && agrees(judge, block, &pointer->expectation);
     if (!*readable)
         return block ? lost : judge_absent(judge, pointer, readable);
     return block->level ? *loss_of(judge, block) : (struct bw_loss){0};
 }
 
-static void mark_child(struct bw_judge *judge, const struct bw_block_pointer *pointer)
+static void mark_child(struct bw_judge *judge, const struct bw_found_block *block)
 {
-    const struct bw_found_block *block =
-        bw_found_find(judge->index, pointer->bytenr, pointer->expectation.generation);
-    if (!block || !agrees(judge, block, &pointer->expectation))
-        return;
     const size_t place = (size_t)(block - judge->index->blocks);
     atomic_fetch_or_explicit(&judge->children[place / 8], (unsigned char)(1 << place % 8),
                              memory_order_relaxed);
@@ -172,8 +173,10 @@ static struct bw_loss judge_node(struct bw_judge *judge, const struct bw_block_p
     bool readable;
     for (uint32_t slot = 0; slot < node.item_count; slot++) {
         const struct bw_block_pointer child = bw_tree_child_pointer(parent, &node, slot);
-        mark_child(judge, &child);
-        add(&sum, judge_pointer(judge, &child, &readable));
+        const struct bw_found_block *block = promised(judge, &child);
+        add(&sum, judge_pointer(judge, &child, block, &readable));
+        if (block && readable)
+            mark_child(judge, block);
     }
     return sum;
 }
@@ -284,7 +287,7 @@ void bw_judge_destroy(struct bw_judge *judge)
 struct bw_loss bw_judge_tree(struct bw_judge *judge, const struct bw_tree *tree, bool *readable)
 {
     const struct bw_block_pointer root = bw_tree_root_pointer(tree, false);
-    return judge_pointer(judge, &root, readable);
+    return judge_pointer(judge, &root, promised(judge, &root), readable);
 }
 
 bool bw_judge_is_child(const struct bw_judge *judge, const struct bw_found_block *block)

@@ -207,6 +207,31 @@ static uint64_t snapshot_time(void *context, uint64_t tree)
                : 0;
 }
 
+/* Whether a tree of files has its top directory. Else it is a piece, and names are in others. */
+static struct bw_error *has_top(const struct bw_fs *fs, const struct bw_tree_root *root, bool *has)
+{
+    const struct bw_tree tree = {.id = root->id, .root = root->root};
+    const struct bw_key key = {BW_SUBVOLUME_ROOT_INODE, BW_INODE_ITEM, 0};
+    struct bw_item_range range;
+    *has = false;
+    bw_item_range_begin(&range, &fs->reader, &tree, key, key);
+    while (bw_item_range_next(&range))
+        *has |= !range.error;
+    return bw_item_range_end(&range, NULL);
+}
+
+static struct bw_error *find_names(struct making *making)
+{
+    bool has = true;
+    BW_TRY(bw_subvolume_names_settle(making->fs, &making->roots, snapshot_time, making,
+                                     &making->names, &making->names_lost));
+    for (size_t i = 0; !making->roots.proven && i < making->roots.count && has; i++)
+        if (is_subvolume(making->roots.trees[i].id))
+            BW_TRY(has_top(making->fs, &making->roots.trees[i], &has));
+    making->names_lost |= !has;
+    return NULL;
+}
+
 /* Making. */
 
 static struct bw_error *put(struct making *making, const struct bw_key *key, const void *data,
@@ -317,8 +342,7 @@ static struct bw_error *make(struct making *making)
     if (!bw_tree_root_of(&making->roots, BW_TOP_SUBVOLUME))
         return bw_error_create(BW_ERROR_NOT_FOUND, "no tree of files was found");
     BW_TRY(read_leaves(making));
-    BW_TRY(bw_subvolume_names_settle(making->fs, &making->roots, snapshot_time, making,
-                                     &making->names, &making->names_lost));
+    BW_TRY(find_names(making));
     return make_tree(making);
 }
 
