@@ -50,10 +50,10 @@ struct bw_fileinfo {
 struct bw_deviceinfo {
     uint64_t id; /**< number of the device */
     const char *state; /**< present, stale or missing */
-    uint64_t size; /**< its size, as the file system knows it */
-    uint64_t allocated; /**< bytes allocated to chunks */
+    uint64_t size; /**< its size in bytes; absent if nothing tells it */
+    uint64_t allocated; /**< bytes allocated to chunks; absent if nothing tells it */
     uint64_t generation; /**< transaction that wrote its superblock; absent if it is missing */
-    struct bw_bytes uuid; /**< id of the device */
+    struct bw_bytes uuid; /**< id of the device; absent if nothing tells it */
     struct bw_bytes path; /**< its image, as it was given; absent if it is missing */
     struct bw_bytes path_bytes; /**< the path in base64; in JSON only if it is not UTF-8 */
     uint64_t partition; /**< number of the partition that it is; absent if the image is no disk */
@@ -88,7 +88,7 @@ struct bw_subvolinfo {
     uint64_t flags; /**< BTRFS_ROOT_SUBVOL_* flags */
     uint64_t bytes_used; /**< size of its tree blocks, those it shares included */
     uint64_t level; /**< level of its root block */
-    uint64_t root; /**< logical address of its root block; 0: replaying the log has made it */
+    uint64_t root; /**< logical address of its root block; 0: made by log replay */
     uint64_t last_snapshot; /**< transaction of the newest snapshot of it */
     uint64_t directory; /**< inode of the directory in its parent that it is in */
 };

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "format/chunk.h"
@@ -94,24 +95,33 @@ struct bw_image *bw_image_of_device(const struct bw_fs *fs, uint64_t devid,
     return NULL;
 }
 
-static void match_device(struct bw_fs *fs, const struct bw_item *item)
+/* Notes that an item tells of an image; false if it is of a device that no image is. */
+static bool match_device(const struct bw_fs *fs, const struct bw_item *item)
 {
     const struct bw_disk_device_item *disk = (const void *)item->data;
-    char uuid[37];
-    if (item->size < sizeof *disk)
-        return;
+    if (item->key.type != BW_DEVICE_ITEM || item->size < sizeof *disk)
+        return true;
     struct bw_image *image = bw_image_of_device(fs, bw_get64(disk->devid), disk->uuid);
-    if (image) {
+    if (image)
         image->is_known = true;
-        return;
-    }
+    return image;
+}
+
+static struct bw_error *take_missing(void *context, const struct bw_item *item)
+{
+    struct bw_fs *fs = context;
+    const struct bw_disk_device_item *disk = (const void *)item->data;
+    char uuid[37];
+    if (match_device(fs, item))
+        return NULL;
     fs->status.missing_devices++;
     bw_uuid_text(disk->uuid, uuid);
-    bw_fs_report(fs, BW_WARNING,
-                 bw_error_create(BW_ERROR_MISSING_DEVICE,
-                                 "device %" PRIu64
-                                 " (uuid %s) is missing: the file system is degraded",
-                                 bw_get64(disk->devid), uuid));
+    bw_fs_report(
+        fs, BW_WARNING,
+        bw_error_create(BW_ERROR_MISSING_DEVICE,
+                        "device %" PRIu64 " (uuid %s) is missing: the file system is degraded",
+                        bw_get64(disk->devid), uuid_is_null(disk->uuid) ? "not known" : uuid));
+    return NULL;
 }
 
 static struct bw_error *take_chunk(void *context, const struct bw_item *item)
@@ -125,10 +135,16 @@ static struct bw_error *take_chunk(void *context, const struct bw_item *item)
     return add_chunk(context, &chunk);
 }
 
+/* A chunk, or a device that is not missing. */
+static struct bw_error *take_found_item(void *context, const struct bw_item *item)
+{
+    match_device(context, item);
+    return take_chunk(context, item);
+}
+
 static struct bw_error *take_chunk_item(void *context, const struct bw_item *item)
 {
-    if (item->key.type == BW_DEVICE_ITEM)
-        match_device(context, item);
+    BW_TRY(take_missing(context, item));
     return take_chunk(context, item);
 }
 
@@ -148,18 +164,6 @@ static void report_unknown(struct bw_fs *fs)
                                      replacing ? "the target of an unfinished replacement"
                                                : "no part of the file system"));
     }
-}
-
-/* An item of a tree that stands in for a damaged one, of which most is known already. */
-static struct bw_error *take_found_item(void *context, const struct bw_item *item)
-{
-    const struct bw_disk_device_item *disk = (const void *)item->data;
-    if (item->key.type == BW_DEVICE_ITEM && item->size >= sizeof *disk) {
-        struct bw_image *image = bw_image_of_device(context, bw_get64(disk->devid), disk->uuid);
-        if (image)
-            image->is_known = true;
-    }
-    return take_chunk(context, item);
 }
 
 /* Parts of the present chunk tree are lost: adds the chunks of these, as far as they are found. */
@@ -183,10 +187,10 @@ static struct bw_error *add_lost_chunks(struct bw_fs *fs)
 
 static bool has_unclaimed(const struct bw_fs *fs)
 {
+    bool has = false;
     for (size_t i = 0; i < fs->image_count; i++)
-        if (fs->images[i].is_unclaimed)
-            return true;
-    return false;
+        has |= fs->images[i].is_unclaimed;
+    return has;
 }
 
 /* Finds devices among them, with the chunks that are known. Those of the chunk tree are to be added
@@ -212,19 +216,31 @@ struct bw_error *bw_bootstrap_devices(struct bw_fs *fs)
     if (!has_unclaimed(fs))
         return NULL;
     BW_TRY(claim(fs));
-    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk, fs);
+    return bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_found_item, fs);
+}
+
+void bw_bootstrap_end(struct bw_fs *fs)
+{
+    bool had_unclaimed = false;
+    for (size_t i = 0; i < fs->image_count; i++)
+        had_unclaimed |= fs->images[i].is_unclaimed || fs->images[i].is_claimed;
+    bw_images_refuse(fs);
+    if (had_unclaimed && fs->chunk_tree.root.bytenr)
+        bw_error_free(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_missing, fs));
 }
 
 struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs)
 {
+    const bool may_be_found = has_unclaimed(fs);
     BW_TRY(add_system_chunks(fs));
-    if (has_unclaimed(fs))
+    if (may_be_found)
         BW_TRY(claim(fs));
     BW_TRY(bw_find_super_root(fs, BW_SUPER_CHUNK_ROOT, &fs->chunk_tree));
     uint64_t damages = fs->damages;
     const size_t lost = fs->lost.count;
     BW_TRY(claim_by_chunks(fs));
-    BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk", take_chunk_item, fs));
+    BW_TRY(bw_fs_scan(fs, &fs->chunk_tree, "chunk",
+                      may_be_found ? take_found_item : take_chunk_item, fs));
     if (fs->lost.count > lost)
         BW_TRY(add_lost_chunks(fs));
     if (damages == fs->damages)

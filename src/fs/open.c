@@ -94,7 +94,7 @@ static struct bw_error *open_steps(struct bw_fs *fs, const struct bw_fs_options 
     fs->image_count = set.count;
     if (!error && depth == TREES)
         error = read_trees(fs);
-    bw_images_refuse(fs);
+    bw_bootstrap_end(fs);
     return error;
 }
 

@@ -34,6 +34,10 @@ struct bw_error *bw_bootstrap_chunks(struct bw_fs *fs);
 /** Once checksums of data can be read: finds devices among the images that are still unclaimed. */
 struct bw_error *bw_bootstrap_devices(struct bw_fs *fs);
 
+/** No image will turn out to be a device any more: reports those that are none, and the devices
+ * that are missing, unless that was done. */
+void bw_bootstrap_end(struct bw_fs *fs);
+
 /** Adds the chunks of fs->choice.chunk_root, a state that was found with the help of the present
  * ones. */
 struct bw_error *bw_bootstrap_state(struct bw_fs *fs);

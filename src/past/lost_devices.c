@@ -233,7 +233,6 @@ static void claim(struct search *search, struct bw_image *image, size_t device, 
     image->is_unclaimed = false;
     image->is_claimed = true;
     image->is_known = true;
-    fs->status.missing_devices -= fs->status.missing_devices > 0;
     bw_fs_report(fs, BW_WARNING,
                  bw_error_prefix(BW_TAKE(image->bad),
                                  "%s is device %" PRIu64

@@ -164,12 +164,11 @@ const struct bw_lost_range *bw_lost_list_find(const struct bw_lost_list *list,
 bool bw_lost_list_overlaps(const struct bw_lost_list *list, const struct bw_key *first,
                            const struct bw_key *last, uint32_t wave)
 {
-    const struct bw_lost_range *held = bw_lost_list_find(list, first);
-    if (held && held->wave <= wave)
-        return true;
-    for (size_t at = first_above(list, first);
-         at < list->count && bw_key_compare(&list->items[at].low, last) <= 0; at++)
-        if (list->items[at].wave <= wave)
+    const struct bw_lost_range *range = bw_lost_list_find(list, first);
+    if (!range)
+        range = list->items + first_above(list, first);
+    for (; range < list->items + list->count && bw_key_compare(&range->low, last) <= 0; range++)
+        if (range->wave <= wave)
             return true;
     return false;
 }

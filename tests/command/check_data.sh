@@ -6,7 +6,8 @@ set -uo pipefail
 
 fixtures=$BUILD/fixtures
 profiles='raid1c4-4 raid10-4 raid5-3 raid6-4 compressed-blake2 compressed-sha256 compressed-xxhash'
-"$ROOT/scripts/unpack-fixtures" "$fixtures" $profiles log-tree bad-copy-raid1 subvolumes || exit 1
+"$ROOT/scripts/unpack-fixtures" "$fixtures" $profiles log-tree bad-copy-raid1 subvolumes \
+    differences || exit 1
 
 # others IMAGE...: the options that name the devices after the first.
 others() { shift; printf -- '-d\n%s\n' "$@"; }
@@ -41,6 +42,17 @@ all_found() {
     done < <(places "$logical" "$@")
 }
 
+# two_mended LOGICAL IMAGE...: of two bad sectors of a copy, with a good one between them, both are.
+two_mended() {
+    local logical=$1 kind devid offset at
+    shift
+    read -r kind devid offset < <(places "$logical" "$@")
+    for at in 0 8192; do flip "${!devid}" $((offset + at)); done
+    expect "two bad sectors" 4 'btrfs-walk: checked: ' check --data "$@"
+    is "both are mended" "$(grep -c '^error data-checksum.*mendable' "$WORK/out")" 2
+    for at in 0 8192; do flip "${!devid}" $((offset + at)); done
+}
+
 for profile in $profiles; do
     images=()
     for image in "$fixtures/$profile"/dev*.img; do
@@ -56,10 +68,16 @@ for profile in $profiles; do
         $([ ${#images[@]} -gt 1 ] && others "${images[@]}") | awk '/^leaf/ { print $2; exit }')
     all_found "data of $profile" --data "$data" data-checksum "${images[@]}"
     all_found "a block of $profile" '' "$block" block-checksum "${images[@]}"
+    [ "$profile" != raid1c4-4 ] || two_mended "$data" "${images[@]}"
     [ "$profile" != raid5-3 ] ||
         all_found "a block of the first chunk" --data 22036480 block-checksum "${images[@]}"
     rm "${images[@]}"
 done
+
+# Data that stands after some without checksums is checked as well.
+cp --sparse=always "$fixtures/differences/dev1.img" "$WORK/gap.img"
+expect "gaps in checksums" 0 'btrfs-walk: checked: ' check --data "$WORK/gap.img"
+all_found "data after a gap" --data 64143360 data-checksum "$WORK/gap.img"
 
 # What the next tasks are going to read is announced, in the copy that they read.
 set -- "$fixtures"/raid1c4-4/dev*.img

@@ -65,6 +65,7 @@ finds quota-item quota 8 0 240 0 set 0 8 9
 finds quota-item quota 8 0 240 0 set 8 8 99999
 finds orphan-missing orphans 5 -5 48 266 delete
 finds root-references subvolumes 1 256 132 0 set 216 4 9
+finds root-references plain 1 5 132 0 set 216 4 0
 finds root-link subvolumes 1 256 144 5 delete
 finds uuid-missing plain 9 9747775022879163068 251 7912238250860246186 delete
 finds default-lost plain 1 6 84 2378154706 set 0 8 999

@@ -9,9 +9,8 @@ fixtures=$BUILD/fixtures
 "$ROOT/scripts/unpack-fixtures" "$fixtures" plain data-clones relocation converted mixed \
     deletion-begun \
     space-cache-v1 old-4k raid5-3 raid10-4 sprout block-group-tree simple-quota log-tree \
-    extent-tree-v2 \
-    stripe-tree-raid10 truncated lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs \
-    subvolumes superblock-lost verity || exit 1
+    quota-groups extent-tree-v2 stripe-tree-raid10 truncated subvolumes superblock-lost verity \
+    lost-tree-extent lost-tree-csum lost-tree-free-space lost-tree-fs || exit 1
 
 # codes: the codes of the last `expect`, but for the notes that healthy images have.
 codes() {
@@ -34,7 +33,7 @@ finds() {
 
 for name in plain data-clones converted mixed deletion-begun space-cache-v1 old-4k raid5-3 \
     raid10-4 sprout \
-    block-group-tree simple-quota extent-tree-v2 stripe-tree-raid10 subvolumes; do
+    block-group-tree simple-quota quota-groups extent-tree-v2 stripe-tree-raid10 subvolumes; do
     expect "$name" 0 - check -q "$fixtures/$name"/dev*.img
     is "$name is healthy" "$(codes)" ""
 done
@@ -128,6 +127,9 @@ finds plain checksum-unwanted 5 405 1 0 set 64 8 1
 
 # Chunks and devices.
 finds plain "device-extent-extra device-extent-missing" 3 256 228 63963136 add 56 8 65536
+expect "where it is" 4 - check -q --json "$WORK/image"
+holds "the tree, the key and the device" out_has \
+    '"device-extent-extra",.*"tree":4,.*"key_offset":105906176,"logical":63963136,"devid":1,'
 finds plain stripe-device 3 256 228 63963136 add 64 1 1
 finds plain "device-extent-missing device-used" 4 1 204 38797312 delete
 finds plain "device-differs device-used" 3 1 216 1 add 16 8 4096

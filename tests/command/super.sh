@@ -21,6 +21,8 @@ is "it alone" "$(grep -c '^superblock: bytenr=67108864' "$WORK/out")" 1
 expect "a copy that is not there" 2 'too small' super -i 2 "$plain"
 expect "no such copy" 2 'invalid argument of --copy: 3 .allowed: 0, 1 or 2.' super -i 3 "$plain"
 expect "JSON" 0 - super --json "$plain"
+holds "flags by name" out_has \
+    '"flags":\["WRITTEN"\].*"compat_flags":\[\],"compat_ro_flags":\["FREE_SPACE_TREE",'
 is "an object for each copy" \
     "$(grep -c '^{"device":.*"copy":[01],.*"backup_roots":\[{' "$WORK/out")" 2
 if have python3; then

@@ -61,6 +61,14 @@ expect "the log" 1 'after generation 7: it is replayed' sum -v "${copies[0]}"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" log-tree
 holds "is replayed on what was put together" \
     cmp <("$PROGRAM" sum "$BUILD/fixtures/log-tree/dev1.img") "$WORK/out"
+images subvolumes # the top-level subvolume is lost
+python3 "$ROOT/tests/support/erase_trees.py" 5 "${copies[@]}"
+expect "a subvolume that nothing leads to" 1 'the path of subvolume 263 is lost' \
+    walk --subvol 263 "${copies[0]}"
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" subvolumes
+holds "has all its files" diff "$WORK/out" \
+    <("$PROGRAM" walk --subvol 263 "$BUILD/fixtures/subvolumes/dev1.img" |
+        sed 's,^/docs/third/,/#263/,')
 images subvolumes
 erase root chunk_root super
 expect "no superblock" 2 'is not a btrfs.*; with --scan, tree blocks' "${copies[0]}"
@@ -98,11 +106,20 @@ dd if=/dev/zero of="${copies[2]}" bs=4K seek=16384 count=1 conv=notrunc status=n
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" data-raid0-3
 expect "a device with nothing but data" 0 'data-raid0-3-2 is device 3: blocks of it' \
     sum "${copies[0]}" -d "${copies[1]}" -d "${copies[2]}"
+is "and is not called missing before" "$(grep -c 'is missing' "$WORK/err")" 0
 sound=("$BUILD/fixtures/data-raid0-3"/dev*.img)
 holds "has them all" cmp "$WORK/out" \
     <("$PROGRAM" sum "${sound[0]}" -d "${sound[1]}" -d "${sound[2]}")
 dd if=/dev/zero of="${copies[2]}" bs=1M count=96 conv=notrunc status=none
 expect "one has no superblock" 1 'data-raid0-3-2 is not used: no superblock' "${copies[@]}"
+is "it is missing" "$(grep -c 'device 3 (uuid .*-.*) is missing' "$WORK/err")" 1
+images raid1-2 # nothing tells the uuid of a device
+python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
+expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missing' \
+    devices --json "${copies[0]}"
+is "is a number" "$(tail -n 1 "$WORK/out")" '{"id":2,"state":"missing"}'
+is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
+    'Device 2:      missing, size not known'
 # Nothing says where chunks are: the tree blocks in them tell, and of one with data, nothing does.
 images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"

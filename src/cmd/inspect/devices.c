@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The devices command: the devices of a file system, as `btrfs filesystem show` lists them. */
+#include <uuid/uuid.h>
+
 #include "base/cleanup.h"
 #include "btrfs-walk/records.h"
 #include "cmd/common/answers.h"
@@ -17,18 +19,22 @@ static const struct cmd_option options[] = {
 static struct bw_error *take(void *context, const struct bw_device_info *device)
 {
     bool missing = device->state == BW_DEVICE_MISSING;
+    const uint64_t unsized = BW_MEMBER(deviceinfo, size) | BW_MEMBER(deviceinfo, allocated);
     const struct bw_bytes path = {device->path, device->path ? strlen(device->path) : 0};
-    const struct bw_deviceinfo row = {.id = device->devid,
-                                      .state = bw_device_state_name(device->state),
-                                      .size = device->total_bytes,
-                                      .allocated = device->bytes_used,
-                                      .generation = device->generation,
-                                      .uuid = {(const char *)device->uuid, sizeof device->uuid},
-                                      .path = path,
-                                      .path_bytes = path,
-                                      .partition = device->partition};
+    const struct bw_deviceinfo row = {
+        .id = device->devid,
+        .state = bw_device_state_name(device->state),
+        .size = device->total_bytes,
+        .allocated = device->bytes_used,
+        .generation = device->generation,
+        .uuid = {uuid_is_null(device->uuid) ? NULL : (const char *)device->uuid,
+                 sizeof device->uuid},
+        .path = path,
+        .path_bytes = path,
+        .partition = device->partition};
     return cmd_listing_write(context, &row, sizeof row,
                              (missing ? BW_MEMBER(deviceinfo, generation) : 0) |
+                                 (device->total_bytes ? 0 : unsized) |
                                  (device->partition ? 0 : BW_MEMBER(deviceinfo, partition)));
 }
 

@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <uuid/uuid.h>
 
 #include "base/array.h"
 #include "base/cleanup.h"
@@ -121,28 +122,41 @@ static void put_groups(struct info *info)
 
 /* Devices. */
 
+static void put_device_line(struct sheet *sheet, const struct bw_device_info *device)
+{
+    char label[32], size[BW_SIZE_ROOM + 1], allocated[BW_SIZE_ROOM + 1];
+    BW_AUTO_BUFFER struct bw_buffer line = {0};
+    bw_buffer_format(&line, "%s, ", bw_device_state_name(device->state));
+    if (device->total_bytes)
+        bw_buffer_format(&line, "%s, %s allocated", sheet_size(size, device->total_bytes),
+                         sheet_size(allocated, device->bytes_used));
+    else
+        bw_buffer_format(&line, "size not known");
+    if (device->path)
+        bw_buffer_format(&line, ", ");
+    bw_escape_line(&line, device->path, device->path ? strlen(device->path) : 0);
+    snprintf(label, sizeof label, "Device %" PRIu64 ":", device->devid);
+    sheet_line(sheet, label, "%.*s", (int)line.length, line.data ? line.data : "");
+}
+
 static struct bw_error *put_device(void *context, const struct bw_device_info *device)
 {
-    const char *state = bw_device_state_name(device->state);
     struct info *info = context;
     struct sheet *sheet = &info->sheet;
-    char label[32], size[BW_SIZE_ROOM + 1], allocated[BW_SIZE_ROOM + 1];
-    BW_AUTO_BUFFER struct bw_buffer path = {0};
-    bw_escape_line(&path, device->path, device->path ? strlen(device->path) : 0);
     info->stale_devices += device->state == BW_DEVICE_STALE;
     sheet_object(sheet, NULL);
     sheet_number(sheet, "id", device->devid);
-    sheet_text(sheet, "state", state);
-    sheet_number(sheet, "size", device->total_bytes);
-    sheet_number(sheet, "allocated", device->bytes_used);
-    info_put_uuid(sheet, NULL, "uuid", device->uuid);
+    sheet_text(sheet, "state", bw_device_state_name(device->state));
+    if (device->total_bytes) {
+        sheet_number(sheet, "size", device->total_bytes);
+        sheet_number(sheet, "allocated", device->bytes_used);
+    }
+    if (!uuid_is_null(device->uuid))
+        info_put_uuid(sheet, NULL, "uuid", device->uuid);
     if (device->path)
         sheet_text(sheet, "path", device->path);
     sheet_close(sheet);
-    snprintf(label, sizeof label, "Device %" PRIu64 ":", device->devid);
-    sheet_line(sheet, label, "%s, %s, %s allocated%s%.*s", state,
-               sheet_size(size, device->total_bytes), sheet_size(allocated, device->bytes_used),
-               path.length ? ", " : "", (int)path.length, path.length ? path.data : "");
+    put_device_line(sheet, device);
     return NULL;
 }
 

@@ -84,11 +84,16 @@ static void probe_piece(const struct bw_frame *frame, const struct bw_xlator *xl
                                     place->child == BW_NO_CHILD});
 }
 
-static struct bw_error *missing(const struct bw_layout_stripe *stripe)
+/* A child that no device was told of may turn out to be the one that is missing. */
+static struct bw_error *missing(struct bw_xlator *xlator, const struct bw_layout_stripe *stripe)
 {
     if (stripe->devid == BW_UNKNOWN_DEVICE)
         return bw_error_create(BW_ERROR_MISSING_DEVICE, "nothing tells where its stripe is");
-    return bw_error_create(BW_ERROR_MISSING_DEVICE, "device %" PRIu64 " is missing", stripe->devid);
+    const bool doubtful = bw_xlator_child_count(xlator) > layout_of(xlator)->device_count;
+    return bw_error_create(BW_ERROR_MISSING_DEVICE,
+                           doubtful ? "no image is known to be device %" PRIu64
+                                    : "device %" PRIu64 " is missing",
+                           stripe->devid);
 }
 
 /* The first copy on a device that is present and, unless `stale`, not stale; NULL if there is none.
@@ -146,7 +151,7 @@ static struct bw_error *read_piece(const struct bw_frame *frame, struct bw_xlato
         }
     }
     if (stripe->child == BW_NO_CHILD)
-        return missing(stripe);
+        return missing(xlator, stripe);
     bool is_whole = piece->length == whole->length;
     struct bw_request part = {.kind = is_whole ? whole->kind : BW_REQUEST_RAW,
                               .expectation = is_whole ? whole->expectation : NULL,
