@@ -28,7 +28,7 @@ struct bw_error *bw_subvolume_walk_init(struct bw_subvolume_walk *walk, struct b
     bool snapshots = bw_subvolumes_have_snapshots(&fs->subvolumes);
     bw_output_init(&walk->output, options->consume, options->context);
     if (options->threads > 4)
-        walk->output.window = 2 * options->threads;
+        walk->output.window = 2 * (size_t)options->threads;
     walk->pool = bw_pool_create(options->threads);
     walk->scratch = calloc(options->threads, sizeof *walk->scratch);
     if (snapshots)

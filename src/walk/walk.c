@@ -3,6 +3,7 @@
  * The walk of a file system: which subvolumes to walk, in which order, and under which path each
  * hangs. A subvolume is walked when the walk of its parent has found its entry.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,12 +88,31 @@ struct start {
 
 static void set_name(struct start *start, const char *path)
 {
+    /* Only a path leads here. NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
     const char *end = path + strlen(path);
     while (end > path && end[-1] == '/')
         end--;
     const char *slash = memrchr(path, '/', (size_t)(end - path));
     start->name = slash ? slash + 1 : path;
     start->name_length = (size_t)(end - start->name);
+}
+
+/* The path of the start. A subvolume that is named gets one even if nothing leads to it any more.
+ */
+static struct bw_error *find_path(struct bw_fs *fs, const struct bw_walk_options *options,
+                                  struct start *start)
+{
+    const struct bw_subvolume *subvolume = start->place.subvolume;
+    const bool is_whole = options->subvolume && !options->start && !subvolume->deleted;
+    struct bw_error *error = bw_directory_path(fs, subvolume, start->directory, &start->path);
+    if (!error || !is_whole || error->code == BW_ERROR_NO_MEMORY)
+        return error;
+    start->path.length = 0;
+    bw_buffer_format(&start->path, "/#%" PRIu64 "/", subvolume->tree.id);
+    bw_fs_report(
+        fs, BW_DAMAGE,
+        bw_error_prefix(error, "the path of subvolume %" PRIu64 " is lost", subvolume->tree.id));
+    return NULL;
 }
 
 /* Finds the start. Its subvolume is NULL if it is the top-level one, and that is missing. */
@@ -111,7 +131,7 @@ static struct bw_error *find_start(struct bw_fs *fs, const struct bw_walk_option
     start->directory = start->single ? start->place.directory : start->place.inode;
     if (start->single)
         set_name(start, options->start);
-    return bw_directory_path(fs, start->place.subvolume, start->directory, &start->path);
+    return find_path(fs, options, start);
 }
 
 static struct bw_error *visit_single(struct visit *visit, struct bw_walk_top *top,

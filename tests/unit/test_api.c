@@ -185,6 +185,9 @@ static void test_subvolumes(void **state)
     expect_success(bw_subvolume_path(fixture.fs, found, &path, NULL));
     assert_string_equal(path, "/snapshot");
     free(path);
+    const struct bw_subvolume *snapshot = found;
+    expect_success(bw_subvolume_by_uuid(fixture.fs, info.uuid, &found));
+    assert_ptr_equal(found, snapshot);
     const uint8_t unknown[BW_UUID_SIZE] = {1, 2, 3};
     expect_error(bw_subvolume_by_uuid(fixture.fs, unknown, &found), BW_ERROR_NOT_FOUND, "UUID");
     iw_corrupt(fixture.image, iw_root_block(fixture.image, 1)->logical, IW_ALL_COPIES, 0, 100,

@@ -108,6 +108,25 @@ static void test_lost_items(void **state)
     close_fixture(&fixture);
 }
 
+/* Each copy may be lost for a reason of its own. */
+static void test_two_bad_copies(void **state)
+{
+    (void)state;
+    struct fixture fixture = {.image = iw_create(&(struct iw_options){.profile = BW_GROUP_DUP})};
+    struct bw_tree_block *block;
+    iw_write_memory(fixture.image);
+    const struct iw_block *lost =
+        iw_block_of_key(fixture.image, FS, (struct bw_key){TOP, BW_INODE_ITEM, 0});
+    const uint64_t logical = lost->logical;
+    iw_corrupt(fixture.image, logical, IW_ALL_COPIES, 300, 4, IW_FLIP);
+    expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));
+    struct bw_error *error = bw_tree_block_read(fixture.fs, logical, &block);
+    assert_non_null(error);
+    assert_non_null(error->causes);
+    bw_error_free(error);
+    close_fixture(&fixture);
+}
+
 static void test_blocks(void **state)
 {
     struct fixture fixture = make(&(struct iw_options){.nodesize = 4096});
@@ -195,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_lost_items),
+        cmocka_unit_test(test_two_bad_copies),
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_devices),
     };

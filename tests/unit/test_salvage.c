@@ -68,6 +68,10 @@ static void test_sizes(void **state)
                                                    .ram = SECTOR,
                                                    .length = SECTOR + 1});
     expect_size(image, SECTOR);
+
+    image = make(); /* no file ends there */
+    data_image_plain(image, UINT64_C(1) << 63, 0, SECTOR);
+    expect_size(image, 0);
 }
 
 static void count_missed(void *context, struct bw_error *error)

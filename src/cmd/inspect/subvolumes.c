@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The subvolumes command: subvolumes and snapshots, as `btrfs subvolume list` shows them. */
 #include <inttypes.h>
+#include <uuid/uuid.h>
 
 #include "base/cleanup.h"
 #include "btrfs-walk/inode.h"
@@ -38,15 +39,9 @@ static bool is_wanted(const struct subvolumes_state *state, const struct bw_subv
            (info->read_only || !state->read_only);
 }
 
-static bool is_set(const uint8_t uuid[BW_UUID_SIZE])
-{
-    static const uint8_t zeros[BW_UUID_SIZE];
-    return memcmp(uuid, zeros, BW_UUID_SIZE) != 0;
-}
-
 static struct bw_bytes uuid_of(const uint8_t uuid[BW_UUID_SIZE])
 {
-    return (struct bw_bytes){is_set(uuid) ? (const char *)uuid : NULL, BW_UUID_SIZE};
+    return (struct bw_bytes){uuid_is_null(uuid) ? NULL : (const char *)uuid, BW_UUID_SIZE};
 }
 
 enum { ATTRIBUTES_ROOM = 64 };
@@ -60,7 +55,7 @@ static const char *attributes_of(const struct bw_subvolume_info *info, char text
     } words[] = {{info->is_default, ",default"},
                  {info->read_only, ",ro"},
                  {info->is_snapshot, ",snapshot"},
-                 {is_set(info->received_uuid), ",received"},
+                 {!uuid_is_null(info->received_uuid), ",received"},
                  {info->is_deleted, ",deleted"}};
     char *end = text;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
