@@ -40,7 +40,7 @@ struct deleting {
     struct bw_map taken;    /* hashes of paths, and whether something has them */
     struct bw_buffer freed; /* hashes of those that something was to have that is not whole */
     struct bw_buffer path;
-    uint64_t left_out; /* files without checksums */
+    uint64_t unproven; /* files without checksums: listed, or left out */
 };
 
 static struct bw_error *take_since(void *target, const struct cmd_option *option,
@@ -123,6 +123,18 @@ static struct bw_error *for_each_state(struct deleting *deleting,
     }
 }
 
+/* Says how they are had. */
+static void note_unproven(const struct deleting *deleting)
+{
+    if (deleting->unproven && !deleting->common->quiet)
+        fprintf(stderr,
+                "btrfs-walk: note: %" PRIu64
+                " file%s no checksums, and may hold anything now: --extract takes %s only with "
+                "--unproven\n",
+                deleting->unproven, deleting->unproven == 1 ? " has" : "s have",
+                deleting->unproven == 1 ? "it" : "them");
+}
+
 /* Rows. */
 
 static struct bw_error *bring(void *context, unsigned types, bw_entry_visitor *visit, void *visitor)
@@ -192,6 +204,7 @@ static struct bw_error *write_row(struct deleting *deleting, const struct bw_fee
         .bad_bytes = left->bad,
         .bad = ranges_of(left, texts, names),
     };
+    deleting->unproven += !unread && bw_left_kind(left, unchecked) == BW_LEFT_UNPROVEN;
     return cmd_listing_write(deleting->listing, &row, sizeof row,
                              (has_size ? 0 : BW_MEMBER(deletedinfo, size)) |
                                  (unread ? BW_MEMBER(deletedinfo, left) : 0));
@@ -312,7 +325,7 @@ static struct bw_error *pass_on(void *context, const struct bw_entry *entry)
     struct deleting *deleting = context;
     struct bw_entry named = *entry;
     if (!deleting->settings->unproven && is_unproven(deleting, entry)) {
-        deleting->left_out++;
+        deleting->unproven++;
         return NULL;
     }
     if (!S_ISDIR(entry->inode->mode))
@@ -347,11 +360,7 @@ static struct bw_error *extract_all(struct extract *extract, void *context)
     struct bw_error *error = begin(deleting, extract->export.session.fs);
     if (!error)
         error = for_each_state(deleting, extract_state);
-    if (deleting->left_out && !deleting->common->quiet)
-        fprintf(stderr,
-                "btrfs-walk: note: %" PRIu64
-                " files have no checksums, and may hold anything now: --unproven extracts them\n",
-                deleting->left_out);
+    note_unproven(deleting);
     end(deleting);
     return error;
 }
@@ -376,9 +385,14 @@ static int run_list(struct deleting *deleting, const struct cmd_common *common,
         .context = deleting,
         .null_terminated = settings->null_terminated,
     };
+    const bool for_people = !settings->null_terminated && !settings->rows.columns &&
+                            settings->rows.style == BW_ROWS_TEXT;
     if (settings->null_terminated && !settings->rows.columns)
         settings->rows.columns = "path";
-    return cmd_listing_run(common, &settings->rows, &plan);
+    const int status = cmd_listing_run(common, &settings->rows, &plan);
+    if (for_people)
+        note_unproven(deleting);
+    return status;
 }
 
 static int run(const struct cmd_common *common, void *state)
