@@ -32,12 +32,15 @@ def needs_sanitizer(kind, line, after):
 
 
 def means_the_same(line, changed):
-    """Whether a change is none by its shape: memory for two where one is asked for, and the lesser
-    of two numbers if they are equal."""
+    """Whether a change is none by its shape: memory for two where one is asked for, or for one
+    more, the lesser of two numbers if they are equal, and the size of what only has a sign."""
     lesser = r"(\b[\w>.\-]+) ([<>])=? ([\w>.\-]+) \? (\1 : \3|\3 : \1);"
     was, now = re.search(lesser, line), re.search(lesser, changed)
-    return "calloc(1, " in line and "calloc(2, " in changed or \
-        bool(was and now and was[2] == now[2])
+    more = re.search(r"(?<=alloc\()(1(?=, )|.*\+ (\(size_t\))?1(?=[,)]))", line)
+    sign = re.search(r"\? -1 : 1;$", line)
+    return more and changed == line[:more.end() - 1] + "2" + line[more.end():] or \
+        sign and re.search(r"\? -[12] : [12];$", changed) or \
+        was and now and was[2] == now[2]
 
 
 def blank(line):
