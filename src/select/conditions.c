@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of conditions: reading their arguments, and testing files. */
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -81,15 +82,13 @@ static uint64_t own_unit(const char *name)
 
 static struct bw_error *read_size(const char *argument, struct bw_condition *condition)
 {
-    char one[8] = "1"; /* of its unit */
+    char one[8]; /* of its unit */
     const char *unit = one;
     condition->comparison = (unsigned)take_sign(&argument);
     bool good = bw_parse_digits(&argument, 10, &condition->number);
     condition->unit = own_unit(argument);
-    if (!condition->unit && strlen(argument) < sizeof one - 1) {
-        strcpy(one + 1, argument);
+    if (!condition->unit && snprintf(one, sizeof one, "1%s", argument) < (int)sizeof one)
         good = good && bw_parse_size(&unit, &condition->unit) && !*unit;
-    }
     return good && condition->unit
                ? NULL
                : wrong("a size is a number, perhaps with + or - before and one of c w b k M G T, "

@@ -108,8 +108,8 @@ static bool accepts(const struct bw_subject *subject)
 unsigned bw_selection_types(const struct bw_selection *selection)
 {
     unsigned types = 0;
-    for (uint8_t type = 0; type <= BW_FILE_SYMLINK; type++) {
-        const struct bw_named named = {.type = type};
+    for (unsigned type = 0; type <= BW_FILE_SYMLINK; type++) {
+        const struct bw_named named = {.type = (uint8_t)type};
         types |= (unsigned)accepts(&(struct bw_subject){selection, &named, NULL}) << type;
     }
     return types;

@@ -72,6 +72,9 @@ expect "no image" 2 'no image given'
 expect "only the command" 2 'no image given' walk
 expect "help" 0 - --help
 holds "help on stdout" grep -q 'Usage: btrfs-walk' "$WORK/out"
+holds "and how to see more" grep -qF 'are shown by --help=all.' "$WORK/out"
+expect "help of all options" 0 - walk --help=all
+holds "has the long ones" out_has '^      --tree-root LOGICAL\[@GENERATION\]$'
 expect "version" 0 - --version
 holds "version on stdout" grep -qE '^btrfs-walk [0-9]+\.[0-9]+' "$WORK/out"
 

@@ -86,6 +86,11 @@ holds "too" out_is 981173106.789000000
 expect "of stat" 0 - stat --json --times iso "$image" @home/bob/notes.tar
 holds "too" grep -q '"mtime":"2001-02-03T04:05:06.789000000Z","ctime":"' "$WORK/out"
 expect "a style that is none" 2 'allowed: full-iso, long-iso' ls -l --time-style=x "$image"
+expect "a name that is no text" 0 - stat -c %N "$BUILD/fixtures/subvolumes/dev1.img" \
+    $'/new\nline \\ \377'
+holds "is quoted" out_is "'/new'$'\\n''line \\ '$'\\377'"
+is "seconds, and none of their fraction" "$("$PROGRAM" stat -c %.0Y "$image" /)" \
+    "$("$PROGRAM" stat -c %Y "$image" /)"
 expect "a directive that is none" 2 "'%-5q' is no directive" stat -c '%-5q' "$image" /
 
 # Rows and colours of ls.

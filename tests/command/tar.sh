@@ -54,6 +54,9 @@ if have cpio; then
     sums "$compressed" > "$WORK/want"
     hashes "$WORK/out" > "$WORK/have"
     holds "contents as cpio extracts them" cmp "$WORK/want" "$WORK/have"
+    file=$(cd "$WORK/out" && find . -type f ! -name '*[^a-z]*' -printf '%P\n' | sort | head -n 1)
+    is "times as cpio sets them" "$(stat -c %Y "$WORK/out/$file")" \
+        "$("$PROGRAM" stat -c %Y "$compressed" "/$file")"
 else
     skip "no cpio"
 fi

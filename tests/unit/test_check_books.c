@@ -101,6 +101,10 @@ static void test_extent_item(void **state)
     while (bw_extent_reference_step(&extent, &reference))
         continue;
     assert_true(bw_cursor_bad(&extent.inside));
+    item.size = 25; /* a type, and nothing else */
+    assert_true(bw_extent_entry_decode(&fs, &item, &extent));
+    assert_false(bw_extent_reference_step(&extent, &reference));
+    assert_true(bw_cursor_bad(&extent.inside));
     item.size = 23;
     assert_false(bw_extent_entry_decode(&fs, &item, &extent));
 }

@@ -105,6 +105,7 @@ static void test_members(void **state)
         {"block-*", "blockinfo.level", "blockinfo has no member 'blockinfo.level'"},
         {"block-verify,cache-hit", "level == 0 && generation > 1",
          "cacheinfo has no member 'generation'"},
+        {"image-open", "level == 0", "imageinfo has no member 'level'"},
         {"cache-hit,path-emit", "level == 0", "pathinfo has no member 'level'"},
         {"block-read-start", "items > 3",
          "blockinfo.items has no translation from block_start (probe block-read-start)"},

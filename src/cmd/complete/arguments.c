@@ -143,6 +143,15 @@ static void add_file_types(struct complete *complete, const struct command *comm
         complete_add(complete, COMPLETE_BEGIN, types[i][0], 1, "", types[i][1]);
 }
 
+static void add_styles(struct complete *complete, const struct command *command)
+{
+    static const char *const styles[] = {"full-iso", "long-iso", "iso"};
+    (void)command;
+    for (size_t i = 0; i < sizeof styles / sizeof *styles; i++)
+        complete_add(complete, COMPLETE_WORD, styles[i], strlen(styles[i]), "", "");
+    complete_add(complete, COMPLETE_BEGIN, "+", 1, "", "a format as of date(1)");
+}
+
 static void add_subvolumes(struct complete *complete, const struct command *command)
 {
     (void)command;
@@ -188,7 +197,7 @@ void complete_argument(struct complete *complete, const char *name, const struct
         {"PATTERN", add_probes},     {"LAYER", add_layer},
         {"SETTING", add_setting},    {"TYPE", add_plain_types},
         {"LIST", add_file_types},    {"DEVID", add_devices},
-        {"PATH", add_paths},
+        {"PATH", add_paths},         {"STYLE", add_styles},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (strstr(name, kinds[i].word)) {

@@ -156,14 +156,17 @@ static void complete_option_value(struct line *line, const struct cmd_option *op
 {
     const char *argument = option->argument;
     for (const char *const *word = option->words; word && *word; word++)
-        complete_add(&line->complete, COMPLETE_WORD, *word, strlen(*word), "", "");
+        if (**word)
+            complete_add(&line->complete, COMPLETE_WORD, *word, strlen(*word), "", "");
+    if (option->words)
+        return;
     if (*argument == '[' && argument[1] == '=') {
         for (argument += 2; *argument; argument += strspn(argument, "|]")) {
             size_t length = strcspn(argument, "|]");
             complete_add(&line->complete, COMPLETE_WORD, argument, length, "", "");
             argument += length;
         }
-    } else if (!option->words) {
+    } else {
         complete_argument(&line->complete, argument, line->command);
     }
 }

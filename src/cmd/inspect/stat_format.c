@@ -13,8 +13,10 @@
 #include <sys/sysmacros.h>
 
 #include "base/cleanup.h"
+#include "base/escape.h"
 #include "base/human.h"
 #include "base/time_style.h"
+#include "base/utf8.h"
 
 enum { WIDEST = 4096 };
 
@@ -143,26 +145,33 @@ static void append_time(const struct directive *directive, const struct timespec
     append_text(directive, value.failed ? "" : value.data, text);
 }
 
+/* As for a shell; what moves a cursor, or is no text, stands in $'...'. */
 static void quote(const char *name, struct bw_buffer *text)
 {
-    const bool has_quote = strchr(name, '\''), is_special = strpbrk(name, "\"$`\\!");
-    bool has_control = false;
-    for (const char *at = name; *at; at++)
-        has_control |= (unsigned char)*at < ' ' || *at == '\177';
-    if (has_quote && !is_special && !has_control) {
+    BW_AUTO_BUFFER struct bw_buffer piece = {0};
+    const size_t length = strlen(name);
+    bool is_open = false;
+    bw_escape_line(&piece, name, length);
+    if (strchr(name, '\'') && !strpbrk(name, "\"$`\\!") && piece.length == length) {
         bw_buffer_format(text, "\"%s\"", name);
         return;
     }
     bw_buffer_append_byte(text, '\'');
-    for (const char *at = name; *at; at++)
-        if (*at == '\'')
+    for (size_t i = 0, step; i < length; i += step) {
+        step = bw_utf8_length((const uint8_t *)name + i, length - i);
+        step += !step;
+        piece.length = 0;
+        bw_escape_line(&piece, name + i, step);
+        const bool is_special = piece.length != step && name[i] != '\\';
+        if (is_special != is_open)
+            bw_buffer_format(text, "%s", is_special ? "'$'" : "''");
+        is_open = is_special;
+        if (name[i] == '\'')
             bw_buffer_format(text, "'\\''");
-        else if (*at == '\n' || *at == '\t')
-            bw_buffer_format(text, "'$'\\%c''", *at == '\n' ? 'n' : 't');
-        else if ((unsigned char)*at < ' ' || *at == '\177')
-            bw_buffer_format(text, "'$'\\%03o''", (unsigned)(unsigned char)*at);
         else
-            bw_buffer_append_byte(text, *at);
+            bw_buffer_append(text, is_special ? piece.data : name + i,
+                             is_special ? piece.length : step);
+    }
     bw_buffer_append_byte(text, '\'');
 }
 
