@@ -44,14 +44,8 @@ lacks() {
 }
 
 # await: waits until the last event in the box is the one awaited.
-await() {
-    local tries
-    for ((tries = 0; tries < 400; tries++)); do
-        grep -q "$awaited" < <("$PROGRAM" blackbox --last 1 "$box" 2> /dev/null) && return
-        sleep 0.05
-    done
-    fail "the run does not come to '$awaited'"
-}
+has_come() { grep -q "$awaited" < <("$PROGRAM" blackbox --last 1 "$box" 2> /dev/null); }
+await() { soon has_come || fail "the run does not come to '$awaited'"; }
 
 # start ARGUMENTS...: runs the program until it stalls; $process is its number.
 start() {
@@ -108,10 +102,7 @@ done
 : > "$WORK/run.err" # or what the last run has said is taken for what this one says
 "$PROGRAM" --probe fop-wind "${stall[@]}" "$image" > /dev/null 2> "$WORK/run.err" < /dev/null &
 process=$!
-for ((tries = 0; tries < 400; tries++)); do
-    grep -q 'xlator=delay-gen' "$WORK/run.err" && break
-    sleep 0.05
-done
+soon grep -q 'xlator=delay-gen' "$WORK/run.err"
 stop SEGV
 status=$?
 holds "in memory: status $status" [ "$status" -eq 139 ]

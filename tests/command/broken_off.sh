@@ -11,13 +11,8 @@ archive=$WORK/archive
 slow=debug/delay-gen@device-1,kind=data,delay=20ms
 bad=debug/error-gen@device-1,kind=data
 
-gone() { # Waits for a moment: nobody waits for a program that is killed to clean up.
-    for _ in {1..100}; do
-        [ -e "$archive" ] || return 0
-        sleep 0.02
-    done
-    return 1
-}
+# Nobody waits for a program that is killed to clean up.
+gone() { soon [ ! -e "$archive" ]; }
 
 expect "an archive" 0 - tar -qf "$archive" "$plain"
 holds "is there" tar -tf "$archive"
@@ -53,10 +48,7 @@ for signal in INT TERM HUP KILL; do
     (trap - INT
         exec "$PROGRAM" tar -q -j 1 --insert $slow -f "$archive" "$compressed" 2> "$WORK/err") &
     program=$!
-    for _ in {1..100}; do
-        [ -s "$archive" ] && break
-        sleep 0.02
-    done
+    soon [ -s "$archive" ]
     kill -$signal $program
     wait $program 2> /dev/null
     status=$?

@@ -193,7 +193,7 @@ for signal in INT TERM; do
             --insert debug/delay-gen@device-1,delay=20ms "$plain") \
         > "$WORK/out" 2> "$WORK/err" &
     child=$!
-    for _ in $(seq 100); do [ -e "$WORK/sarif" ] && break; sleep 0.02; done
+    soon [ -e "$WORK/sarif" ]
     kill -$signal $child
     wait $child
     is "SIG$signal" $? 8

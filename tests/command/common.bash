@@ -15,6 +15,17 @@ skip() { skipped=$((skipped + 1)); printf 'skipped: %s\n' "$1"; }
 # timeout SECONDS COMMAND...: SLOWNESS times as long where the machine is emulated.
 timeout() { command timeout "$(($1 * ${SLOWNESS:-1}))" "${@:2}"; }
 
+# soon COMMAND...: waits until the command succeeds, which it does at once on an idle machine; fails
+# after a minute.
+soon() {
+    local tries
+    for ((tries = 0; tries < 3000 * ${SLOWNESS:-1}; tries++)); do
+        "$@" && return
+        sleep 0.02
+    done
+    return 1
+}
+
 # holds DESCRIPTION COMMAND...: the command must succeed.
 holds() {
     local what=$1

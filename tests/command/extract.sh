@@ -135,7 +135,7 @@ if "${CC:-cc}" -shared -fPIC -w -o "$WORK/named.so" "$WORK/named.c" -ldl 2> /dev
         set -m # what runs in the background gets SIGINT as well
         SLOW=1 LD_PRELOAD=$WORK/named.so "$PROGRAM" extract -q --skip-existing -C "$out" \
             "$compressed" /zstd &
-        for _ in {1..400}; do if [ "$(unfinished)" = 0 ]; then sleep 0.05; else break; fi; done
+        soon eval '[ "$(unfinished)" = 1 ]'
         is "an unfinished file" "$(unfinished)" 1
         kill "-$1" $!
         wait $!

@@ -221,7 +221,7 @@ ends "a statedump that cannot be made" 2
 "$PROGRAM" --statedump "$WORK/live" --insert debug/delay-gen@device-1,delay=1s,kind=tree-block \
     --insert "debug/trace@verify,file=$WORK/trace" "$plain" > /dev/null 2> "$WORK/err" &
 walker=$!
-for _ in $(seq 100); do [ -s "$WORK/trace" ] && break; sleep 0.1; done
+soon [ -s "$WORK/trace" ]
 for _ in $(seq 20); do # until the file system is open nobody listens
     kill -USR1 "$walker" 2> /dev/null || break
     sleep 0.5

@@ -25,15 +25,9 @@ mount() {
     timeout 20 "$PROGRAM" mount --background "$@" "$mnt" 2> "$WORK/messages" < /dev/null
 }
 unmount() { fusermount3 -u "$@" "$mnt"; }
-# gone: whether the mount is, after a while.
-gone() {
-    local i
-    for ((i = 0; i < 100; i++)); do
-        grep -q " $mnt " /proc/mounts || return 0
-        sleep 0.02
-    done
-    return 1
-}
+is_mounted() { grep -q " $mnt " /proc/mounts; }
+is_unmounted() { ! is_mounted; }
+gone() { soon is_unmounted; }
 
 if ! why=$(have_mount "$image" "$mnt") || ! gone; then
     skip "the mount: $why"
@@ -73,10 +67,7 @@ unmount && gone
 # In the foreground: damage, and a signal while it is in use.
 "$PROGRAM" mount "$WORK"/fx/bad-data/dev1.img "$mnt" 2> "$WORK/err" < /dev/null &
 program=$!
-for ((i = 0; i < 100; i++)); do
-    grep -q " $mnt " /proc/mounts && break
-    sleep 0.02
-done
+soon is_mounted
 find "$mnt" -type f -exec cat {} + > "$WORK/all" 2> "$WORK/errors"
 is "lost data are errors" "$(grep -vc 'Input/output error' "$WORK/errors")" 0
 holds "some are lost" test -s "$WORK/errors"

@@ -51,12 +51,8 @@ same() {
 
 # gone WHAT: no socket and no helper are left, soon.
 gone() {
-    local i
-    for ((i = 0; i < 300; i++)); do
-        compgen -G "$WORK/btrfs-walk-*" > /dev/null || { pass; return; }
-        sleep 0.01
-    done
-    fail "$1: left: $(echo "$WORK"/btrfs-walk-*)"
+    nothing_left() { ! compgen -G "$WORK/btrfs-walk-*" > /dev/null; }
+    soon nothing_left && pass || fail "$1: left: $(echo "$WORK"/btrfs-walk-*)"
 }
 
 containers() {

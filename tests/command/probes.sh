@@ -228,10 +228,7 @@ for signal in INT TERM HUP; do
             "$plain" \
             > "$WORK/out" 2> "$WORK/err" &
         pid=$!
-        for _ in $(seq 100); do
-            grep -q 'xlator=delay-gen' < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null) && break
-            sleep 0.1
-        done
+        soon eval 'grep -q xlator=delay-gen < <("$PROGRAM" blackbox "$WORK/box" 2> /dev/null)'
         kill -"$signal" "$pid"
         wait "$pid" 2> /dev/null
         equal "SIG$signal, $output" "$?" $((128 + $(kill -l "$signal")))

@@ -86,11 +86,11 @@ expect "many threads" 0 - --insert performance/io-threads@device-1 -j 8 -o size,
 # A program that waits for its reader, looked at from outside.
 exec {reader}< <(exec "$PROGRAM" tar "$image")
 waiting=$!
-for ((i = 0; i < 3000; i++)); do
-    grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status" && [ \
-        "$(find "/proc/$waiting/task" -maxdepth 1 2> /dev/null | wc -l)" -gt 2 ] && break
-    sleep 0.01
-done
+is_confined() {
+    grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status" &&
+        [ "$(find "/proc/$waiting/task" -maxdepth 1 2> /dev/null | wc -l)" -gt 2 ]
+}
+soon is_confined
 holds "no privileges can be gained" grep -q '^NoNewPrivs:.*1' "/proc/$waiting/status"
 if [ $seccomp -eq 0 ]; then
     holds "all threads are confined" [ \

@@ -104,7 +104,7 @@ if [ -e "$WORK/image" ]; then
     resize 123456789 $((odd + (8 << 40)))
     : > "$WORK/lines"
     "$PROGRAM" sum "$WORK/image" /a /b > "$WORK/lines" 2> "$WORK/err" &
-    for _ in {1..400}; do [ -s "$WORK/lines" ] && break; sleep 0.1; done
+    soon [ -s "$WORK/lines" ]
     is "hashes do not wait for a slow file" "$(cut -d ' ' -f 3 "$WORK/lines")" /a
     kill $!
     wait $! 2> /dev/null

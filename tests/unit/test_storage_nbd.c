@@ -40,7 +40,7 @@ static struct bw_error *try_set_up(struct setup *setup, const char *timeout)
 
 static void set_up(struct setup *setup)
 {
-    expect_success(try_set_up(setup, "5s"));
+    expect_success(try_set_up(setup, "30s"));
     assert_int_equal(bw_xlator_size(setup->layer), SIZE);
 }
 
@@ -201,8 +201,8 @@ static void test_servers_that_fail(void **state)
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct setup setup = {.server = {.fault = cases[i].fault, .patience = cases[i].patience}};
-        /* Only the silent server is waited for. */
-        expect_success(try_set_up(&setup, cases[i].fault == NBD_SILENT ? "200ms" : "10s"));
+        /* Only the silent server takes as long; the others must not on a machine that is busy. */
+        expect_success(try_set_up(&setup, "10s"));
         if (cases[i].patience)
             expect_success(read_at(&setup, 0));
         expect_error(read_at(&setup, 4096), BW_ERROR_SYSTEM, "the server of nbd+unix");
