@@ -75,7 +75,7 @@ static uint32_t number_of_owner(struct bw_found_index *index, uint64_t id)
 {
     pthread_mutex_lock(&index->lock);
     uint32_t number = bw_map_get(&index->owner_numbers, id);
-    if (number == UINT32_MAX && index->owner_count < UINT32_MAX &&
+    if (number == UINT32_MAX && index->owner_count < BW_FOUND_MOST_OWNER &&
         BW_ARRAY_RESERVE(index->owners, index->owner_count, index->owner_capacity) &&
         bw_map_put(&index->owner_numbers, id, (uint32_t)index->owner_count)) {
         number = (uint32_t)index->owner_count;
@@ -112,21 +112,26 @@ enum bw_found_kind bw_found_recognise(const struct bw_found_identity *identity,
                                      .generation = bw_get64(header->generation),
                                      .first_objectid = first.objectid,
                                      .first_offset = first.offset,
-                                     .owner = number,
-                                     .items = (uint16_t)node.item_count,
+                                     .owner = number & BW_FOUND_MOST_OWNER,
                                      .first_type = first.type,
-                                     .level = node.level};
+                                     .level = node.level & BW_FOUND_MOST_LEVEL,
+                                     .filled = node.item_count > 0};
     return BW_FOUND_BLOCK;
 }
 
 /* The list. */
 
+static int compare_with(const struct bw_found_block *block, uint64_t bytenr, uint64_t generation)
+{
+    return block->bytenr != bytenr           ? (block->bytenr > bytenr) - (block->bytenr < bytenr)
+           : block->generation != generation ? (block->generation > generation) * 2 - 1
+                                             : 0;
+}
+
 static int compare(const void *left, const void *right)
 {
-    const struct bw_found_block *a = left, *b = right;
-    return a->bytenr != b->bytenr           ? (a->bytenr > b->bytenr) - (a->bytenr < b->bytenr)
-           : a->generation != b->generation ? (a->generation > b->generation) * 2 - 1
-                                            : 0;
+    const struct bw_found_block *other = right;
+    return compare_with(left, other->bytenr, other->generation);
 }
 
 /* Threads end their tasks nearly in order, so the place of a batch is near the end. What does not
@@ -218,7 +223,6 @@ void bw_found_sort(struct bw_found_index *index)
 const struct bw_found_block *bw_found_find(const struct bw_found_index *index, uint64_t bytenr,
                                            uint64_t generation)
 {
-    const struct bw_found_block wanted = {.bytenr = bytenr, .generation = generation};
     const struct bw_found_block *blocks = index->blocks;
     size_t count = index->count;
     if (count && index->parts) {
@@ -228,6 +232,6 @@ const struct bw_found_block *bw_found_find(const struct bw_found_index *index, u
         count = index->starts[part + 1] - index->starts[part];
         blocks += index->starts[part];
     }
-    const size_t at = BW_FIRST_INDEX(i, count, compare(&blocks[i], &wanted) >= 0);
-    return at < count && compare(&blocks[at], &wanted) == 0 ? &blocks[at] : NULL;
+    const size_t at = BW_FIRST_INDEX(i, count, compare_with(&blocks[i], bytenr, generation) >= 0);
+    return at < count && compare_with(&blocks[at], bytenr, generation) == 0 ? &blocks[at] : NULL;
 }

@@ -11,18 +11,23 @@
 #include "base/map.h"
 #include "fs/fs.h"
 
-/** A tree block that was found: 40 bytes. What identifies it is (bytenr, generation). */
-struct bw_found_block {
+/** How many trees there may be, more than there will ever be, and their levels. */
+#define BW_FOUND_MOST_OWNER ((1u << 20) - 1)
+#define BW_FOUND_MOST_LEVEL (BW_MAX_LEVEL - 1u)
+
+/** A tree block that was found: 36 bytes. What identifies it is (bytenr, generation). */
+struct __attribute__((packed, aligned(4))) bw_found_block {
     uint64_t bytenr; /**< its logical address */
     uint64_t generation;
     uint64_t first_objectid, first_offset; /**< of its first key; zeros if it has no items */
-    uint32_t owner;                        /**< number of its tree in bw_found_index.owners */
-    uint16_t items;                        /**< of a leaf; pointers of a node */
-    uint8_t first_type;                    /**< of its first key */
-    uint8_t level;
+    uint32_t owner : 20;                   /**< number of its tree in bw_found_index.owners */
+    uint32_t first_type : 8;               /**< of its first key */
+    uint32_t level : 3;
+    uint32_t filled : 1; /**< it has items */
 };
 
-static_assert(sizeof(struct bw_found_block) == 40, "what a block costs");
+static_assert(sizeof(struct bw_found_block) == 36, "what a block costs");
+static_assert(BW_FOUND_MOST_LEVEL < 1 << 3, "levels have room");
 
 /** The blocks. To be started with bw_found_init(). */
 struct bw_found_index {

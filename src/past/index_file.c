@@ -32,7 +32,7 @@ struct file_header {
 struct file_block {
     bw_le64 bytenr, generation, first_objectid, first_offset;
     bw_le32 owner;
-    bw_le16 items;
+    bw_le16 filled; /* not 0: it has items */
     uint8_t first_type, level;
 };
 
@@ -84,7 +84,7 @@ static struct file_block pack(const struct bw_found_block *block)
                                .first_objectid = bw_put64(block->first_objectid),
                                .first_offset = bw_put64(block->first_offset),
                                .owner = bw_put32(block->owner),
-                               .items = bw_put16(block->items),
+                               .filled = bw_put16(block->filled),
                                .first_type = block->first_type,
                                .level = block->level};
 }
@@ -129,16 +129,18 @@ struct bw_error *bw_past_write_index(const struct bw_past *past, bw_consumer *co
 
 /* Reading. */
 
-static struct bw_found_block unpack(const struct file_block *block)
+/* False: there is no such owner or level. */
+static bool unpack(const struct file_block *block, struct bw_found_block *found)
 {
-    return (struct bw_found_block){.bytenr = bw_get64(block->bytenr),
-                                   .generation = bw_get64(block->generation),
-                                   .first_objectid = bw_get64(block->first_objectid),
-                                   .first_offset = bw_get64(block->first_offset),
-                                   .owner = bw_get32(block->owner),
-                                   .items = bw_get16(block->items),
-                                   .first_type = block->first_type,
-                                   .level = block->level};
+    *found = (struct bw_found_block){.bytenr = bw_get64(block->bytenr),
+                                     .generation = bw_get64(block->generation),
+                                     .first_objectid = bw_get64(block->first_objectid),
+                                     .first_offset = bw_get64(block->first_offset),
+                                     .owner = bw_get32(block->owner) & BW_FOUND_MOST_OWNER,
+                                     .first_type = block->first_type,
+                                     .level = block->level & BW_FOUND_MOST_LEVEL,
+                                     .filled = bw_get16(block->filled) > 0};
+    return found->owner == bw_get32(block->owner) && found->level == block->level;
 }
 
 bool bw_past_is_index(const void *bytes, size_t size)
@@ -160,8 +162,7 @@ static bool read_blocks(struct bw_found_index *index, const struct file_block *b
     index->capacity = count;
     for (; index->count < count; index->count++) {
         struct bw_found_block *block = &index->blocks[index->count];
-        *block = unpack(&blocks[index->count]);
-        if (block->owner >= index->owner_count || block->level >= BW_MAX_LEVEL ||
+        if (!unpack(&blocks[index->count], block) || block->owner >= index->owner_count ||
             (index->count && block[-1].bytenr >= block->bytenr &&
              (block[-1].bytenr > block->bytenr || block[-1].generation >= block->generation)))
             return false;

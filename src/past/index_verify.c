@@ -6,8 +6,8 @@
 #include "base/pool.h"
 #include "past/past.h"
 
-/* The reading under way. A block that is not there any more gets the level GONE. */
-enum { GONE = UINT8_MAX };
+/* The reading under way. A block that is not there any more gets an owner that no block has. */
+enum { GONE = BW_FOUND_MOST_OWNER };
 
 struct verifying {
     struct bw_past *past;
@@ -25,7 +25,7 @@ static bool is_as_recorded(const struct bw_past *past, const struct bw_found_blo
                                 : node.level     ? bw_node_key(&node, 0)
                                                  : bw_leaf_key(&node, 0);
     return bw_get64(header->owner) == bw_found_owner(&past->index, block) &&
-           node.item_count == block->items && bw_key_compare(&first, &recorded) == 0;
+           (node.item_count > 0) == block->filled && bw_key_compare(&first, &recorded) == 0;
 }
 
 static void read_batch(struct verifying *verifying, size_t begin, size_t count, uint8_t *buffer)
@@ -44,7 +44,7 @@ static void read_batch(struct verifying *verifying, size_t begin, size_t count, 
     for (size_t i = 0; i < count; i++) {
         struct bw_found_block *block = &past->index.blocks[begin + i];
         if (requests[i].error || !is_as_recorded(past, block, requests[i].buffer))
-            block->level = GONE;
+            block->owner = GONE;
         bw_error_free(requests[i].error);
     }
 }
@@ -74,7 +74,7 @@ struct bw_error *bw_past_verify_index(struct bw_past *past, unsigned threads)
     bw_pool_destroy(pool);
     size_t kept = 0;
     for (size_t i = 0; i < index->count; i++)
-        if (index->blocks[i].level != GONE)
+        if (index->blocks[i].owner != GONE)
             index->blocks[kept++] = index->blocks[i];
     index->count = kept;
     return verifying.no_memory ? bw_error_no_memory() : NULL;

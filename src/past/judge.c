@@ -61,7 +61,7 @@ static bool agrees(const struct bw_judge *judge, const struct bw_found_block *bl
     return block->level == expectation->level &&
            bw_node_may_belong(expectation->owner, bw_found_owner(judge->index, block)) &&
            (!expectation->has_first_key ||
-            (block->items && bw_key_compare(&first, &expectation->first_key) == 0));
+            (block->filled && bw_key_compare(&first, &expectation->first_key) == 0));
 }
 
 /* Blocks that are not in the index. */
