@@ -141,6 +141,7 @@ refused "--inum 'x'" --inum x
 holds "-name and others" cmp <("$PROGRAM" "$plain" -name '0?.txt' -size +1c ! -empty -print0) \
     <("$PROGRAM" -0 --name '0?.txt' --size +1c --not --empty "$plain")
 holds "an argument is none" [ -z "$("$PROGRAM" --name -type "$plain")" ]
+refused "invalid argument of --threads: !" -j '!'
 lists "either" $'/docs/second name of large.bin\n/docs/pipe\n/source/large.bin\n/kinds/fifo' \
     -size +15k -size -30k -or -type p "$plain"
 lists "not" $'/\n/docs' --maxdepth 1 -type f,d -not -name '[a-ce-z]*' --not --name data "$plain"

@@ -79,6 +79,19 @@ expect "readlink" 0 - readlink "$plain" /docs/symbolic-link /collisions/hash-308
 holds "two targets" out_is $'../source\nnowhere'
 expect "readlink, ended by NUL" 0 - readlink -0 "$plain" /docs/symbolic-link
 holds "a NUL" cmp "$WORK/out" <(printf '../source\0')
+if have_terminal && have python3; then
+    cp --sparse=always "$plain" "$WORK/odd"
+    python3 "$ROOT/tests/support/patch_image.py" "$WORK/odd" 2e2e2f736f75726365 2e2e2f1b6f75726365
+    script -qec "$PROGRAM readlink '$WORK/odd' /docs/symbolic-link" /dev/null < /dev/null |
+        tr -d '\r' > "$WORK/out"
+    holds "a terminal gets no control bytes" out_is '../\033ource'
+    script -qec "$PROGRAM readlink -0 '$WORK/odd' /docs/symbolic-link" /dev/null < /dev/null \
+        > "$WORK/out"
+    holds "but with -0 the bytes of the target" cmp "$WORK/out" <(printf '../\033ource\0')
+    rm "$WORK/odd"
+else
+    skip "targets on a terminal: script(1) or python3 is missing, or there is no pseudo-terminal"
+fi
 expect "readlink of what is no link" 1 '/top-file: not a symbolic link' readlink "$plain" \
     /top-file /docs/symbolic-link
 holds "the other is answered" out_is ../source

@@ -139,23 +139,28 @@ static void release(struct served *served, uint32_t opcode, uint64_t node, uint6
     assert_int_equal(ask(served, opcode, node, &in, sizeof in, NULL, 0), 0);
 }
 
+/* How many bytes an entry takes of an answer. What fills them up behind its name is zero. */
+static size_t size_of_entry(const struct fuse_dirent *entry, size_t before)
+{
+    static const char zeros[sizeof(uint64_t)] = {0};
+    const size_t end = before + FUSE_NAME_OFFSET + entry->namelen, size = FUSE_REC_ALIGN(end);
+    assert_memory_equal(entry->name + entry->namelen, zeros, size - end);
+    return size;
+}
+
 /* Lists a directory with answers of a size, and returns how many names came, or -1 for an error. */
 static int list(struct served *served, uint64_t node, bool plus, uint32_t size)
 {
     const uint64_t handle = open_node(served, FUSE_OPENDIR, node);
+    const size_t before = plus ? offsetof(struct fuse_direntplus, dirent) : 0;
     uint64_t offset = 0;
     int count = 0;
     const uint32_t opcode = plus ? FUSE_READDIRPLUS : FUSE_READDIR;
     int problem;
     while (!(problem = ask_read(served, opcode, node, handle, offset, size)) && served->length)
         for (size_t at = 0; at < served->length; count++) {
-            const struct fuse_dirent *entry =
-                (const void *)(served->answer.bytes + at +
-                               (plus ? offsetof(struct fuse_direntplus, dirent) : 0));
-            at +=
-                plus ? FUSE_DIRENTPLUS_SIZE((
-                           const struct fuse_direntplus *)(const void *)(served->answer.bytes + at))
-                     : FUSE_DIRENT_SIZE(entry);
+            const struct fuse_dirent *entry = (const void *)(served->answer.bytes + at + before);
+            at += size_of_entry(entry, before);
             assert_int_equal(entry->off, offset + 1);
             offset = entry->off;
         }
