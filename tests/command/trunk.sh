@@ -61,6 +61,9 @@ expect "the log" 1 'after generation 7: it is replayed' sum -v "${copies[0]}"
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" log-tree
 holds "is replayed on what was put together" \
     cmp <("$PROGRAM" sum "$BUILD/fixtures/log-tree/dev1.img") "$WORK/out"
+expect "root items" 1 'the root tree is lost' dump -t root "${copies[0]}"
+is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid" { latest = $2 }
+    $1 == "last_snapshot" { print $2 == latest }' "$WORK/out" | sort | uniq -c | xargs)" '8 1'
 images subvolumes # the top-level subvolume is lost
 python3 "$ROOT/tests/support/erase_trees.py" 5 "${copies[@]}"
 expect "a subvolume that nothing leads to" 1 'the path of subvolume 263 is lost' \

@@ -173,6 +173,29 @@ static void test_overlapping_ranges(void **state)
     close_fixture(&fixture);
 }
 
+/* A sector that cannot be read takes the block that lies there, and no other one. */
+static void test_bad_sector(void **state)
+{
+    struct fixture fixture = make_fixture();
+    struct bw_device_range whole = {0, 0, UINT64_MAX};
+    struct graph_changes changes = {0};
+    struct bw_fs *fs;
+    unsigned device;
+    uint64_t offset;
+    (void)state;
+    open_fixture(&fixture);
+    const char *path = iw_path(fixture.image, 0);
+    const uint64_t lost = iw_root_block(fixture.image, BW_CSUM_TREE)->logical;
+    assert_true(iw_locate(fixture.image, lost, 1, &device, &offset));
+    insert_layer(&changes, "debug/error-gen@device-1,kind=raw,start=%llu,end=%llu",
+                 (unsigned long long)offset, (unsigned long long)offset + NODESIZE);
+    expect_success(open_changed(&path, 1, &changes, NULL, &fs));
+    const size_t left = sightings_in(fs, &whole, 1);
+    bw_fs_close(fs);
+    assert_int_equal(left + 1, sightings_in(fixture.fs, &whole, 1));
+    close_fixture(&fixture);
+}
+
 /* A leaf with items of a byte, which is `value`; the offsets of their keys end with 0. */
 static void add_leaf(struct bw_newest *newest, uint64_t rank, const uint64_t *offsets,
                      uint8_t value)
@@ -308,10 +331,11 @@ static void test_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_index),        cmocka_unit_test(test_recognise),
-        cmocka_unit_test(test_file),         cmocka_unit_test(test_overlapping_ranges),
-        cmocka_unit_test(test_claims),       cmocka_unit_test(test_newest),
-        cmocka_unit_test(test_stripe_order), cmocka_unit_test(test_work),
+        cmocka_unit_test(test_index),      cmocka_unit_test(test_recognise),
+        cmocka_unit_test(test_file),       cmocka_unit_test(test_overlapping_ranges),
+        cmocka_unit_test(test_bad_sector), cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_newest),     cmocka_unit_test(test_stripe_order),
+        cmocka_unit_test(test_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
