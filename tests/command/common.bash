@@ -75,6 +75,9 @@ have() { local tool; for tool; do command -v "$tool" > /dev/null || return 1; do
 have_mount() {
     grep -q FUSE=1 "$BUILD/features" || { echo 'built without libfuse 3'; return 1; }
     [ -w /dev/fuse ] && have fusermount3 || { echo 'no /dev/fuse, or no fusermount3'; return 1; }
+    # What the kernel and the program tell each other has the byte order of each.
+    [ "$(od -An -tu1 -j5 -N1 "$PROGRAM")" -eq "$(od -An -tu1 -j5 -N1 "$BASH")" ] ||
+        { echo 'the program is for a machine of another byte order'; return 1; }
     # Who may mount anything may mount this, too: the program is what is tested.
     { unshare -m mount -t tmpfs none "$2" && : <> /dev/fuse; } 2> /dev/null && return
     timeout 20 "$PROGRAM" mount --background "$1" "$2" 2>&1 < /dev/null && fusermount3 -u "$2"
