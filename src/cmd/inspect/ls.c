@@ -388,7 +388,8 @@ static void settle(struct ls_state *ls)
     }
 }
 
-static struct bw_error *make_ready(struct ls_state *ls, struct bw_rows **rows)
+static struct bw_error *make_ready(const struct cmd_common *common, struct ls_state *ls,
+                                   struct bw_rows **rows)
 {
     const struct cmd_selection *selection = &ls->selection;
     const char *no_color = getenv("NO_COLOR");
@@ -406,8 +407,7 @@ static struct bw_error *make_ready(struct ls_state *ls, struct bw_rows **rows)
                                ls->time_style, BW_TIME_STYLES);
     if (ls->full_times)
         ls->times = (struct bw_time_style){0};
-    if (ls->color)
-        BW_TRY(ls_colors_read(&ls->colors));
+    ls->color = ls->color && ls_colors_read(common, &ls->colors) ? ls->color : NEVER;
     return cmd_rows_create(&ls->rows, cmd_ls.record, '\n', terminal, rows);
 }
 
@@ -415,7 +415,7 @@ static int run(const struct cmd_common *common, void *state)
 {
     struct ls_state *ls = state;
     struct bw_rows *rows = NULL;
-    struct bw_error *error = make_ready(ls, &rows);
+    struct bw_error *error = make_ready(common, ls, &rows);
     int status = error ? cmd_fail(common, error) : list_image(common, ls, rows);
     bw_rows_destroy(rows);
     bw_people_destroy(ls->owners);

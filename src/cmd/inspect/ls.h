@@ -153,8 +153,9 @@ struct bw_error *ls_listing_each(struct ls_listing *listing, const struct cmd_pa
 void ls_listing_print(const struct ls_listing *listing, const struct cmd_paths *paths,
                       struct ls_state *options, bool total, struct bw_buffer *text);
 
-/** Reads LS_COLORS, or takes the colours of ls. BW_ERROR_USAGE if it makes no sense. */
-struct bw_error *ls_colors_read(struct ls_colors *colors);
+/** Reads LS_COLORS, or takes the colours of ls. False, after a warning: it makes no sense, and
+ * there are no colours. */
+bool ls_colors_read(const struct cmd_common *common, struct ls_colors *colors);
 
 /** Whether they depend on what links lead to. */
 bool ls_colors_follow(const struct ls_colors *colors);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "cmd/inspect/ls.h"
 
 /* Names of the kinds, and what they are without LS_COLORS. */
@@ -115,7 +116,7 @@ static bool take_kind(struct ls_colors *colors, char **text)
     return is_ignored(name);
 }
 
-struct bw_error *ls_colors_read(struct ls_colors *colors)
+static struct bw_error *read_colors(struct ls_colors *colors)
 {
     const char *variable = getenv("LS_COLORS");
     for (size_t i = 0; i < LS_COLOR_KINDS; i++)
@@ -128,9 +129,19 @@ struct bw_error *ls_colors_read(struct ls_colors *colors)
         if (*text == ':')
             text++;
         else if (!(*text == '*' ? take_suffix : take_kind)(colors, &text))
-            return bw_error_create(BW_ERROR_USAGE, "LS_COLORS makes no sense from '%.8s' on", text);
+            return bw_error_create(BW_ERROR_USAGE,
+                                   "there are no colours: LS_COLORS makes no sense from '%.8s' on",
+                                   text);
     }
     return NULL;
+}
+
+bool ls_colors_read(const struct cmd_common *common, struct ls_colors *colors)
+{
+    BW_AUTO_ERROR struct bw_error *error = read_colors(colors);
+    if (error)
+        cmd_tell((void *)(uintptr_t)common, BW_WARNING, error);
+    return !error;
 }
 
 void ls_colors_free(struct ls_colors *colors)
