@@ -54,6 +54,9 @@ struct bw_free_space {
     struct bw_item_stream stream;
     size_t extra_count; /* block groups that do not exist */
     struct bw_key first_extra;
+    uint64_t extra_end; /* of the last one: what lies before belongs to it */
+    size_t stray_count; /* records of free space of no block group at all */
+    struct bw_key first_stray;
     uint32_t bit;      /* of the bitmap that is the present item */
     uint64_t promised; /* runs */
     uint32_t flags;

@@ -14,12 +14,17 @@ static struct bw_subject subject_of_group(const struct bw_free_space *self)
     return bw_free_space_subject(self, BW_FREE_SPACE_TREE, &key);
 }
 
-/* An item in no block group: the ranges of a block group are not counted. */
+/* An item in no block group. The records of one that does not exist go with it. */
 static void skip_item(struct bw_free_space *self)
 {
     const struct bw_key *key = &self->stream.item.key;
-    if (key->type == BW_FREE_SPACE_INFO && !self->extra_count++)
-        self->first_extra = *key;
+    if (key->type == BW_FREE_SPACE_INFO) {
+        if (!self->extra_count++)
+            self->first_extra = *key;
+        self->extra_end = key->objectid + key->offset;
+    } else if (key->objectid >= self->extra_end && !self->stray_count++) {
+        self->first_stray = *key;
+    }
     bw_item_stream_next(&self->stream);
 }
 
@@ -127,21 +132,30 @@ static void leave(const struct bw_free_space *self)
                       self->run_count);
 }
 
+static void report_extra(const struct bw_free_space *self, const struct bw_key *key, size_t count,
+                         const char *what)
+{
+    const struct bw_subject subject = {
+        .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
+                    .tree = BW_FREE_SPACE_TREE,
+                    .key = *key,
+                    .logical = key->objectid,
+                    .length = key->offset}};
+    if (count && !self->check->groups.incomplete)
+        bw_check_find(self->check, BW_CODE_free_space_extra, &subject, "from here on, %s: %zu",
+                      what, count);
+}
+
 static struct bw_error *end(struct bw_free_space *self, struct bw_error *error)
 {
     while (!error && !self->stream.ended)
         skip_item(self);
-    if (self->extra_count && !error && !self->check->groups.incomplete) {
-        const struct bw_key *key = &self->first_extra;
-        const struct bw_subject subject = {
-            .finding = {.known = BW_KNOWN_TREE | BW_KNOWN_KEY | BW_KNOWN_LOGICAL | BW_KNOWN_LENGTH,
-                        .tree = BW_FREE_SPACE_TREE,
-                        .key = *key,
-                        .logical = key->objectid,
-                        .length = key->offset}};
-        bw_check_find(self->check, BW_CODE_free_space_extra, &subject,
-                      "%zu block groups from here on do not exist", self->extra_count);
-    }
+    if (!error)
+        report_extra(self, &self->first_extra, self->extra_count, "block groups that do not exist");
+    /* What is lost may be the information of their block group. */
+    if (!error && !self->stream.lost)
+        report_extra(self, &self->first_stray, self->stray_count,
+                     "records of free space in no block group");
     return bw_item_stream_end(&self->stream, error);
 }
 

@@ -70,6 +70,11 @@ finds plain free-space-count 10 13631488 198 8388608 add 0 4 1
 finds plain free-space-missing 10 63963136 198 - delete
 finds plain free-space-differs 10 13656064 199 - key 13656064 199 4096
 finds plain super-used super 120 8 123
+cp --sparse=always "$fixtures/plain/dev1.img" "$WORK/image"
+change "$WORK/image" 10 1048576 198 4194304 delete
+expect "a record of no block group" 0 - check -q "$WORK/image"
+holds "it is a note" grep -q '^note free-space-extra .*(1048576 FREE_SPACE_EXTENT 4194304): from '\
+'here on, records of free space in no block group: 1 ' "$WORK/out"
 
 # A space cache: 16 pages, of which the first has extents and the second a bitmap. What the kernel
 # would not use is no error.
