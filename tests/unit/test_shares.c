@@ -65,10 +65,47 @@ static void test_groups_of_snapshots(void **state)
     iw_destroy(image);
 }
 
+static bool stop(void *context)
+{
+    ++*(unsigned *)context;
+    return false;
+}
+
+/* Who stops it at once has nothing read, and hears of no damage. */
+static void test_stop(void **state)
+{
+    (void)state;
+    struct iw_image *image = make_image();
+    struct report_log log = {0};
+    struct bw_fs *fs;
+    struct bw_shares *shares;
+    unsigned asked = 0;
+    struct bw_shares_options options = {.struct_size = sizeof options, .threads = 1};
+    iw_corrupt(image, iw_block_find(image, BW_EXTENT_TREE, 0, 0)->logical, IW_ALL_COPIES, 0,
+               NODESIZE, IW_ZERO);
+    expect_success(open_image(image, &log, &fs));
+    expect_success(bw_shares_open(fs, &options, &shares));
+    assert_true(log.counts[BW_DAMAGE] > 0);
+    bw_shares_close(shares);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    log = (struct report_log){0};
+    options.progress = stop;
+    options.context = &asked;
+    expect_success(open_image(image, &log, &fs));
+    expect_error(bw_shares_open(fs, &options, &shares), BW_ERROR_STOPPED, NULL);
+    assert_true(asked > 0);
+    assert_int_equal(log.counts[BW_DAMAGE], 0);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    iw_destroy(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_of_snapshots),
+        cmocka_unit_test(test_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
