@@ -2,7 +2,7 @@
 /*
  * Lost blocks: images with one copy of everything, of which each block of the top-level subvolume
  * is destroyed in turn. The walk must list what the model in tests/support/recoverable.c can still
- * tell, nothing besides, and say that something is lost.
+ * tell, nothing besides, and say that something is lost. Also single entries that are damaged.
  */
 #include "support/walk_helpers.h"
 
@@ -240,6 +240,34 @@ static void test_lost_blocks_of_the_root_tree(void **state)
     }
 }
 
+/* An entry that cannot be read, in a leaf that can: the name is told by the inode. */
+static void test_single_entries(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    struct iw_image *image = fixture.image;
+    enum { FIRST = 2 }; /* index of the first entry of a directory */
+    const char *example;
+    for (unsigned i = 0; i < FILES; i++)
+        make_file(image, TOP, "file", i);
+    struct iw_paths expected = iw_expected_paths(image);
+    assert_int_equal(expected.count, FILES);
+    struct bw_disk_dir_item *entry =
+        iw_item_bytes(image, FS, (struct bw_key){TOP, BW_DIR_INDEX, FIRST}, NULL);
+    ((char *)(entry + 1))[1] = '/';
+    entry = iw_item_bytes(image, FS, (struct bw_key){TOP, BW_DIR_INDEX, FIRST + 3}, NULL);
+    entry->name_length = bw_put16(99);
+    iw_item(image, FS, (struct bw_key){TOP, BW_DIR_INDEX, FIRST + FILES - 1}, "", 0);
+    open_fixture(&fixture);
+    struct walk_result result = walk_fs(fixture.fs, &(struct bw_walk_options){0});
+    assert_int_equal(count_missing(&result, &expected, &example), 0);
+    assert_int_equal(result.count, FILES);
+    assert_int_equal(report_log_count(&fixture.log, "directory inode 256: an entry "), 3);
+    walk_result_free(&result);
+    iw_paths_free(&expected);
+    close_fixture(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +277,7 @@ int main(void)
         cmocka_unit_test(test_lost_subvolume_entry),
         cmocka_unit_test(test_shared_block_is_reported_once),
         cmocka_unit_test(test_lost_blocks_of_the_root_tree),
+        cmocka_unit_test(test_single_entries),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
