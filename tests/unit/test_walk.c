@@ -292,6 +292,26 @@ static void test_again(void **state)
     iw_destroy(image);
 }
 
+/* The greatest key that an entry of a directory can have, also as the first one of a node. */
+static void test_last_index(void **state)
+{
+    (void)state;
+    for (unsigned pointers = 4; pointers <= 16; pointers++) {
+        struct iw_image *image = iw_create(&(struct iw_options){
+            .nodesize = 4096, .items_per_leaf = 1, .pointers_per_node = pointers});
+        const uint64_t directory = iw_directory(image, FS, TOP, "directory");
+        const uint64_t file = iw_file(image, FS, directory, "first");
+        iw_entry(image, FS,
+                 &(struct iw_entry){.directory = directory,
+                                    .name = "last",
+                                    .type = BW_FILE_REGULAR,
+                                    .location = {file, BW_INODE_ITEM, 0},
+                                    .index = UINT64_MAX,
+                                    .without_item = true});
+        check_and_destroy(image);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_consumer_stops),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_last_index),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
