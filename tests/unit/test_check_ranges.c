@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* src/check/bad_ranges.c and summed.c: bad sectors are joined to findings, and checksums are handed
- * out chunk by chunk. */
+/* src/check/bad_ranges.c, summed.c and data.c: bad sectors are joined to findings, checksums are
+ * handed out chunk by chunk, and data are read in windows. */
 #include "check/bad_ranges.h"
+#include "check/data.h"
 #include "check/summed.h"
 #include "support/walk_helpers.h"
 
@@ -241,13 +242,38 @@ static void test_summed_scan(void **state)
     free_bed(&bed);
 }
 
+/* More ranges than fit into a window: each is read once. */
+static void test_windows(void **state)
+{
+    (void)state;
+    enum { RANGES = 70000 };
+    static const uint8_t zeros[SECTOR];
+    uint8_t checksum[BW_CSUM_SIZE];
+    struct bed bed;
+    make_bed(&bed,
+             iw_create(&(struct iw_options){.data_chunks = 1, .device_extent_length = 288 << 20}));
+    bw_checksum_compute(BW_CHECKSUM_CRC32C, zeros, SECTOR, checksum);
+    struct bw_summed range = {
+        .chunk = bw_check_chunk(&bed.check, bed.data), .length = SECTOR, .checksums = checksum};
+    struct bw_data_check *data = bw_data_check_begin(&bed.check);
+    assert_non_null(data);
+    for (unsigned i = 0; i < RANGES; i++) {
+        range.logical = bed.data + (uint64_t)i * SECTOR;
+        expect_success(bw_data_check_take(data, &range));
+    }
+    expect_success(bw_data_check_end(data, NULL));
+    expect_success(bw_findings_flush(&bed.check));
+    assert_int_equal(bed.check.data_bytes, (uint64_t)RANGES * SECTOR);
+    expect_text(&bed, "");
+    free_bed(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_ranges),
-        cmocka_unit_test(test_open_range),
-        cmocka_unit_test(test_summed_item),
-        cmocka_unit_test(test_summed_scan),
+        cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_open_range),
+        cmocka_unit_test(test_summed_item), cmocka_unit_test(test_summed_scan),
+        cmocka_unit_test(test_windows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
