@@ -6,7 +6,7 @@ set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
 "$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" plain subvolumes raid5-3 lost-tree-extent \
-    lost-leaf-first || exit 1
+    lost-leaf-first raid0-5 || exit 1
 fixtures=$BUILD/fixtures
 plain=$fixtures/plain/dev1.img
 
@@ -74,6 +74,15 @@ page "a lost extent tree" 1 'damage: ' "$fixtures/lost-tree-extent/dev1.img"
 holds "the rest is there" text_has 'Subvolumes and snapshots'
 page "a missing device" 0 'is missing' --check none "$fixtures"/raid5-3/dev[12].img
 holds "is said" text_has 'devices are missing'
+# The check opens the images once more, which takes as many files.
+touch "$WORK/few" && chmod +x "$WORK/few"
+for files in {40..4}; do
+    printf '#!/bin/sh\nulimit -n %s\nexec "%s" "$@"\n' "$files" "$PROGRAM" > "$WORK/few"
+    "$WORK/few" report -o "$WORK/page.html" "$fixtures"/raid0-5/dev*.img 2> "$WORK/err" || break
+done
+PROGRAM=$WORK/few page "a section that fails as a whole" 1 \
+    'damage: cannot open .*dev.\.img: Too many open files' "$fixtures"/raid0-5/dev*.img
+holds "costs itself alone" text_has 'Subvolumes and snapshots'
 expect "no file system" 2 '' report -o "$WORK/none.html" "$ROOT/README.md"
 holds "makes no page" [ ! -s "$WORK/none.html" ]
 expect "an unknown check" 2 'full, quick, none' report --check half "$plain"
