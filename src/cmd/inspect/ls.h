@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts of the ls command: ls.c decides what is listed, ls_listing.c gathers and filters the
- * entries of a directory, ls_sort.c sorts them, ls_print.c writes them, ls_color.c chooses colours.
- */
+/* The parts of the ls command: ls.c has its options, ls_directories.c decides what is listed,
+ * ls_listing.c gathers and filters the entries of a directory, ls_sort.c sorts them, ls_print.c
+ * writes them, ls_color.c chooses colours. */
 #ifndef BW_CMD_LS_H
 #define BW_CMD_LS_H
 
@@ -99,6 +99,11 @@ struct ls_listing {
     struct bw_buffer bytes;
     bool filled; /**< inodes have been read, or tried to */
 };
+
+/** Opens the image and lists what the options and paths say, as rows unless `rows` is NULL. Returns
+ * the exit status. */
+int ls_list_image(const struct cmd_common *common, struct ls_state *state,
+                  const struct bw_rows *rows);
 
 /** Frees what it holds and leaves an empty one. */
 void ls_listing_free(struct ls_listing *listing);
