@@ -41,10 +41,13 @@ def line_like(terminal, regex):
     return line
 
 
-def blocks(child, number):
+def awaits(child, number):
+    """Whether the program blocks a signal, to take it when it likes. An emulator blocks all of them
+    now and then, for a moment."""
     for line in open(f"/proc/{child.pid}/status"):
         if line.startswith("SigBlk:"):
-            return int(line.split()[1], 16) >> (number - 1) & 1
+            blocked = int(line.split()[1], 16)
+            return blocked >> (number - 1) & 1 and not blocked >> (signal.SIGSEGV - 1) & 1
     return False
 
 
@@ -68,7 +71,7 @@ def main(mode, *command):
         print(re.sub(rb"[^\n]*\r\x1b\[K", b"", seen).decode(), end="")
         sys.exit(child.wait())
     if mode.startswith("signal"):
-        while not blocks(child, signal.SIGUSR1):
+        while not awaits(child, signal.SIGUSR1):
             pass
         print(answer_like(child, terminal, mode[7:] or ".*"))
     else:
