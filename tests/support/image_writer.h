@@ -277,6 +277,8 @@ typedef void iw_superblock_editor(struct bw_disk_superblock *superblock, void *c
  */
 void iw_superblock_edit(struct iw_image *image, unsigned device, unsigned copy,
                         iw_superblock_editor *edit, void *closure, bool fix_checksum);
+/** Makes the superblock name the tree BW_REMAP_TREE; its feature is one of the options. */
+void iw_use_remap_tree(struct iw_image *image);
 /** Device offset of a superblock copy, counted from 1. */
 uint64_t iw_superblock_offset(unsigned copy);
 

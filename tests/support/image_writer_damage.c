@@ -296,3 +296,17 @@ void iw_superblock_edit(struct iw_image *image, unsigned device, unsigned copy,
                 (copy == IW_ALL_COPIES || copy == which))
                 edit_superblock(image, i, which, edit, closure, fix_checksum);
 }
+
+static void set_remap_root(struct bw_disk_superblock *superblock, void *closure)
+{
+    const struct iw_block *root = closure;
+    superblock->remap_root = bw_put64(root->logical);
+    superblock->remap_root_generation = superblock->generation;
+}
+
+void iw_use_remap_tree(struct iw_image *image)
+{
+    const struct iw_block *root = iw_root_block(image, BW_REMAP_TREE);
+    iw_superblock_edit(image, IW_ALL_DEVICES, IW_ALL_COPIES, set_remap_root,
+                       (void *)(uintptr_t)root, true);
+}

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* src/check/bad_ranges.c, summed.c and data.c: bad sectors are joined to findings, checksums are
- * handed out chunk by chunk, and data are read in windows. */
+ * handed out chunk by chunk, and data are read in windows. Also what shared.c knows of chunks, and
+ * the order of what a log takes (log_space.c). */
 #include "check/bad_ranges.h"
 #include "check/data.h"
+#include "check/log_space.h"
 #include "check/summed.h"
 #include "support/walk_helpers.h"
 
@@ -39,24 +41,29 @@ static struct iw_image *make_image(void)
     return iw_create(&options);
 }
 
-static uint64_t first_data_chunk(const struct iw_image *image)
+static const struct iw_chunk *first_data_chunk(const struct iw_image *image)
 {
-    for (size_t i = 0; i < iw_chunk_count(image); i++)
-        if (iw_chunk(image, i)->type & BW_GROUP_DATA)
-            return iw_chunk(image, i)->logical;
-    fail();
-    return 0;
+    size_t i = 0;
+    while (!(iw_chunk(image, i)->type & BW_GROUP_DATA))
+        i++;
+    return iw_chunk(image, i);
 }
 
-static void make_bed(struct bed *bed, struct iw_image *image)
+/* With an image that has been written. */
+static void make_bed_of(struct bed *bed, struct iw_image *image)
 {
     *bed = (struct bed){.image = image};
-    iw_write_memory(image);
-    bed->data = first_data_chunk(image);
+    bed->data = first_data_chunk(image)->logical;
     expect_success(open_image(image, &bed->log, &bed->fs));
     bed->options = (struct bw_check_options){.take = take_finding, .all = true, .context = bed};
     bed->check = (struct bw_check){.fs = bed->fs, .options = &bed->options};
     expect_success(bw_check_begin(&bed->check));
+}
+
+static void make_bed(struct bed *bed, struct iw_image *image)
+{
+    iw_write_memory(image);
+    make_bed_of(bed, image);
 }
 
 static void free_bed(struct bed *bed)
@@ -226,7 +233,7 @@ static void test_summed_scan(void **state)
     struct bed bed;
     struct iw_image *layout = make_image();
     iw_write_memory(layout);
-    const uint64_t data = first_data_chunk(layout);
+    const uint64_t data = first_data_chunk(layout)->logical;
     iw_destroy(layout);
     struct iw_image *image = make_image();
     for (unsigned i = 0; i < 3; i++)
@@ -268,12 +275,72 @@ static void test_windows(void **state)
     free_bed(&bed);
 }
 
+/* A chunk with one stripe, of which the first sectors were moved to a chunk with parity, where a
+ * second copy can be computed only. */
+static void test_moved_chunk(void **state)
+{
+    (void)state;
+    const struct iw_options options = {.data_profile = BW_GROUP_RAID5,
+                                       .device_count = 3,
+                                       .data_chunks = 2,
+                                       .incompat_flags = BW_INCOMPAT_REMAP_TREE};
+    struct iw_image *model = iw_create(&options), *image = iw_create(&options);
+    iw_write_memory(model);
+    const struct iw_chunk *first = first_data_chunk(model);
+    const uint64_t data = first->logical;
+    const struct {
+        struct bw_disk_chunk chunk;
+        struct bw_disk_stripe stripe;
+    } old = {{.length = bw_put64(first->length / 2),
+              .owner = bw_put64(BW_EXTENT_TREE),
+              .stripe_length = bw_put64(BW_STRIPE_LENGTH),
+              .type = bw_put64(BW_GROUP_DATA | BW_GROUP_REMAPPED),
+              .sector_size = bw_put32(SECTOR),
+              .stripe_count = bw_put16(1),
+              .sub_stripes = bw_put16(1)},
+             {.devid = bw_put64(1), .offset = bw_put64(first->stripes[0].offset)}};
+    const bw_le64 target = bw_put64(data + first->length);
+    iw_item(image, BW_CHUNK_TREE, (struct bw_key){BW_FIRST_CHUNK, BW_CHUNK_ITEM, data}, &old,
+            sizeof old);
+    iw_item(image, BW_REMAP_TREE, (struct bw_key){data, BW_REMAP, 16 * SECTOR}, &target,
+            sizeof target);
+    iw_write_memory(image);
+    iw_use_remap_tree(image);
+    struct bed bed;
+    make_bed_of(&bed, image);
+    const struct bw_checked_chunk *chunk = bw_check_chunk(&bed.check, data);
+    assert_non_null(chunk);
+    assert_int_equal(chunk->copies, 1);
+    assert_int_equal(chunk->all_copies, 2);
+    iw_destroy(model);
+    free_bed(&bed);
+}
+
+/* What several files have in common is taken once; the shorter one of two pieces comes first. */
+static void test_log_space(void **state)
+{
+    (void)state;
+    struct bed bed;
+    make_bed(&bed, make_image());
+    struct bw_log_space *space = bw_log_space_create();
+    assert_non_null(space);
+    bw_log_space_data(space, bed.data, SECTOR, FS, 300);
+    bw_log_space_data(space, bed.data, 2 * SECTOR, FS, 301);
+    bw_log_space_data(space, bed.data, SECTOR, FS, 302);
+    expect_success(bw_log_space_check(space, &bed.check));
+    expect_success(bw_findings_flush(&bed.check));
+    expect_text(&bed, "log-overlap 0: 0+2, device 0\n");
+    bw_log_space_free(space);
+    free_bed(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bad_ranges),  cmocka_unit_test(test_open_range),
         cmocka_unit_test(test_summed_item), cmocka_unit_test(test_summed_scan),
-        cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_windows),     cmocka_unit_test(test_moved_chunk),
+        cmocka_unit_test(test_log_space),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -246,15 +246,6 @@ static void test_stripes_that_overlap(void **state)
 
 /* The remap-tree feature. */
 
-static void set_remap_root(struct bw_disk_superblock *superblock, void *closure)
-{
-    const struct iw_block *root = closure;
-    superblock->incompat_flags =
-        bw_put64(bw_get64(superblock->incompat_flags) | BW_INCOMPAT_REMAP_TREE);
-    superblock->remap_root = bw_put64(root->logical);
-    superblock->remap_root_generation = superblock->generation;
-}
-
 static void expect_place(const struct bw_device_map *map, uint64_t offset, uint64_t logical,
                          unsigned copy, uint64_t length)
 {
@@ -272,7 +263,7 @@ static void expect_place(const struct bw_device_map *map, uint64_t offset, uint6
 static void test_moved_range(void **state)
 {
     enum { SKIP = 1 << 16, LENGTH = 1 << 17 };
-    const struct iw_options options = {.data_chunks = 2};
+    const struct iw_options options = {.data_chunks = 2, .incompat_flags = BW_INCOMPAT_REMAP_TREE};
     struct iw_image *model = laid_out(&options);
     struct fixture fixture = make(&options);
     const struct iw_chunk *from = iw_chunk(model, 0), *to = iw_chunk(model, 1);
@@ -282,8 +273,7 @@ static void test_moved_range(void **state)
     iw_item(fixture.image, BW_REMAP_TREE, (struct bw_key){from->logical + SKIP, BW_REMAP, LENGTH},
             &target, sizeof target);
     iw_write_memory(fixture.image);
-    iw_superblock_edit(fixture.image, 0, IW_ALL_COPIES, set_remap_root,
-                       (void *)(uintptr_t)iw_root_block(fixture.image, BW_REMAP_TREE), true);
+    iw_use_remap_tree(fixture.image);
     expect_success(open_image(fixture.image, &fixture.log, &fixture.fs));
     expect_success(bw_device_map_open(fixture.fs, &map));
     uint64_t old = from->stripes[0].offset, new = to->stripes[0].offset;
