@@ -79,6 +79,18 @@ else
     skip "comparison with the walk: python3 is not installed"
 fi
 
+# Flags without a name are numbers.
+if have python3; then
+    cp --sparse=always "$plain" "$WORK/flags"
+    inode=$("$PROGRAM" -o inode --name top-file "$plain")
+    holds "the highest flag" change "$WORK/flags" 5 "$inode" 1 0 set 71 1 128
+    expect "a file with it" 0 - stat "$WORK/flags" /top-file
+    holds "shows it" out_has '^Flags: 0x8000000000000000 \(0x8000000000000000\)$'
+    rm "$WORK/flags"
+else
+    skip "flags without a name: python3 is not installed"
+fi
+
 # Control characters in names and values: of a terminal that shows JSON, none may be obeyed.
 if command -v mkfs.btrfs > /dev/null && mkdir "$WORK/names" &&
     touch "$WORK/names/"$'c1-\xc2\x9b31m' &&
