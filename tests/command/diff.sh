@@ -47,6 +47,11 @@ holds "all changes" out_is "$WORK/changes"
 expect "by their ids" 0 - diff "$image" /first "$("$PROGRAM" subvolumes -o path,id "$image" |
     awk '$1 == "/second" { print $2 }')"
 holds "are the same" out_is "$WORK/changes"
+cp --sparse=always "$image" "$WORK/copy"
+holds "top directories without a time of birth" change "$WORK/copy" 256 256 1 0 set 148 8 0 \
+    and 256 256 1 0 set 156 4 0
+expect "snapshots of one origin, by their UUIDs" 0 - diff "$WORK/copy" first second
+holds "have the same inodes" out_is "$WORK/changes"
 expect "a snapshot and itself" 0 - diff "$image" first first
 holds "nothing" out_is /dev/null
 expect "a snapshot and its origin" 0 - diff "$image" third live

@@ -159,6 +159,33 @@ static void test_many_trees(void **state)
     iw_destroy(image);
 }
 
+/* Inodes follow each other in another order than the directories that they are in. */
+static void test_names_out_of_order(void **state)
+{
+    (void)state;
+    struct fixture fixture = make_fixture();
+    struct iw_image *image = fixture.image;
+    struct bw_place place;
+    iw_shape(image, FS, 3, 0, 0);
+    const uint64_t first = iw_directory(image, FS, TOP, "first");
+    const uint64_t second = iw_directory(image, FS, TOP, "second");
+    for (unsigned i = 0; i < FILES; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "file %u", i);
+        iw_file(image, FS, i % 2 ? first : second, name);
+    }
+    iw_write_memory(image);
+    lose_entries(image, first);
+    open_written(&fixture);
+    for (unsigned i = 1; i < FILES; i += 2) {
+        char path[32];
+        snprintf(path, sizeof path, "first/file %u", i);
+        expect_success(bw_lookup(fixture.fs, NULL, path, false, &place));
+        assert_int_equal(place.inode, second + 1 + i);
+    }
+    close_fixture(&fixture);
+}
+
 /* A file of many extents, one sector each, in many leaves. */
 enum { EXTENTS = 60 };
 
@@ -246,10 +273,10 @@ static void test_checksums_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_node),         cmocka_unit_test(test_directories),
-        cmocka_unit_test(test_leaves_as_well),    cmocka_unit_test(test_many_trees),
-        cmocka_unit_test(test_contents),          cmocka_unit_test(test_extents_between),
-        cmocka_unit_test(test_checksums_between),
+        cmocka_unit_test(test_each_node),          cmocka_unit_test(test_directories),
+        cmocka_unit_test(test_leaves_as_well),     cmocka_unit_test(test_many_trees),
+        cmocka_unit_test(test_names_out_of_order), cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_extents_between),    cmocka_unit_test(test_checksums_between),
     };
     return cmocka_run_group_tests(tests, limit_resources, NULL);
 }
