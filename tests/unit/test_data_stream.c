@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The stream: many files in order, work on the workers, errors, and every file ended exactly once.
  */
+#include <sys/resource.h>
+
 #include "support/data_image.h"
 
 enum { FILES = 700, LARGE = 300, LARGE_SIZE = 6 << 20 };
@@ -183,6 +185,61 @@ static void test_failing_work(void **state)
     data_image_free(image);
 }
 
+enum { MANY_BLOCKS = 128 << 20 };
+
+static struct bw_error *next_of_one(void *context, struct bw_stream_file *file, bool *got)
+{
+    struct job *job = context;
+    *got = !job->given++;
+    *file = (struct bw_stream_file){.data = data_image_file(job->image, MANY_BLOCKS, false),
+                                    .length = UINT64_MAX};
+    return NULL;
+}
+
+static struct bw_error *take_any(void *context, const struct bw_stream_file *file,
+                                 const struct bw_data_part *part)
+{
+    struct job *job = context;
+    (void)file;
+    assert_int_equal(part->kind, BW_DATA_BYTES);
+    job->offset += part->length;
+    return NULL;
+}
+
+static struct bw_error *end_one(void *context, const struct bw_stream_file *file, bool complete)
+{
+    (void)context, (void)file;
+    assert_true(complete);
+    return NULL;
+}
+
+/* A file of many blocks takes the memory of a few, which are used again. */
+static void test_blocks_are_used_again(void **state)
+{
+    enum { EXTENT = 128 * SECTOR };
+    struct rusage before, after;
+    (void)state;
+    struct data_image *image = data_image_create(0, BW_CHECKSUM_CRC32C);
+    data_image_checksums(image, 0, 128);
+    for (uint64_t offset = 0; offset < MANY_BLOCKS; offset += EXTENT)
+        data_image_plain(image, offset, 0, EXTENT);
+    data_image_inode(image, MANY_BLOCKS, 0);
+    data_image_open(image, NULL);
+    struct job job = {.image = image};
+    const struct bw_stream stream = {.struct_size = sizeof stream,
+                                     .threads = 1,
+                                     .next = next_of_one,
+                                     .take = take_any,
+                                     .finish = end_one,
+                                     .context = &job};
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    expect_success(bw_stream_run(image->fs, &stream));
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    assert_int_equal(job.offset, MANY_BLOCKS);
+    assert_true((after.ru_maxrss - before.ru_maxrss) * 1024 < MANY_BLOCKS / 2);
+    data_image_free(image);
+}
+
 /* What is taken is aligned for reads that pass by the page cache, and nothing lies between. */
 static void test_memory(void **state)
 {
@@ -207,8 +264,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_order),
-        cmocka_unit_test(test_work),         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_blocks_are_used_again),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_work),
+        cmocka_unit_test(test_stop),
         cmocka_unit_test(test_failing_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
