@@ -10,6 +10,7 @@
 #include "btree/scan.h"
 #include "format/disk_items.h"
 #include "format/items.h"
+#include "owners/references.h"
 
 /* How many roots of extent trees are tried: those of transactions that were not committed are few.
  */
@@ -78,15 +79,17 @@ static struct bw_error *has_block(const struct bw_fs *fs, const struct bw_tree *
     return bw_item_range_end(&range, NULL);
 }
 
-/* The superblock has a say unless it is stale. */
+/* The superblock has a say unless it is lost or stale. */
+static bool has_say(const struct bw_fs *fs, uint64_t newest)
+{
+    return fs->superblock.root.bytenr && newest <= fs->superblock.generation;
+}
+
 static struct bw_error *is_committed(const struct bw_fs *fs, const struct bw_tree *tree,
                                      uint64_t newest, bool *is)
 {
-    const struct bw_superblock *super = &fs->superblock;
     BW_TRY(has_block(fs, tree, &tree->root, is));
-    return *is && super->root.bytenr && newest <= super->generation
-               ? has_block(fs, tree, &super->root, is)
-               : NULL;
+    return *is && has_say(fs, newest) ? has_block(fs, tree, &fs->superblock.root, is) : NULL;
 }
 
 static int newest_first(const void *left, const void *right)
@@ -151,7 +154,7 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
     struct bw_root_pointer *roots;
     size_t count, rivals = 0, most = 0, blocks;
     bool is;
-    const bool weighs = !fs->superblock.root.bytenr || newest > fs->superblock.generation;
+    const bool weighs = !has_say(fs, newest);
     struct bw_error *error = candidates(index, BW_EXTENT_TREE, newest, &roots, &count);
     for (size_t i = 0; !error && rivals < (weighs ? MOST_RIVALS : 1) && i < count && i < MOST_TRIES;
          i++) {
@@ -172,9 +175,12 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
 
 /* What the extent tree says of all trees. */
 struct survey {
+    const struct bw_fs *fs;
     struct bw_tree_roots *roots;
     struct bw_tree_extent block; /* of the last extent item; bytenr 0 if that was no tree block */
     bool lost;                   /* some of the extent tree cannot be read */
+    size_t read, own; /* blocks of the extent tree: those that were read, and its items */
+    uint64_t bytes;   /* of all extents */
 };
 
 static struct bw_error *take_reference(struct survey *survey,
@@ -183,6 +189,7 @@ static struct bw_error *take_reference(struct survey *survey,
     const struct bw_tree_extent *block = &survey->block;
     if (reference->shared)
         return NULL;
+    survey->own += reference->referrer == BW_EXTENT_TREE;
     if (reference->referrer == BW_ROOT_TREE && !block->level &&
         !bw_map_put(&survey->roots->leaves, block->bytenr, 1))
         return bw_error_no_memory();
@@ -190,13 +197,25 @@ static struct bw_error *take_reference(struct survey *survey,
                 (struct bw_root_pointer){block->bytenr, block->generation, block->level}, true);
 }
 
+static struct bw_error *take_node(void *context, const struct bw_node *node)
+{
+    struct survey *survey = context;
+    (void)node;
+    survey->read++;
+    return NULL;
+}
+
 static struct bw_error *take_leaf(void *context, const struct bw_node *leaf)
 {
     struct survey *survey = context;
     struct bw_extent_reference reference;
+    struct bw_extent_entry extent;
     struct bw_tree_extent block;
     struct bw_item item;
+    survey->read++;
     for (uint32_t slot = 0; bw_leaf_next(leaf, &slot, &item);) {
+        if (bw_extent_entry_decode(survey->fs, &item, &extent))
+            survey->bytes += extent.length;
         if (bw_tree_extent_decode(&item, &block)) {
             survey->block = block;
             while (bw_extent_reference_next(&block.references, &reference))
@@ -219,13 +238,22 @@ static struct bw_error *lose(void *context, const struct bw_block_pointer *point
     return NULL;
 }
 
-static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
-                                        struct bw_tree_roots *roots)
+/* A part of the extent tree may have items for its own highest block and for the root of the root
+ * tree. The whole of it has them for all its blocks, and for all bytes that are in use. */
+static bool is_whole(const struct survey *survey, uint64_t newest)
 {
-    struct survey survey = {.roots = roots};
-    const struct bw_scan scan = {BW_SCAN_ALL, .leaf = take_leaf, .lost = lose, .context = &survey};
+    return !survey->lost && survey->own == survey->read &&
+           (!has_say(survey->fs, newest) || survey->bytes == survey->fs->superblock.bytes_used);
+}
+
+static struct bw_error *ask_extent_tree(struct bw_fs *fs, const struct bw_tree *tree,
+                                        uint64_t newest, struct bw_tree_roots *roots)
+{
+    struct survey survey = {.fs = fs, .roots = roots};
+    const struct bw_scan scan = {BW_SCAN_ALL, .node = take_node, .leaf = take_leaf, .lost = lose,
+                                 .context = &survey};
     BW_TRY(bw_tree_scan(&fs->reader, tree, &scan));
-    roots->proven = !survey.lost;
+    roots->proven = is_whole(&survey, newest);
     roots->generation = tree->root.generation;
     return NULL;
 }
@@ -274,7 +302,7 @@ struct bw_error *bw_tree_roots_find(struct bw_fs *fs, const struct bw_found_inde
     if (!(fs->superblock.incompat_flags & BW_INCOMPAT_EXTENT_TREE_V2))
         BW_TRY(find_extent_tree(fs, index, newest, &tree));
     if (tree.id)
-        BW_TRY(ask_extent_tree(fs, &tree, roots));
+        BW_TRY(ask_extent_tree(fs, &tree, newest, roots));
     if (!roots->proven)
         BW_TRY(ask_index(index, roots->generation ? roots->generation : newest, roots));
     bw_map_free(&roots->numbers);

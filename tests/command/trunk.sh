@@ -15,16 +15,18 @@ images() {
     done
 }
 
-# places MEMBER: path and offset of all copies of the root block that the superblock names.
+# places MEMBER|ADDRESS: path and offset of all copies of a block, or of the root block that the
+# superblock names.
 places() {
-    local logical devices=() copy
+    local logical=$1 devices=() copy
     for copy in "${copies[@]:1}"; do devices+=(-d "$copy"); done
-    logical=$("$PROGRAM" super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
+    [[ $1 != *[!0-9]* ]] ||
+        logical=$("$PROGRAM" super --json "${copies[0]}" | grep -o "\"$1\":[0-9]*" | head -n 1)
     "$PROGRAM" map -o kind,offset,path "${devices[@]}" "${copies[0]}" "${logical##*:}" |
         awk -F '\t' '$1 != "Q" { print $3, $2 }'
 }
 
-# erase MEMBER...: zeroes these roots, in all copies. `super` are the superblocks.
+# erase MEMBER|ADDRESS...: zeroes these blocks, in all copies. `super` are the superblocks.
 erase() {
     local member path offset
     for member; do
@@ -64,6 +66,10 @@ holds "is replayed on what was put together" \
 expect "root items" 1 'the root tree is lost' dump -t root "${copies[0]}"
 is "say that all blocks may be shared with snapshots" "$(awk '$3 == "root_dirid" { latest = $2 }
     $1 == "last_snapshot" { print $2 == latest }' "$WORK/out" | sort | uniq -c | xargs)" '8 1'
+images levels-3 # a part of the extent tree tells what it has, but is not all of it
+erase root "$("$PROGRAM" dump -t extent "${copies[0]}" | sed -nE 's/^node ([0-9]+) level.*/\1/p')"
+all "neither a root tree nor the root of the extent tree" levels-3 \
+    'some may be older than that, or deleted'
 images subvolumes # the top-level subvolume is lost
 python3 "$ROOT/tests/support/erase_trees.py" 5 "${copies[@]}"
 expect "a subvolume that nothing leads to" 1 'the path of subvolume 263 is lost' \

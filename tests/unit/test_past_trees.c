@@ -149,12 +149,35 @@ static void test_highest_blocks(void **state)
     end(&scanned);
 }
 
+/* A leaf of an extent tree that has an item for itself, and for the root tree, is not all of it. */
+static void test_part_of_extent_tree(void **state)
+{
+    struct scanned scanned;
+    struct bw_tree_roots roots = {0};
+    (void)state;
+    make_image(&scanned);
+    struct iw_image *image = scanned.fixture.image;
+    const struct iw_block *root = iw_root_block(image, BW_EXTENT_TREE);
+    assert_int_equal(root->level, 1);
+    lose(image, root, IW_ZERO);
+    scan(&scanned);
+    struct bw_fs *fs = scanned.fixture.fs;
+    expect_success(bw_tree_roots_find(fs, &scanned.index, fs->superblock.generation, &roots));
+    assert_true(roots.generation > 0);
+    assert_false(roots.proven);
+    expect_root(&scanned, &roots, FS);
+    expect_root(&scanned, &roots, BW_CSUM_TREE);
+    bw_tree_roots_free(&roots);
+    end(&scanned);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_judge),
         cmocka_unit_test(test_roots),
         cmocka_unit_test(test_highest_blocks),
+        cmocka_unit_test(test_part_of_extent_tree),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);
 }
