@@ -116,7 +116,7 @@ while IFS= read -r -d '' line; do
     *localhost*) [ -z "$no_server" ] || continue ;;
     esac
     if why=$(lacks_tool "$line"); then skip "$why"; continue; fi
-    works "$WORK" "${line//localhost:8080/localhost:$port}" "$line"
+    works "$WORK" "${line//localhost:8080/127.0.0.1:$port}" "$line"
     case $line in
     parallel*./one-image*) is "parallel: all images: $line" "$(answers results)" 12 ;;
     *--nonall*) is "each machine: its answer" "$(grep -c '^server.*"uuid"' answers.txt)" 1 ;;

@@ -32,9 +32,9 @@ tells 'Log tree:      yes, replayed: .*'
 expect "a log tree that is ignored" 0 - info --log=ignore "$(fixture log-tree)"
 tells 'Log tree:      yes, not replayed: .*'
 expect "the same as JSON" 0 - info --log=ignore --json "$(fixture log-tree)"
-holds "it is there, not replayed" jq -e '.log_tree and .log_replayed == false' "$WORK/out"
+holds "it is there, not replayed" grep -q '"log_tree":true,.*"log_replayed":false' "$WORK/out"
 expect "a replayed log as JSON" 0 - info --json "$(fixture log-tree)"
-holds "it is replayed" jq -e .log_replayed "$WORK/out"
+holds "it is replayed" grep -q '"log_replayed":true' "$WORK/out"
 expect "mixed block groups" 0 - info "$(fixture mixed)"
 tells 'Data\+Metadata: single, .*'
 expect "subvolumes being deleted" 0 - info "$(fixture deletion-pending)"

@@ -43,6 +43,6 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 server = http.server.ThreadingHTTPServer(
-    ("localhost", 0), functools.partial(Handler, directory=sys.argv[1]))
+    ("127.0.0.1", 0), functools.partial(Handler, directory=sys.argv[1]))
 print(server.server_port, flush=True)
 server.serve_forever()
