@@ -108,6 +108,23 @@ expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" \
     /docs/snapshot-of-snapshot/empty-volume
 holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
 holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
+# number BYTES: as they are stored.
+number() { printf %u "0x$(printf %s "$1" | od -An -tx1 -w1 | tac | tr -d ' \n')"; }
+if have python3; then
+    cp --sparse=always "$subvolumes" "$WORK/acl"
+    # An inode becomes an attribute of the directory before it, which is empty then.
+    holds "an access control list of the top of a subvolume" change "$WORK/acl" \
+        266 256 84 - delete and 266 256 96 - delete and 266 257 1 0 key 256 24 2038346239 and \
+        266 256 24 - set 25 4 $((23 << 16 | 160 - 30 - 23)) and 266 256 24 - set 29 1 8 and \
+        266 256 24 - set 30 8 "$(number system.p)" and \
+        266 256 24 - set 38 8 "$(number osix_acl)" and 266 256 24 - set 46 7 "$(number _access)"
+    expect "long lines" 0 - ls -l "$WORK/acl" /
+    holds "show it" out_has '^drwxr-xr-x\+ .* to-move$'
+    holds "and of others none" out_has '^drwxr-xr-x  .* docs$'
+    rm "$WORK/acl"
+else
+    skip "an access control list of a subvolume: python3 is not installed"
+fi
 
 # Devices: one image is an operand, others come with --device. What a volfile names needs no
 # operand.
