@@ -109,7 +109,7 @@ expect "a stale entry in a snapshot" 0 - ls -lia "$subvolumes" \
 holds "an empty directory, number 2" out_has '^  2 drwxr-xr-x 1 .* 0 .* \.$'
 holds "and nothing else" [ "$(grep -c '' "$WORK/out")" -eq 3 ]
 # number BYTES: as they are stored.
-number() { printf %u "0x$(printf %s "$1" | od -An -tx1 -w1 | tac | tr -d ' \n')"; }
+number() { printf %u "0x$(printf %s "$1" | od -v -An -tx1 -w1 | tac | tr -d ' \n')"; }
 if have python3; then
     cp --sparse=always "$subvolumes" "$WORK/acl"
     # An inode becomes an attribute of the directory before it, which is empty then.
