@@ -124,6 +124,13 @@ static void test_two_bad_copies(void **state)
     assert_non_null(error);
     assert_non_null(error->causes);
     bw_error_free(error);
+    iw_corrupt(fixture.image, logical, 1, 0, sizeof(struct bw_disk_header), IW_ZERO);
+    error = bw_tree_block_read(fixture.fs, logical, &block);
+    assert_non_null(error);
+    assert_non_null(strstr(error->message, "there is no tree block at"));
+    assert_non_null(error->causes);
+    assert_non_null(strstr(error->causes->message, "no good copy"));
+    bw_error_free(error);
     close_fixture(&fixture);
 }
 
