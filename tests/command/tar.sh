@@ -47,6 +47,11 @@ for image in "$plain" "$compressed" "$subvolumes"; do
     holds "$name: as extract does it" cmp "$WORK/want" "$WORK/have"
 done
 
+# cpio(5): mode, numbers of the owner, links, time, size and devices of an entry, after its inode.
+read -r mode links time size < <("$PROGRAM" stat -c '%f %h %Y %s' "$plain" /top-file)
+is "numbers of cpio" \
+    "$("$PROGRAM" tar -q --format cpio "$plain" /top-file | head -c 94 | tail -c +15)" \
+    "$(printf '%08X' "0x$mode" 0 0 "$links" "$time" "$size" 0 0 0 0)"
 if have cpio; then
     rm -rf "$WORK/out"
     mkdir "$WORK/out"
