@@ -44,19 +44,20 @@ bool bw_target_has_flags(const struct bw_inode *inode, enum bw_flag_time when)
 
 bool bw_target_set_flags(int descriptor, const struct bw_inode *inode, enum bw_flag_time when)
 {
-    int wanted = wanted_flags(inode, when), has = 0, problem = 0;
+    /* The calls are declared with a long, but take an int. */
+    int wanted = wanted_flags(inode, when), has[2] = {0}, problem = 0;
     if (!wanted)
         return true;
-    if (ioctl(descriptor, FS_IOC_GETFLAGS, &has))
+    if (ioctl(descriptor, FS_IOC_GETFLAGS, has))
         return false;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-        int more = has | (flags[i].flag & wanted);
-        if (more == has)
+        int more[2] = {has[0] | (flags[i].flag & wanted)};
+        if (more[0] == has[0])
             continue;
-        if (ioctl(descriptor, FS_IOC_SETFLAGS, &more))
+        if (ioctl(descriptor, FS_IOC_SETFLAGS, more))
             problem = errno;
         else
-            has = more;
+            has[0] = more[0];
     }
     errno = problem;
     return !problem;
