@@ -129,6 +129,13 @@ expect "a device that nothing describes" 1 'device 2 \(uuid not known\) is missi
 is "is a number" "$(tail -n 1 "$WORK/out")" '{"id":2,"state":"missing"}'
 is "only" "$("$PROGRAM" info -q "${copies[0]}" | grep 'Device 2')" \
     'Device 2:      missing, size not known'
+# The device tree says where chunks are, also those of which nothing is in use.
+images plain
+"$PROGRAM" chunks -o logical,length,type,profile,stripes "${copies[0]}" > "$WORK/chunks"
+python3 "$ROOT/tests/support/erase_trees.py" 3 "${copies[@]}"
+expect "no chunk tree" 1 'the chunk tree is lost' chunks -o logical,length,type,profile,stripes \
+    "${copies[0]}"
+holds "all chunks" cmp "$WORK/out" "$WORK/chunks"
 # Nothing says where chunks are: the tree blocks in them tell, and of one with data, nothing does.
 images raid0-2
 python3 "$ROOT/tests/support/erase_trees.py" 3,4 "${copies[@]}"
