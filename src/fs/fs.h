@@ -91,7 +91,7 @@ struct bw_fs {
                     */
     struct bw_stripe_tree *stripes; /**< NULL without the feature */
     struct bw_map lost;     /**< addresses of blocks whose loss was reported; under the lock */
-    struct bw_map doubtful; /**< files of which bw_fs_first_doubt() was asked; under the lock */
+    struct bw_map doubtful; /**< what bw_fs_first_doubt() was asked of; under the lock */
 };
 
 struct bw_image_set;
@@ -126,8 +126,8 @@ struct bw_error *bw_fs_open_with(const struct bw_fs_options *options,
  * search; takes the error. Safe from any thread. */
 void bw_fs_report_lost(struct bw_fs *fs, uint64_t bytenr, struct bw_error *error);
 
-/** Whether this is the first call for a file, so that a warning is given once a file. Safe from any
- * thread. */
+/** Whether this is the first call for a file, or with inode 0 for a subvolume, so that a message is
+ * given once for each. Safe from any thread. */
 bool bw_fs_first_doubt(struct bw_fs *fs, uint64_t tree, uint64_t inode);
 
 /** Reports what an item range found to be lost, and takes its error. */

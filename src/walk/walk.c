@@ -109,10 +109,12 @@ static struct bw_error *find_path(struct bw_fs *fs, const struct bw_walk_options
         return error;
     start->path.length = 0;
     bw_buffer_format(&start->path, "/#%" PRIu64 "/", subvolume->tree.id);
-    bw_fs_report(
-        fs, BW_DAMAGE,
-        bw_error_prefix(error, "the path of subvolume %" PRIu64 " is lost", subvolume->tree.id));
-    return NULL;
+    error = bw_error_prefix(error, "the path of subvolume %" PRIu64 " is lost", subvolume->tree.id);
+    if (bw_fs_first_doubt(fs, subvolume->tree.id, 0))
+        bw_fs_report(fs, BW_DAMAGE, error);
+    else
+        bw_error_free(error);
+    return start->path.failed ? bw_error_no_memory() : NULL;
 }
 
 /* Finds the start. Its subvolume is NULL if it is the top-level one, and that is missing. */

@@ -78,6 +78,9 @@ expect "a subvolume that nothing leads to" 1 'the path of subvolume 263 is lost'
 holds "has all its files" diff "$WORK/out" \
     <("$PROGRAM" walk --subvol 263 "$BUILD/fixtures/subvolumes/dev1.img" |
         sed 's,^/docs/third/,/#263/,')
+expect "extraction of it" 1 'the path of subvolume 263 is lost' \
+    extract --subvol 263 -C "$WORK/extracted" "${copies[0]}"
+is "says so once" "$(grep -c 'the path of' "$WORK/err")" 1
 images subvolumes
 erase root chunk_root super
 expect "no superblock" 2 'is not a btrfs.*; with --scan, tree blocks' "${copies[0]}"
