@@ -220,8 +220,8 @@ struct bw_device_info {
     uint64_t devid;
     enum bw_device_state state;
     const char *path;     /**< of its image, as long as the file system; NULL if it is missing */
-    uint64_t total_bytes; /**< its size; 0 if nothing tells it, nor bytes_used */
-    uint64_t bytes_used;  /**< bytes allocated to chunks */
+    uint64_t total_bytes; /**< its size; 0 if nothing tells it */
+    uint64_t bytes_used;  /**< bytes allocated to chunks; 0 if nothing tells its size */
     uint64_t generation;  /**< of its superblock; 0 if it is missing */
     uint8_t uuid[BW_UUID_SIZE]; /**< zeros if nothing tells it */
     uint64_t image_bytes;       /**< size of its image; 0 if it is missing */

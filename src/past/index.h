@@ -11,7 +11,8 @@
 #include "base/map.h"
 #include "fs/fs.h"
 
-/** How many trees there may be, more than there will ever be, and their levels. */
+/** The greatest level of a block, and how many trees can have blocks in an index, whose numbers are
+ * all less: with more of them, memory is said to have run out. */
 #define BW_FOUND_MOST_OWNER ((1u << 20) - 1)
 #define BW_FOUND_MOST_LEVEL (BW_MAX_LEVEL - 1u)
 

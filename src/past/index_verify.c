@@ -6,7 +6,7 @@
 #include "base/pool.h"
 #include "past/past.h"
 
-/* The reading under way. A block that is not there any more gets an owner that no block has. */
+/* The reading under way. A block that is not there any more gets a number that no owner has. */
 enum { GONE = BW_FOUND_MOST_OWNER };
 
 struct verifying {

@@ -207,7 +207,8 @@ static uint64_t snapshot_time(void *context, uint64_t tree)
                : 0;
 }
 
-/* Whether a tree of files has its top directory. Else it is a piece, and names are in others. */
+/* Whether a tree of files has its top directory. One that has none is a piece of a tree, and other
+ * pieces may have the names of subvolumes that lie in it. */
 static struct bw_error *has_top(const struct bw_fs *fs, const struct bw_tree_root *root, bool *has)
 {
     const struct bw_tree tree = {.id = root->id, .root = root->root};

@@ -177,9 +177,9 @@ static struct bw_error *find_extent_tree(const struct bw_fs *fs, const struct bw
 struct survey {
     const struct bw_fs *fs;
     struct bw_tree_roots *roots;
-    struct bw_tree_extent block; /* of the last extent item; bytenr 0 if that was no tree block */
+    struct bw_tree_extent block; /* the last one that had an extent item */
     bool lost;                   /* some of the extent tree cannot be read */
-    size_t read, own; /* blocks of the extent tree: those that were read, and its items */
+    size_t read, own; /* blocks of the extent tree: those that were read, and those it lists */
     uint64_t bytes;   /* of all extents */
 };
 

@@ -123,7 +123,7 @@ static struct bw_error *for_each_state(struct deleting *deleting,
     }
 }
 
-/* Says how they are had. */
+/* Says how many files have no checksums, and how to get them. */
 static void note_unproven(const struct deleting *deleting)
 {
     if (deleting->unproven && !deleting->common->quiet)
