@@ -83,8 +83,8 @@ have_mount() {
     timeout 20 "$PROGRAM" mount --background "$1" "$2" 2>&1 < /dev/null && fusermount3 -u "$2"
 }
 
-# have_terminals: whether Python can make terminals.
-have_terminals() { python3 -c 'import os; os.openpty()' 2> /dev/null; }
+# have_openpty: whether Python can make pseudo-terminals.
+have_openpty() { python3 -c 'import os; os.openpty()' 2> /dev/null; }
 
 # have_terminal: whether script(1) can give a program a terminal.
 have_terminal() { have script && script -qec true /dev/null > /dev/null 2>&1 < /dev/null; }

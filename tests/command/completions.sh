@@ -117,7 +117,7 @@ typed $'btrfs-walk cat --on-error=z\tp.img' cat --on-error=zero p.img
 typed $'btrfs-walk ls --insert features/v\tchunk p.img' ls --insert features/verify@chunk p.img
 for shell in bash zsh fish; do
     have "$shell" || { skip "$shell: it is not installed"; continue; }
-    have_terminals || { skip "$shell: there is no Python, or no pseudo-terminal"; continue; }
+    have_openpty || { skip "$shell: there is no Python, or no pseudo-terminal"; continue; }
     rm -f "$WORK/shell/seen"
     holds "$shell completes" "$ROOT/tests/support/complete-in-shell.py" "$shell" "$WORK/shell" \
         "$WORK/shell/lines"
