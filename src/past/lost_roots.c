@@ -77,6 +77,7 @@ static struct bw_error *scan(struct making *making)
     struct bw_past_scan scan = {.fs = fs,
                                 .ranges = &ranges,
                                 .index = &making->index,
+                                .doubts_zeros = true,
                                 .progress = tell,
                                 .visit = see_block,
                                 .context = making};

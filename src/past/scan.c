@@ -95,8 +95,9 @@ static void judge_slot(struct piece *piece, uint32_t slot)
     if (kind == BW_FOUND_BLOCK && scan->visit && !scan->visit(scan->context, &block))
         scan->index->no_memory = true;
     scan->zeros += kind == BW_FOUND_ZEROS;
-    piece->worker->open[slot] =
-        kind == BW_FOUND_DAMAGED || (kind == BW_FOUND_NOTHING && !piece->range->mixed);
+    piece->worker->open[slot] = kind == BW_FOUND_DAMAGED ||
+                                (kind == BW_FOUND_NOTHING && !piece->range->mixed) ||
+                                (kind == BW_FOUND_ZEROS && scan->doubts_zeros);
 }
 
 /* What is left around a bad sector; false if the place cannot be read. */

@@ -41,13 +41,14 @@ struct bw_past_scan {
     const struct bw_scan_ranges *ranges;
     struct bw_found_index *index; /**< receives the blocks; sorted at the end */
     unsigned threads;             /**< 0: one for each processor, at most 8 */
+    bool doubts_zeros; /**< where a copy has only zeros, others are read as well: it may be lost */
     /** Told now and then how many bytes are done, by one thread; false ends the scan. May be NULL.
      */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     /** Sees every block that is found, in any thread; false if memory ran out. May be NULL. */
     bool (*visit)(void *context, const struct bw_node *block);
     void *context;
-    atomic_uint_fast64_t zeros;  /**< result: places of blocks where there are only zeros */
+    atomic_uint_fast64_t zeros;  /**< result: places of blocks where a copy has only zeros */
     atomic_uint_fast64_t unread; /**< result: bytes that could not be read in any copy */
 };
 

@@ -57,6 +57,12 @@ for fixture in dup raid1-2 raid10-4 raid5-3; do
     all "$fixture: no chunk tree, no root tree" "$fixture" 'the chunk tree is lost'
 done
 
+for fixture in dup-metadata-0 raid1-metadata-0; do # as of a disk that could not be read there
+    images "$fixture"
+    erase root 2> /dev/null
+    all "$fixture: the other copy of each block is zeros" "$fixture" 'the root tree is lost'
+done
+
 images log-tree
 erase root
 expect "the log" 1 'after generation 7: it is replayed' sum -v "${copies[0]}"
