@@ -159,9 +159,10 @@ static void *serve(void *context)
         if (client < 0)
             return NULL;
         serve_client(server, client, server->connections++ > 0);
-        close(client);
+        /* First, or the client is back before this. */
         if (server->fault == NBD_STAYS_AWAY)
             shutdown(server->listening, SHUT_RDWR);
+        close(client);
     }
 }
 
