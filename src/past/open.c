@@ -12,6 +12,14 @@
 
 /* The scan. */
 
+/* The present root of the root tree was not found: a copy that was scanned is lost. */
+static bool lacks_root(const struct bw_past *past)
+{
+    const struct bw_superblock *super = &past->fs->superblock;
+    return super->root.bytenr &&
+           !bw_found_find(&past->index, super->root.bytenr, super->generation);
+}
+
 static struct bw_error *scan_ranges(struct bw_past *past, const struct bw_past_options *options,
                                     const struct bw_scan_ranges *ranges)
 {
@@ -22,6 +30,11 @@ static struct bw_error *scan_ranges(struct bw_past *past, const struct bw_past_o
                                 .progress = options->progress,
                                 .context = options->context};
     BW_TRY(bw_past_scan(&scan));
+    if (scan.zeros && lacks_root(past)) {
+        scan.doubts_zeros = true;
+        scan.zeros = scan.unread = 0;
+        BW_TRY(bw_past_scan(&scan));
+    }
     past->facts.scanned = true;
     past->facts.bytes = ranges->bytes;
     past->facts.zeros = scan.zeros;

@@ -5,7 +5,7 @@
 set -uo pipefail
 . "$(dirname "$0")/common.bash"
 
-"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain || exit 1
+"$ROOT/scripts/unpack-fixtures" "$BUILD/fixtures" gone plain dup-metadata-0 || exit 1
 image=$BUILD/fixtures/gone/dev1.img
 discarded=$BUILD/fixtures/plain/dev1.img
 columns=generation,found,standing,left,missing,trimmed,overwritten,readable,subvolumes,tree_root
@@ -26,6 +26,10 @@ is "of the present" "$(head -n 1 "$WORK/out")" 1795362467135281114
 
 expect "trimmed blocks" 0 - roots -o generation,left,missing,trimmed "$discarded"
 is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 nothing 1 1;6 nothing 2 2;5 nothing 2 1;'
+expect "a copy of which only zeros are left" 0 - roots -o generation,found,left \
+    "$BUILD/fixtures/dup-metadata-0/dev1.img"
+is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 nothing;'\
+'5 backup-0 nothing;4 backup-3 nothing;'
 expect "trees" 0 - roots --trees -o generation,name,left "$discarded"
 is "trees of the present" "$(grep -c '^8.*whole' "$WORK/out")" 9
 
