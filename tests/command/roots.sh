@@ -26,8 +26,8 @@ is "of the present" "$(head -n 1 "$WORK/out")" 1795362467135281114
 
 expect "trimmed blocks" 0 - roots -o generation,left,missing,trimmed "$discarded"
 is "trimmed and overwritten" "$(rows)" '8 whole 0 0;7 nothing 1 1;6 nothing 2 2;5 nothing 2 1;'
-expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' roots -o generation,found,left \
-    "$BUILD/fixtures/dup-metadata-0/dev1.img"
+expect "a copy of which only zeros are left" 0 'superblock copy 1 .* rejected' \
+    roots -o generation,found,left "$BUILD/fixtures/dup-metadata-0/dev1.img"
 is "its other copy is scanned" "$(rows)" '7 superblock backup-2 scan whole;6 backup-1 nothing;'\
 '5 backup-0 nothing;4 backup-3 nothing;'
 expect "trees" 0 - roots --trees -o generation,name,left "$discarded"
