@@ -20,6 +20,20 @@ expect "three of them" 0 - ls "${three[@]}" /docs
 expect "one by --device" 0 - ls "${three[@]:0:2}" /docs --device "${three[2]}"
 expect "addresses behind them" 0 - map "$first" "$second" 30408704
 expect "only devices" 0 - ls "$first" "$second"
+# lose FILE: a copy of it without superblocks, in $lost.
+lose() {
+    lost=$WORK/lost.img
+    cp --sparse=always "$1" "$lost"
+    for place in 16 16384; do
+        dd if=/dev/zero of="$lost" bs=4096 count=1 seek=$place conv=notrunc status=none
+    done
+}
+lose "$first"
+expect "the first one without superblocks" 0 'lost.img is device' cat "$lost" "$second" /top-file
+holds "read from both" out_is "at the top"
+expect "the last one" 1 'did you mean --device .*lost.img\?' cat "$second" "$lost" /top-file
+lose "${three[1]}"
+expect "one between others" 0 'lost.img is device' ls "${three[0]}" "$lost" "${three[2]}" /docs
 expect "another file system" 1 "plain/dev1.img is an image; did you mean --device .*dev1.img\?" \
     cat "$first" "$second" "$plain"
 expect "one to compare with" 2 "did you mean --other .*raid1" diff "$plain" "$first" /

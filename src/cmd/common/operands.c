@@ -21,27 +21,45 @@ const struct cmd_option cmd_list_options[] = {
     {0},
 };
 
-/* How many operands are images: the first, and those after it that belong to the same file
- * system. */
+/* Whether a file may be a device that has lost its superblocks, by its size. */
+static bool may_be_device(const char *path)
+{
+    enum { SMALLEST_DEVICE = 16 << 20 };
+    struct stat status;
+    return stat(path, &status) == 0 &&
+           (S_ISBLK(status.st_mode) ||
+            (S_ISREG(status.st_mode) && status.st_size >= SMALLEST_DEVICE));
+}
+
+/* How many operands are images: the first, and all up to the last one that is of its file system.
+ * Those before it may have lost their superblocks; then the next one tells the file system. */
 static size_t count_images(const struct cmd_common *common, char **given, size_t count)
 {
     uint8_t first[BW_UUID_SIZE], fsid[BW_UUID_SIZE];
+    bool known = false;
     if (common->graph.file || !count)
         return 0;
     size_t images = 1;
-    if (bw_file_holds_superblock(given[0], common->offset, first))
-        while (images < count && bw_file_holds_superblock(given[images], common->offset, fsid) &&
-               memcmp(first, fsid, sizeof fsid) == 0)
-            images++;
+    for (size_t i = 0; i < count; i++) {
+        if (!bw_file_holds_superblock(given[i], common->offset, fsid)) {
+            if (!may_be_device(given[i]))
+                break;
+            continue;
+        }
+        if (!known)
+            memcpy(first, fsid, sizeof fsid);
+        known = true;
+        if (memcmp(first, fsid, sizeof fsid) != 0)
+            break;
+        images = i + 1;
+    }
     return images;
 }
 
 static bool is_image(const struct cmd_common *common, const char *path)
 {
-    struct stat status;
     uint8_t fsid[BW_UUID_SIZE];
-    return stat(path, &status) == 0 &&
-           (S_ISBLK(status.st_mode) || bw_file_holds_superblock(path, common->offset, fsid));
+    return bw_file_holds_superblock(path, common->offset, fsid) || may_be_device(path);
 }
 
 /* IMAGE comes first, because its file system is the one to open; devices of --device follow. */
