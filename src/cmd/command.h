@@ -204,7 +204,8 @@ extern const struct cmd_option cmd_list_options[];
 struct cmd_operands {
     const char **paths;    /**< if there are more than those that were given */
     struct bw_buffer list; /**< of those in a file */
-    const char *stray;     /**< the first path that is an image itself; NULL: none is */
+    const char *stray;     /**< the first path that is or may be an image; NULL: none is */
+    bool stray_is_image;   /**< it has a superblock */
     bool nothing;          /**< only a file was to give paths, and there are none in it */
 };
 

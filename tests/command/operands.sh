@@ -31,7 +31,8 @@ lose() {
 lose "$first"
 expect "the first one without superblocks" 0 'lost.img is device' cat "$lost" "$second" /top-file
 holds "read from both" out_is "at the top"
-expect "the last one" 1 'did you mean --device .*lost.img\?' cat "$second" "$lost" /top-file
+expect "the last one" 1 'lost.img may be an image; did you mean --device .*lost.img\?' \
+    cat "$second" "$lost" /top-file
 lose "${three[1]}"
 expect "one between others" 0 'lost.img is device' ls "${three[0]}" "$lost" "${three[2]}" /docs
 expect "another file system" 1 "plain/dev1.img is an image; did you mean --device .*dev1.img\?" \

@@ -41,25 +41,15 @@ static size_t count_images(const struct cmd_common *common, char **given, size_t
         return 0;
     size_t images = 1;
     for (size_t i = 0; i < count; i++) {
-        if (!bw_file_holds_superblock(given[i], common->offset, fsid)) {
-            if (!may_be_device(given[i]))
-                break;
-            continue;
-        }
-        if (!known)
+        const bool holds = bw_file_holds_superblock(given[i], common->offset, fsid);
+        if (holds && !known)
             memcpy(first, fsid, sizeof fsid);
-        known = true;
-        if (memcmp(first, fsid, sizeof fsid) != 0)
+        if (holds ? memcmp(first, fsid, sizeof fsid) != 0 : !may_be_device(given[i]))
             break;
-        images = i + 1;
+        known |= holds;
+        images = holds ? i + 1 : images;
     }
     return images;
-}
-
-static bool is_image(const struct cmd_common *common, const char *path)
-{
-    uint8_t fsid[BW_UUID_SIZE];
-    return bw_file_holds_superblock(path, common->offset, fsid) || may_be_device(path);
 }
 
 /* IMAGE comes first, because its file system is the one to open; devices of --device follow. */
@@ -73,8 +63,11 @@ static void sort(const struct command *command, struct cmd_common *common, char 
     common->image_count += images;
     common->paths = (const char *const *)given + images;
     common->path_count = count - images;
-    for (size_t i = images; i < count && !operands->stray; i++)
-        operands->stray = is_image(common, given[i]) ? given[i] : NULL;
+    for (size_t i = images; i < count && !operands->stray; i++) {
+        uint8_t fsid[BW_UUID_SIZE];
+        operands->stray_is_image = bw_file_holds_superblock(given[i], common->offset, fsid);
+        operands->stray = operands->stray_is_image || may_be_device(given[i]) ? given[i] : NULL;
+    }
 }
 
 /* Makes paths of the lines of a text, which ends with NUL, and counts them. Empty ones are none.
@@ -145,9 +138,10 @@ void cmd_stray_image(const struct command *command, const struct cmd_operands *o
     if (!status || !operands->stray)
         return;
     bw_escape_words(&name, operands->stray);
-    fprintf(stderr, "btrfs-walk: %.*s is an image; did you mean --%s %.*s?\n", (int)name.length,
-            name.data ? name.data : "", option_of(command), (int)name.length,
-            name.data ? name.data : "");
+    const char *text = name.data ? name.data : "";
+    fprintf(stderr, "btrfs-walk: %.*s %s an image; did you mean --%s %.*s?\n", (int)name.length,
+            text, operands->stray_is_image ? "is" : "may be", option_of(command), (int)name.length,
+            text);
 }
 
 void cmd_free_operands(struct cmd_operands *operands)
