@@ -56,8 +56,10 @@ struct bw_fs_options {
     struct bw_reporter reporter; /**< receives warnings and reports of damage; its context must
                                     outlive the file system, its function may be NULL */
     /** Which partition of a disk the file system is in: its number, name or UUID, or the label or
-     * UUID of the file system in it. All partitions of that file system are used, on all disks.
-     * NULL: the only file system in any partition, and only of images that are none themselves. */
+     * UUID of the file system in it. That partition is read, of the first disk that has it, and for
+     * each other device of the file system a partition of any disk. Of several that claim to be the
+     * same other device, the one with the generation of the chosen partition is read. NULL: the
+     * only file system in any partition, and only of images that are none themselves. */
     const char *partition;
     uint64_t offset; /**< where each image, or the disk that it is of, begins in its file, in bytes
                       */
@@ -91,7 +93,7 @@ struct bw_fs_status {
  *
  * Errors: BW_ERROR_SYSTEM if an image cannot be opened; BW_ERROR_NOT_BTRFS if none has a good
  * superblock; BW_ERROR_AMBIGUOUS if there are several file systems in partitions and none is
- * chosen; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
+ * chosen, or several partitions are the same device; BW_ERROR_UNSUPPORTED for features that this library cannot read; BW_ERROR_CORRUPT if
  * neither the present chunk or root tree nor an older one can be read, or the state that was chosen
  * cannot; BW_ERROR_USAGE if the options are wrong or the graph cannot be built.
  */

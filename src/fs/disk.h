@@ -37,10 +37,11 @@ void bw_disk_identify(const struct bw_frame *frame, struct bw_disk *disk);
 struct bw_error *bw_disk_refuse(const struct bw_disk *disk);
 
 /**
- * Chooses the file system in the partition that the user wants (NULL: the only one that there is),
- * puts a layer above each disk for a partition of that file system, and adds one to the children of
- * `map` for each further partition. Images of partitions have `partition` set, and have to be read
- * again. BW_ERROR_AMBIGUOUS if there are several file systems and none is wanted.
+ * Chooses the partition that the user wants (NULL: those of the only file system that there is),
+ * and partitions for the other devices of its file system. Puts a layer above each disk for one of
+ * them, and adds one to the children of `map` for each further partition. Images of partitions have
+ * `partition` set, and have to be read again. BW_ERROR_AMBIGUOUS if there are several file systems
+ * and none is wanted, or several partitions are the same device and nothing tells them apart.
  */
 struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
                               const char *wanted);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "format/superblock.h"
 #include "fs/disk.h"
@@ -14,11 +15,20 @@ static const struct bw_text_place nowhere;
 
 /* Choosing the file system. */
 
-static struct bw_error *take_wanted(struct bw_disk *disk, const struct bw_partition_info *found,
-                                    const struct bw_superblock **superblock)
+/* The file system that is opened, and where its superblock was found. */
+struct choice {
+    const struct bw_superblock *superblock; /* NULL: there is no good one */
+    const struct bw_disk *disk;             /* the disk with the chosen partition; NULL: none was */
+    size_t index;                           /* of that partition */
+    bool is_made; /* by the caller, who named the partition or gave an image that is no disk */
+};
+
+static struct bw_error *choose_wanted(struct bw_disk *disk, const struct bw_partition_info *found,
+                                      struct choice *choice)
 {
-    const struct bw_partition_content *content = &disk->contents[found - disk->table.partitions];
-    *superblock = &content->superblock;
+    const size_t index = (size_t)(found - disk->table.partitions);
+    const struct bw_partition_content *content = &disk->contents[index];
+    *choice = (struct choice){&content->superblock, disk, index, true};
     if (content->good)
         return NULL;
     bw_disk_identify(NULL, disk);
@@ -28,7 +38,7 @@ static struct bw_error *take_wanted(struct bw_disk *disk, const struct bw_partit
 }
 
 static struct bw_error *find_wanted(const struct bw_image_set *set, const char *wanted,
-                                    const struct bw_superblock **superblock)
+                                    struct choice *choice)
 {
     struct bw_error *error = NULL;
     for (size_t i = 0; i < set->count; i++) {
@@ -39,7 +49,7 @@ static struct bw_error *find_wanted(const struct bw_image_set *set, const char *
         struct bw_error *why = bw_partition_find(&disk->table, wanted, &found);
         if (!why) {
             bw_error_free(error);
-            return take_wanted(disk, found, superblock);
+            return choose_wanted(disk, found, choice);
         }
         error = bw_error_first(error, bw_error_prefix(why, "%s", disk->table.path));
     }
@@ -72,22 +82,46 @@ static void consider_disk(struct candidates *candidates, const struct bw_disk *d
 }
 
 /* Images that are no disks decide; otherwise there must be one file system on all disks. */
-static struct bw_error *find_only(const struct bw_image_set *set,
-                                  const struct bw_superblock **superblock)
+static struct bw_error *find_only(const struct bw_image_set *set, struct choice *choice)
 {
     struct candidates candidates = {NULL, false};
     for (size_t i = 0; i < set->count && !candidates.chosen; i++)
         if (!set->images[i].disk && !set->images[i].bad)
             candidates.chosen = &set->images[i].superblock;
-    bool is_given = candidates.chosen;
+    const bool is_given = candidates.chosen;
     for (size_t i = 0; i < set->count && !is_given; i++)
         if (set->images[i].disk)
             consider_disk(&candidates, set->images[i].disk);
-    *superblock = candidates.chosen;
+    *choice = (struct choice){.superblock = candidates.chosen, .is_made = is_given};
     return candidates.several ? bw_error_create(BW_ERROR_AMBIGUOUS,
                                                 "there are several file systems in partitions: one "
                                                 "has to be chosen")
                               : NULL;
+}
+
+/* Choosing the partitions. */
+
+/* A partition that holds a device of the chosen file system. */
+struct member {
+    size_t place; /* of its disk, among the images */
+    const struct bw_disk *disk;
+    size_t index;  /* of the partition */
+    bool is_clone; /* a different one is read as this device */
+};
+
+struct members {
+    struct member *members;
+    size_t count, capacity;
+};
+
+static const struct bw_superblock *superblock_of(const struct member *member)
+{
+    return &member->disk->contents[member->index].superblock;
+}
+
+static const struct bw_partition_info *partition_of(const struct member *member)
+{
+    return &member->disk->table.partitions[member->index];
 }
 
 /* Whether a partition has to be read. Without any good superblock, all are as good. */
@@ -98,6 +132,96 @@ static bool belongs(const struct bw_disk *disk, size_t index, const struct bw_su
         return disk->table.partitions[index].btrfs && !chosen;
     return bw_same_file_system(&content->superblock, chosen) ||
            (bw_is_seed(&content->superblock) && chosen->device_count > 1);
+}
+
+static struct bw_error *add_members(const struct bw_image_set *set, const struct choice *choice,
+                                    struct members *members)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_disk *disk = set->images[i].disk;
+        for (size_t j = 0; disk && j < disk->table.count; j++) {
+            if (!belongs(disk, j, choice->superblock))
+                continue;
+            if (!BW_ARRAY_RESERVE(members->members, members->count, members->capacity))
+                return bw_error_no_memory();
+            members->members[members->count++] = (struct member){i, disk, j, false};
+        }
+    }
+    return NULL;
+}
+
+static bool is_same_device(const struct bw_superblock *a, const struct bw_superblock *b)
+{
+    return a->device.devid == b->device.devid && bw_same_file_system(a, b);
+}
+
+/* How much speaks for a partition being the one that the caller means. Devices of one file system
+ * commit the same generations, which clones of it do not for long. */
+static unsigned weight_of(const struct member *member, const struct choice *choice)
+{
+    if (!choice->is_made)
+        return 0;
+    if (member->disk == choice->disk && member->index == choice->index)
+        return 2;
+    return superblock_of(member)->generation == choice->superblock->generation;
+}
+
+static struct bw_error *refuse_clones(const struct member *first, const struct member *second)
+{
+    const struct bw_superblock *a = superblock_of(first), *b = superblock_of(second);
+    char fsid[37];
+    bw_uuid_text(a->fsid, fsid);
+    return bw_error_create(BW_ERROR_AMBIGUOUS,
+                           "%s partition %u (generation %" PRIu64
+                           ") and %s partition %u (generation %" PRIu64 ") are both device %" PRIu64
+                           " of the file system %s: one has to be chosen",
+                           first->disk->table.path, partition_of(first)->number, a->generation,
+                           second->disk->table.path, partition_of(second)->number, b->generation,
+                           a->device.devid, fsid);
+}
+
+/* Images that are no disks were given by themselves: no partition takes the place of one. */
+static void drop_given(const struct bw_image_set *set, struct members *members)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const struct bw_image *image = &set->images[i];
+        for (size_t j = 0; !image->disk && !image->bad && j < members->count; j++)
+            members->members[j].is_clone |=
+                is_same_device(&image->superblock, superblock_of(&members->members[j]));
+    }
+}
+
+/* Leaves one partition for each device. */
+static struct bw_error *drop_clones(const struct choice *choice, struct members *members)
+{
+    for (size_t i = 0; i < members->count; i++) {
+        struct member *first = &members->members[i];
+        for (size_t j = i + 1; j < members->count; j++) {
+            struct member *second = &members->members[j];
+            const unsigned a = weight_of(first, choice), b = weight_of(second, choice);
+            if (a != b && is_same_device(superblock_of(first), superblock_of(second)))
+                *(a < b ? &first->is_clone : &second->is_clone) = true;
+        }
+    }
+    for (size_t i = 0; i < members->count; i++) {
+        const struct member *first = &members->members[i];
+        for (size_t j = i + 1; !first->is_clone && j < members->count; j++) {
+            const struct member *second = &members->members[j];
+            if (!second->is_clone && is_same_device(superblock_of(first), superblock_of(second)))
+                return refuse_clones(first, second);
+        }
+    }
+    return NULL;
+}
+
+static struct bw_error *find_members(const struct bw_image_set *set, const struct choice *choice,
+                                     struct members *members)
+{
+    BW_TRY(add_members(set, choice, members));
+    if (!choice->superblock)
+        return NULL;
+    drop_given(set, members);
+    return drop_clones(choice, members);
 }
 
 /* Making the layers. */
@@ -164,27 +288,54 @@ static struct bw_error *use_partition(struct bw_fs *fs, struct bw_xlator *map,
     return NULL;
 }
 
-static struct bw_error *use_disk(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
-                                 size_t place, const struct bw_superblock *chosen)
+static void report_clone(struct bw_fs *fs, const struct member *member)
 {
-    const struct bw_disk *disk = set->images[place].disk;
-    for (size_t i = 0; i < disk->table.count; i++)
-        if (belongs(disk, i, chosen))
-            BW_TRY(use_partition(fs, map, set, place, &disk->table.partitions[i]));
-    if (!set->images[place].partition && !set->images[place].bad)
-        set->images[place].bad = bw_error_create(
-            BW_ERROR_NOT_BTRFS, "none of its partitions belongs to the file system");
+    bw_fs_report(
+        fs, BW_NOTE,
+        bw_error_create(BW_ERROR_USAGE,
+                        "%s: partition %u is not read: it is another copy of device %" PRIu64
+                        ", of generation %" PRIu64,
+                        member->disk->table.path, partition_of(member)->number,
+                        superblock_of(member)->device.devid, superblock_of(member)->generation));
+}
+
+/* A disk of which no partition is read. */
+static void set_unused(struct bw_image *disk, size_t place, const struct members *members)
+{
+    for (size_t i = 0; i < members->count; i++)
+        disk->is_clone |= members->members[i].place == place;
+    disk->bad = bw_error_create(BW_ERROR_NOT_BTRFS, disk->is_clone
+                                                        ? "its devices are read from elsewhere"
+                                                        : "none of its partitions belongs to the "
+                                                          "file system");
+}
+
+static struct bw_error *use_members(struct bw_fs *fs, struct bw_xlator *map,
+                                    struct bw_image_set *set, const struct members *members)
+{
+    const size_t given = set->count;
+    for (size_t i = 0; i < members->count; i++) {
+        const struct member *member = &members->members[i];
+        if (member->is_clone)
+            report_clone(fs, member);
+        else
+            BW_TRY(use_partition(fs, map, set, member->place, partition_of(member)));
+    }
+    for (size_t i = 0; i < given; i++)
+        if (set->images[i].disk && !set->images[i].partition && !set->images[i].bad)
+            set_unused(&set->images[i], i, members);
     return NULL;
 }
 
 struct bw_error *bw_disks_use(struct bw_fs *fs, struct bw_xlator *map, struct bw_image_set *set,
                               const char *wanted)
 {
-    const struct bw_superblock *chosen = NULL;
-    const size_t given = set->count;
-    BW_TRY(wanted ? find_wanted(set, wanted, &chosen) : find_only(set, &chosen));
-    for (size_t i = 0; i < given; i++)
-        if (set->images[i].disk)
-            BW_TRY(use_disk(fs, map, set, i, chosen));
-    return bw_graph_start(fs->graph, map);
+    struct choice choice = {.superblock = NULL};
+    struct members members = {.members = NULL};
+    BW_TRY(wanted ? find_wanted(set, wanted, &choice) : find_only(set, &choice));
+    struct bw_error *error = find_members(set, &choice, &members);
+    if (!error)
+        error = use_members(fs, map, set, &members);
+    free(members.members);
+    return error ? error : bw_graph_start(fs->graph, map);
 }

@@ -32,6 +32,7 @@ struct bw_image {
     bool is_known;     /**< the chunk tree has this device */
     bool is_unclaimed; /**< `bad`, but what is stored on it may prove which device it is */
     bool is_claimed;   /**< that has proven it; what its superblock would say of age is not known */
+    bool is_clone;     /**< a disk of which nothing is read, since copies of its devices are */
     bool is_told;      /**< the chunk map knows which device it is */
     bool is_dump;      /**< made by btrfs-image: tree blocks only, each at its logical address */
     size_t index;      /**< its place among those given */

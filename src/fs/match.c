@@ -31,7 +31,8 @@ bool bw_is_seed(const struct bw_superblock *superblock)
 static void ignore(struct bw_fs *fs, struct bw_image *image, struct bw_error *why)
 {
     image->role = BW_IMAGE_UNUSED;
-    fs->status.unused_images++;
+    /* Of a clone, nothing is missing: the exit status stays. */
+    fs->status.unused_images += !image->is_clone;
     bw_fs_report(fs, BW_WARNING, bw_error_prefix(why, "%s is not used", image->name));
 }
 

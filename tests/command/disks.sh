@@ -83,6 +83,23 @@ expect "not a btrfs" 2 'partition 1 holds no btrfs file system: it is ext4, labe
 expect "no table" 2 'dev1.img has no partition table' --partition 1 "$plain"
 expect "an empty word" 2 'invalid argument of --partition' --partition '' two.img
 
+# Clones: the chosen partition is the one that is read.
+disk clones.img two 1 "$plain" 130 "$plain"
+expect "clones without a choice" 2 'clones.img partition 1 \(generation [0-9]+\) and clones.img '\
+'partition 2 \(generation [0-9]+\) are both device 1 of the file system ac7938d4-.*: one has' \
+    clones.img
+holds "are listed" [ "$(grep -c 'btrfs, ac7938d4-' err)" = 2 ]
+for partition in 1 2; do
+    reads "the clone in partition $partition" plain --partition "$partition" clones.img
+    expect "as device 1" 0 - devices -o partition --partition "$partition" clones.img
+    is "is partition $partition" "$(cat out)" "$partition"
+done
+reads "a clone by its name" plain --partition beta clones.img
+expect "the other one is named" 0 \
+    'note: clones.img: partition 1 is not read: it is another copy of device 1, of generation' \
+    -v --partition beta clones.img
+reads "a device given besides its clones" plain -q "$plain" clones.img
+
 # info lists partitions: of the file system's disk, or of a disk that none could be chosen from.
 expect "info of a disk" 0 - info gpt.img
 holds "the file system" out_has '^UUID: +ac7938d4-0cfc-2307-e2bf-325d28e7884e$'

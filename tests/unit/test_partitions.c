@@ -141,6 +141,128 @@ static void test_with_device(void **state)
     free_bench(&bench);
 }
 
+/* Clones: partitions that claim to be the same device. */
+
+/* Which partition is read as each device. */
+struct devices {
+    uint64_t partitions[3]; /* by device id */
+};
+
+static struct bw_error *note_device(void *context, const struct bw_device_info *device)
+{
+    struct devices *devices = context;
+    assert_in_range(device->devid, 1, 2);
+    devices->partitions[device->devid] = device->partition;
+    return NULL;
+}
+
+static void check_devices(const char *const *paths, size_t count, const char *partition,
+                          uint64_t generation, struct devices want)
+{
+    struct report_log log = {.counts = {0}};
+    const struct bw_fs_options options = options_of(paths, count, partition, &log);
+    struct bw_superblock_info superblock;
+    struct devices have = {{0}};
+    struct bw_fs *fs = NULL;
+    expect_success(bw_fs_open(&options, &fs));
+    bw_fs_superblock(fs, &superblock);
+    assert_int_equal(superblock.generation, generation);
+    expect_success(bw_fs_devices(fs, note_device, &have));
+    assert_memory_equal(&have, &want, sizeof want);
+    assert_int_equal(log.counts[BW_WARNING] + log.counts[BW_DAMAGE], 0);
+    assert_int_equal(bw_fs_status(fs).missing_devices + bw_fs_status(fs).unused_images, 0);
+    bw_fs_close(fs);
+    report_log_free(&log);
+}
+
+/* A file system of two devices, and a copy of it that went on. */
+struct clones {
+    struct iw_image *old, *new;
+    struct disk disk;
+};
+
+static struct clones make_clones(void)
+{
+    struct iw_options options = {.profile = BW_GROUP_RAID1, .generation = 10};
+    struct clones clones = {.old = sample_image(&options), .disk = make_disk()};
+    options.generation = 12;
+    clones.new = sample_image(&options);
+    return clones;
+}
+
+static void free_clones(struct clones *clones)
+{
+    iw_destroy(clones->old);
+    iw_destroy(clones->new);
+    close(clones->disk.descriptor);
+}
+
+/* The chosen partition is read, and as the other device the one that has its generation. */
+static void test_clones(void **state)
+{
+    (void)state;
+    struct clones clones = make_clones();
+    add_device(&clones.disk, clones.old, 0);
+    add_device(&clones.disk, clones.new, 0);
+    add_device(&clones.disk, clones.new, 1);
+    add_device(&clones.disk, clones.old, 1);
+    const char *paths[] = {clones.disk.path, iw_path(clones.old, 1)};
+    check_refused(paths[0], NULL, BW_ERROR_AMBIGUOUS, "partition 1 (generation 10) and ");
+    check_refused(paths[0], NULL, BW_ERROR_AMBIGUOUS,
+                  "partition 2 (generation 12) are both device 1 of the file system ");
+    check_devices(paths, 1, "1", 10, (struct devices){{0, 1, 4}});
+    check_devices(paths, 1, "2", 12, (struct devices){{0, 2, 3}});
+    check_devices(paths, 1, "3", 12, (struct devices){{0, 2, 3}});
+    check_devices(paths, 1, "4", 10, (struct devices){{0, 1, 4}});
+    /* An image given by itself is a choice, too; 0 is no partition. */
+    check_devices(paths, 2, NULL, 10, (struct devices){{0, 1, 0}});
+    free_clones(&clones);
+}
+
+/* Clones that nothing tells apart but the choice. */
+static void test_equal_clones(void **state)
+{
+    (void)state;
+    struct clones clones = make_clones();
+    add_device(&clones.disk, clones.old, 0);
+    add_device(&clones.disk, clones.old, 1);
+    add_device(&clones.disk, clones.old, 1);
+    const char *const path = clones.disk.path;
+    check_refused(path, NULL, BW_ERROR_AMBIGUOUS, "are both device 2 of the file system ");
+    check_refused(path, "1", BW_ERROR_AMBIGUOUS, "partition 3 (generation 10) are both device 2");
+    check_devices(&path, 1, "2", 10, (struct devices){{0, 1, 2}});
+    check_devices(&path, 1, "3", 10, (struct devices){{0, 1, 3}});
+    free_clones(&clones);
+}
+
+/* A second disk with the same table: the first one that has the partition is meant. */
+static void test_cloned_disks(void **state)
+{
+    (void)state;
+    struct report_log log = {.counts = {0}};
+    struct clones clones = make_clones();
+    struct disk other = make_disk();
+    add_device(&clones.disk, clones.old, 0);
+    add_device(&clones.disk, clones.old, 1);
+    add_device(&other, clones.new, 0);
+    const char *const paths[] = {clones.disk.path, other.path};
+    struct bw_fs_options options = options_of(paths, 2, NULL, &log);
+    struct bw_superblock_info superblock;
+    struct bw_fs *fs = NULL;
+    expect_error(bw_fs_open(&options, &fs), BW_ERROR_AMBIGUOUS, "are both device 1 of");
+    options.partition = "1";
+    expect_success(bw_fs_open(&options, &fs));
+    bw_fs_superblock(fs, &superblock);
+    assert_int_equal(superblock.generation, 10);
+    assert_int_equal(bw_fs_status(fs).unused_images, 0);
+    assert_int_equal(log.counts[BW_WARNING], 1);
+    assert_int_equal(report_log_count(&log, "is not used: its devices are read from elsewhere"), 1);
+    bw_fs_close(fs);
+    report_log_free(&log);
+    close(other.descriptor);
+    free_clones(&clones);
+}
+
 /* What the tables say. */
 struct seen {
     size_t tables, stop_after;
@@ -204,9 +326,9 @@ static void test_missing_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_choice),
-        cmocka_unit_test(test_with_device),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_choice),       cmocka_unit_test(test_with_device),
+        cmocka_unit_test(test_clones),       cmocka_unit_test(test_equal_clones),
+        cmocka_unit_test(test_cloned_disks), cmocka_unit_test(test_tables),
         cmocka_unit_test(test_missing_file),
     };
     return cmocka_run_group_tests(tests, limit_time, NULL);

@@ -188,7 +188,7 @@ int cmd_fail_to_open(const struct cmd_common *common, struct bw_error *error)
         return status;
     const struct bw_fs_options options = cmd_fs_options(common);
     error = bw_partition_tables(&options, print_table, NULL);
-    fprintf(stderr, "Choose one with --partition N, LABEL or UUID.\n");
+    fprintf(stderr, "Choose one with --partition N, NAME, LABEL or UUID.\n");
     return error ? cmd_fail(common, error) : status;
 }
 
